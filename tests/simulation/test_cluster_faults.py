@@ -1,33 +1,58 @@
-"""The world `cluster` finds the faults that others had; without them the same courses break nothing.
+"""The twenty acceptance tests of replication, each by its number: a fault that others had is planted, and is found.
 
-Those that it cannot find, or that others find sooner, are in the table of docs/simulation.md, each with its test.
+Without the fault the same courses of the world `cluster` break nothing: as a world of seeds, `cluster_faults`.
+docs/simulation.md says what each is about.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from tests.simulation.cluster.courses import (
-    Course,
-    leaders_are_alone,
-    leaders_are_zombies,
-    the_eligible_one_loses_its_power,
-    two_fast_failovers,
+from tests.simulation import metadata_world, test_isr, test_metadata
+from tests.simulation.cluster.planted import PLANTED, ClusterCourse, Planted
+from tests.simulation.virtual_time import run
+
+
+def isr_world(seed: int) -> Sequence[object]:
+    return run(lambda: test_isr.simulate(seed))[0].breaches
+
+
+def metadata(seed: int) -> Sequence[object]:
+    try:
+        metadata_world.simulate(seed, test_metadata.STEPS)
+    except AssertionError as error:
+        return [error]
+    return []
+
+
+ELSEWHERE = (
+    Planted(12, test_isr.a_change_that_may_have_been_made_is_taken_back, isr_world, 27, 100),
+    Planted(20, test_metadata.committed_before_it_is_on_the_device, metadata, 0, 40),
+    Planted(20, test_metadata.what_was_not_written_is_kept, metadata, 0, 40),
 )
-from tests.simulation.cluster.planted import PLANTED, Planted
-from tests.simulation.cluster.world import run_cluster
+"""Faults in what the world `cluster` has no part in, or too seldom: 20 are KAFKA-10533 and KAFKA-17608."""
+
+COURSES = {planted.world.course: planted.world for planted in PLANTED if isinstance(planted.world, ClusterCourse)}
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.plant.__name__)
+def name_of(planted: Planted) -> str:
+    return f"{planted.number}-{planted.plant.__name__}"
+
+
+@pytest.mark.parametrize("planted", [*PLANTED, *ELSEWHERE], ids=name_of)
 def test_a_fault_that_is_planted_is_found(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
     planted.plant(monkeypatch)
-    assert any(run_cluster(seed, planted.course).breaches for seed in range(planted.tries))
+    assert any(planted.world(seed) for seed in (planted.seed, *range(planted.tries)))
 
 
-@pytest.mark.parametrize(
-    "course", [leaders_are_alone, leaders_are_zombies, the_eligible_one_loses_its_power, two_fast_failovers]
-)
-def test_what_does_harm_with_a_fault_does_none_without(course: Course) -> None:
-    for seed in range(3):
-        history = run_cluster(seed, course)
-        assert not history.breaches, f"seed {seed}: {'; '.join(map(str, history.breaches))}"
+def test_no_acceptance_test_is_missing() -> None:
+    assert {planted.number for planted in (*PLANTED, *ELSEWHERE)} == {*range(1, 21)}
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_what_does_harm_with_a_fault_does_none_without(seed: int) -> None:
+    for name, course in COURSES.items():
+        breaches = course.without_fault(seed)
+        assert not breaches, f"{name.__name__}: {'; '.join(map(str, breaches))}"

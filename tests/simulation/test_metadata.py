@@ -6,6 +6,7 @@ A failing run is its seed: `python -m tests.simulation 17 metadata`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -49,7 +50,8 @@ def is_detected(seeds: range = range(40)) -> bool:
     return False
 
 
-def test_a_log_that_says_committed_when_it_was_appended_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def committed_before_it_is_on_the_device(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-10533: a leader counts itself before it has flushed."""
     append = LedLog._append
 
     def too_early(self: LedLog, *arguments: object) -> int:
@@ -57,12 +59,19 @@ def test_a_log_that_says_committed_when_it_was_appended_is_found_out(monkeypatch
         self._commit(end_offset)
         return end_offset
 
-    monkeypatch.setattr(LedLog, "_append", too_early)
-    assert is_detected()
+    patch.setattr(LedLog, "_append", too_early)
 
 
-def test_a_state_that_outlives_a_failed_write_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalController, "_revert", lambda self: None)
+def what_was_not_written_is_kept(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-17608: a controller whose write failed decides on a state that nobody else will ever see."""
+    patch.setattr(LocalController, "_revert", lambda self: None)
+
+
+@pytest.mark.parametrize("plant", [committed_before_it_is_on_the_device, what_was_not_written_is_kept])
+def test_a_fault_of_the_log_s_leader_is_found_out(
+    plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
     assert is_detected()
 
 

@@ -76,15 +76,16 @@ class ClusterServer(Server):
         world = node.world
         channel = Channel(node.controller)
         disk, clock, worker = self._disk, self._clock, InlineWorkers()
+        log_dirs = tuple(node.config.log_dirs)
         settings = MetadataSettings(
-            log_dirs=(DATA,), options=ClusterOptions(node_id=node.node_id), cluster_id=CLUSTER_ID
+            log_dirs=log_dirs, options=ClusterOptions(node_id=node.node_id), cluster_id=CLUSTER_ID
         )
 
         def new_uuid() -> bytes:
             return random_uuid(dice.randbytes)
 
         identity = claim(
-            (DATA,), DATA, node.node_id, OPTIONS.controller_listeners, CLUSTER_ID, new_uuid,
+            log_dirs, DATA, node.node_id, OPTIONS.controller_listeners, CLUSTER_ID, new_uuid,
             disk=disk, now_ms=clock.now_ms(),
         )  # fmt: skip
         log = open_metadata_log(FollowedLog, DATA, disk=disk, clock=clock, worker=worker)
@@ -125,7 +126,6 @@ class BrokerNode:
         self.dice = dice = world.dice
         self.host = f"broker{node_id}"
         self.disk = FaultyDisk(dice)
-        self.disk.mkdir(DATA)
         self.config = BrokerConfig.parse(
             {
                 **SETTINGS,
@@ -134,6 +134,7 @@ class BrokerNode:
                 "advertised.listeners": f"PLAINTEXT://{self.host}:9092",
             }
         )
+        self._make_directories()
         self.process: Process | None = None
         self.server: ClusterServer | None = None
         """Set while clients are served."""
@@ -173,7 +174,11 @@ class BrokerNode:
         """The machine comes back with an empty disk; its process has ended."""
         assert not self.is_alive
         self.disk = FaultyDisk(self.dice)
-        self.disk.mkdir(DATA)
+        self._make_directories()
+
+    def _make_directories(self) -> None:
+        for directory in self.config.log_dirs:
+            self.disk.mkdir(directory)
 
     async def stop(self) -> None:
         """A stop in order, unless something comes in between."""

@@ -77,6 +77,8 @@ class Client:
         }
         self._leaders: dict[TopicPartition, tuple[int, int]] = {}
         """Who leads, and in which epoch."""
+        self._epochs: dict[TopicPartition, int] = {}
+        """The latest leader epochs; who tells of an older one is not believed."""
 
     async def pause(self) -> None:
         await asyncio.sleep(self.world.dice.expovariate(1 / PAUSE_S))
@@ -106,11 +108,10 @@ class Client:
         answer = await self.ask(node_id, request, MetadataResponse)
         for topic in answer.topics:
             for one in topic.partitions:
-                if one.leader_id != NO_LEADER:
-                    self._leaders[TopicPartition(partition.topic, one.partition_index)] = (
-                        one.leader_id,
-                        one.leader_epoch,
-                    )
+                name = TopicPartition(partition.topic, one.partition_index)
+                if one.leader_id != NO_LEADER and one.leader_epoch >= self._epochs.get(name, -1):
+                    self._epochs[name] = one.leader_epoch
+                    self._leaders[name] = one.leader_id, one.leader_epoch
         leader = self._leaders.get(partition)
         if leader is None:
             await self.pause()
@@ -119,6 +120,12 @@ class Client:
 
     def forget_leader(self, partition: TopicPartition) -> None:
         self._leaders.pop(partition, None)
+
+    def forget_topic(self, topic: str) -> None:
+        """It is another one from now on."""
+        for name in [name for name in self._epochs if name.topic == topic]:
+            del self._epochs[name]
+            self._leaders.pop(name, None)
 
     # Records
 
@@ -206,6 +213,9 @@ async def consume(client: Client, partition: TopicPartition, *, committed: bool)
             await client.pause()
             continue
         code = error_code(data.error_code)
+        if code is ErrorCode.OFFSET_OUT_OF_RANGE and offset < history.deleted.get(partition, 0):
+            offset = history.deleted[partition]
+            continue
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
             history.breach(Breach.BACK, f"{client.name}, {partition}: offset {offset} is out of range")
             return

@@ -114,6 +114,11 @@ class ControllerNode:
         """Carries out a request of a broker."""
         return await getattr(self.controller, name)(*arguments)
 
+    def hear_again(self, name: str, arguments: tuple[Any, ...]) -> None:
+        """Carries out a request whose answer nobody awaits any more."""
+        if self.is_alive:
+            self.process.spawn(ignored(self.answer(name, arguments)))
+
     async def observe(self, loader: MetadataLoader) -> None:
         """Brings a broker all that is committed, as the link to it allows."""
         position, host, network = 0, current().host, self.world.network
@@ -155,8 +160,9 @@ class Channel:
             await asyncio.sleep(ANSWER_WITHIN_S)
         task = node.process.spawn(node.answer(name, arguments))
         task.add_done_callback(_answered, context=node.world.loop.root)
-        if network.is_lost():  # the request comes twice
-            node.process.spawn(ignored(node.answer(name, arguments)))
+        if network.comes_twice():  # the request comes once more, perhaps when its sender has died
+            again_s = node.dice.expovariate(1 / network.late_s)
+            node.world.loop.call_later(again_s, node.hear_again, name, arguments, context=node.world.loop.root)
         answer = await asyncio.shield(task)
         await network.passed(HOST, host)
         if network.is_lost():

@@ -6,14 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from broker.replica.partition import Partition
+from broker.replica.roles import Leading
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataBatch
 from protocol.records.batch import iter_batches
 from protocol.records.record import read_records
-from protocol.types import TopicPartition
+from protocol.types import TopicPartition, Uuid
 from tests.simulation.cluster.processes import ClusterLoop
 
 READ_BYTES = 1 << 20
@@ -27,10 +28,12 @@ class Breach(Enum):
     BACK = "an offset went back"
     CHANGED = "a consumer read one thing at an offset, and another one was there"
     TWICE = "a record of an idempotent producer is there twice, or out of its order"
+    DELIVERED = "a share group got a record that it was done with"
     TWO_LEADERS = "two brokers led a partition in the same epoch"
     ISR = "a replica is in sync that is not assigned"
     AHEAD = "a record is committed that a replica does not have, and that is in sync"
-    BEYOND = "a high watermark is beyond the log's end"
+    BEYOND = "a high watermark is beyond the log's end, or before its start"
+    HELD = "a leader does not know to be committed what all have that are in sync, or may be soon"
     FAULT = "a fault of ours"
     STUCK = "the cluster did not come to rest"
 
@@ -43,6 +46,14 @@ class Breached(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.breach.value}: {self.what}"
+
+
+Topical: TypeAlias = tuple[Uuid, TopicPartition]
+"""A partition of a topic, which another one of that name may follow."""
+
+
+def topical(partition: Partition) -> Topical:
+    return partition.topic_id, partition.name
 
 
 class Acknowledged(NamedTuple):
@@ -75,12 +86,14 @@ class History:
         """The records that consumers read, by offset."""
         self.idempotent: dict[TopicPartition, dict[bytes, list[bytes]]] = defaultdict(dict)
         """The records that idempotent producers sent, in their order, by producer."""
-        self.committed: dict[TopicPartition, dict[int, bytes]] = defaultdict(dict)
+        self.deleted: dict[TopicPartition, int] = {}
+        """The offsets before which records were to be deleted."""
+        self.committed: dict[Topical, dict[int, bytes]] = defaultdict(dict)
         """Batches below any high watermark, by base offset."""
         self.powerless: set[TopicPartition] = set()
         """Partitions whose only replica lost its power: nothing is promised of their records any more."""
-        self._checked: dict[tuple[int, TopicPartition], int] = {}
-        self._leaders: dict[tuple[TopicPartition, int], int] = {}
+        self._checked: dict[tuple[int, Topical], tuple[Partition, int]] = {}
+        self._leaders: dict[tuple[Topical, int], int] = {}
         self._image = Image("")
 
     def breach(self, breach: Breach, what: str) -> None:
@@ -125,7 +138,7 @@ class History:
 
     def leads(self, node_id: int, partition: Partition) -> None:
         """A broker leads a partition, as far as it knows."""
-        leader = self._leaders.setdefault((partition.name, partition.leader_epoch), node_id)
+        leader = self._leaders.setdefault((topical(partition), partition.leader_epoch), node_id)
         if leader != node_id:
             what = f"{partition.name}: {leader} and {node_id} in epoch {partition.leader_epoch}"
             self.breach(Breach.TWO_LEADERS, what)
@@ -141,6 +154,7 @@ class History:
             for partition in partitions:
                 if partition.leads:
                     self.leads(node_id, partition)
+                    self.check_held(node_id, partition)
                 if partition.truncation is None and not partition.gone:
                     self.check_committed(node_id, partition)
 
@@ -149,19 +163,22 @@ class History:
         high_watermark, end = partition.high_watermark, partition.log_end_offset
         if partition.name in self.powerless:
             return
-        if high_watermark > end:
-            self.breach(Breach.BEYOND, f"broker {node_id}, {partition.name}: {high_watermark} > {end}")
+        if not partition.log_start_offset <= high_watermark <= end:
+            what = f"{partition.log_start_offset} ≤ {high_watermark} ≤ {end}"
+            self.breach(Breach.BEYOND, f"broker {node_id}, {partition.name}: {what}")
             return
-        key = (node_id, partition.name)
-        checked = self._checked.get(key, 0)
+        key = (node_id, topical(partition))
+        replica, checked = self._checked.get(key, (partition, 0))
+        if replica is not partition:  # it was moved away, and back
+            checked = 0
         if high_watermark < checked:
             self.breach(Breach.BACK, f"broker {node_id}, {partition.name}: high watermark {checked} → {high_watermark}")
-        committed = self.committed[partition.name]
+        committed = self.committed[topical(partition)]
         for base, batch in batches(partition, max(checked, partition.log_start_offset), high_watermark):
             before = committed.setdefault(base, batch)
             if before != batch:
                 self.breach(Breach.DIVERGED, f"broker {node_id}, {partition.name}: offset {base}")
-        self._checked[key] = high_watermark
+        self._checked[key] = partition, high_watermark
 
     def check_in_sync(self, node_id: int, partition: Partition, replicas: Mapping[int, Partition]) -> None:
         """A leader has moved its high watermark: if it still leads, then each of `replicas`, by broker, that is in sync
@@ -169,7 +186,7 @@ class History:
         registered = self._image.partition(partition.name)
         if registered is None or (registered.leader, registered.leader_epoch) != (node_id, partition.leader_epoch):
             return
-        committed, high_watermark = self.committed[partition.name], partition.high_watermark
+        committed, high_watermark = self.committed[topical(partition)], partition.high_watermark
         for other in registered.isr:
             replica = replicas.get(other)
             if replica is None or replica.truncation is not None or replica.gone:
@@ -178,6 +195,23 @@ class History:
             if replica.log_end_offset < high_watermark or (last and committed.get(last[0]) != last[1]):
                 what = f"{partition.name}: {high_watermark} in {node_id}, and {other} has {replica.log_end_offset}"
                 self.breach(Breach.AHEAD, what)
+
+    def check_held(self, node_id: int, partition: Partition) -> None:
+        """A leader's high watermark is where those end that are in sync, or whose broker may yet join them."""
+        role, image = partition.role, self._image
+        if not isinstance(role, Leading) or len(role.isr.committed) < role.min_isr(
+            partition.config.min_insync_replicas
+        ):
+            return
+        may_join = {broker_id for broker_id, broker in image.brokers.items() if broker.active}
+        ends = [
+            follower.log_end_offset
+            for follower in role.followers.values()
+            if follower.replica_id in role.isr.maximal | may_join
+        ]
+        least = min([partition.log_end_offset, *ends])
+        if partition.high_watermark < least:
+            self.breach(Breach.HELD, f"broker {node_id}, {partition}: {partition.high_watermark} < {least}")
 
     # At the end
 
@@ -200,10 +234,15 @@ class History:
                 self._check_contents(name, log)
 
     def _check_contents(self, name: TopicPartition, log: dict[int, Entry]) -> None:
+        start = self.deleted.get(name, 0)
         for offset, acked in self.acknowledged[name].items():
+            if offset < start:
+                continue
             if acked.for_all and (offset not in log or log[offset].value != acked.value):
                 self.breach(Breach.LOST, f"{name}: offset {offset}, {acked.value!r}; there is {log.get(offset)}")
         for offset, value in self.consumed[name].items():
+            if offset < start:
+                continue
             if offset not in log or log[offset].value != value:
                 self.breach(Breach.CHANGED, f"{name}: offset {offset}, {value!r} was read; there is {log.get(offset)}")
         values = [entry.value for entry in log.values() if not entry.is_control]

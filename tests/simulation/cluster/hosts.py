@@ -80,6 +80,10 @@ class Hosts(Surroundings):
             }
             self.history.check_in_sync(node.node_id, partition, others)
 
+    def leader_of(self, name: TopicPartition) -> int:
+        registered = self.controller.image.partition(name)
+        return -1 if registered is None else registered.leader
+
     def client(self, name: str) -> Client:
         return Client(self, {node.node_id: node.host for node in self.brokers.values()}, name)
 
@@ -125,9 +129,9 @@ class Hosts(Surroundings):
             if node.node_id in partition.replicas and len(partition.replicas) < len(NODES)
         }
 
-    async def ask_controller(self, name: str, request: object) -> Any:
+    async def ask_controller(self, name: str, *arguments: object) -> Any:
         """Returns the answer; None where there is none, such as while the controller is stopped."""
-        answering = self.controller.process.spawn(self.controller.answer(name, (request,)))
+        answering = self.controller.process.spawn(self.controller.answer(name, arguments))
         await asyncio.wait([answering], timeout=ANSWER_WITHIN_S)
         if not answering.done():
             return None

@@ -20,6 +20,9 @@ DELAY_S = 0.001
 SLOW = 0.02
 """The probability that something takes a hundred times as long."""
 
+INSTANT_S = 1e-9
+"""Between arrivals on a stream: timers of one time come in any order."""
+
 
 class Stream(asyncio.Transport):
     """One side of a connection."""
@@ -83,7 +86,8 @@ class Stream(asyncio.Transport):
     def post(self, arrive: Callable[[], None]) -> None:
         """Has something arrive at the other side, after all that was sent before."""
         loop, other = self._network.loop, self.other
-        self._arrives_s = max(self._arrives_s, loop.time() + self._network.delay_s(self._dice))
+        after_s = self._arrives_s + INSTANT_S
+        self._arrives_s = max(after_s, loop.time() + self._network.delay_s(self._dice))
         link = (self.process.host, other.process.host)
         loop.call_at(
             self._arrives_s, lambda: self._network.pass_on(link, other.process, arrive), context=other.process.context
@@ -132,18 +136,30 @@ class Network:
         self.streams: dict[Stream, None] = {}
         self.is_calm = False
         """True while nothing takes long."""
+        self.slowness = 1
+        """How many times as long as usual everything is on its way."""
+        self.loss = 0.05
+        """The probability that a message of the controller is lost."""
+        self.doubling = 0.05
+        """The probability that it comes twice."""
+        self.late_s = 0.7
+        """The average time after which a message comes once more."""
         self._listeners: dict[str, tuple[Process, Callable[[], Any]]] = {}
         self._cut: dict[tuple[str, str], list[Callable[[], None]]] = {}
         """Directions that are cut, each with what waits to pass."""
 
     def is_lost(self) -> bool:
-        """True where a message of the controller is lost, or comes twice."""
-        return not self.is_calm and self.dice.random() < 0.05
+        """True where a message of the controller is lost."""
+        return not self.is_calm and self.dice.random() < self.loss
+
+    def comes_twice(self) -> bool:
+        """True where it comes once more."""
+        return not self.is_calm and self.dice.random() < self.doubling
 
     def delay_s(self, dice: Random) -> float:
         """Returns how long something is on its way."""
         factor = 100 if not self.is_calm and dice.random() < SLOW else 1
-        return factor * dice.expovariate(1 / DELAY_S)
+        return factor * self.slowness * dice.expovariate(1 / DELAY_S)
 
     # Links
 

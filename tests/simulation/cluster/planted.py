@@ -1,136 +1,96 @@
-"""Faults that others had, planted in the real code: one or more for each, by the number of the acceptance test.
+"""The twenty acceptance tests of replication, by number: faults that others had, planted in the real code.
 
 Each takes away what keeps the fault out; where two things do, both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 import pytest
 
-from broker.replica.partition import Partition
-from broker.replication import replica_fetcher
-from coordinator.cluster.brokers import registration
-from coordinator.cluster.partitions import change
-from coordinator.replication import fetcher
-from coordinator.replication.fetcher import Fetcher
-from coordinator.replication.truncation import CutTo, FollowerLog
-from storage.epochs import EpochEnd
-from storage.log import Log
+from tests.simulation.cluster import planted_in_followers as followers
+from tests.simulation.cluster import planted_others as others
 from tests.simulation.cluster.courses import (
     Course,
     by_chance,
     leaders_are_alone,
+    leaders_are_zombies,
     the_eligible_one_loses_its_power,
     two_fast_failovers,
 )
+from tests.simulation.cluster.courses_of_machines import (
+    DIRECTORIES,
+    a_follower_comes_after_the_start,
+    answers_are_damaged,
+    directories_change,
+    followers_bounce,
+    former_processes_are_heard,
+    leaders_are_replaced,
+    leaders_step_down,
+    replicas_move,
+    the_metadata_change_all_the_time,
+    topics_are_made_anew,
+)
+from tests.simulation.cluster.surroundings import NO_OPTIONS
+from tests.simulation.cluster.world import REST_S, run_cluster
+
+TWO_DIRECTORIES: Mapping[str, str] = MappingProxyType({"log.dirs": ",".join(DIRECTORIES)})
+
+SOON_S = 10
+"""A cluster with a fault is not waited for as long as another."""
+
+World: TypeAlias = Callable[[int], Sequence[object]]
+"""Runs a seed, and returns what was wrong."""
+
+
+class ClusterCourse(NamedTuple):
+    """The world `cluster`, on its way to what a fault needs to do harm."""
+
+    course: Course
+    options: Mapping[str, str] = NO_OPTIONS
+    rest_s: float = SOON_S
+
+    def __call__(self, seed: int) -> Sequence[object]:
+        return run_cluster(seed, self.course, self.options, self.rest_s).breaches
+
+    def without_fault(self, seed: int) -> Sequence[object]:
+        """The same with all the time to come to rest."""
+        return self._replace(rest_s=REST_S)(seed)
 
 
 class Planted(NamedTuple):
-    """A fault, the course of a run in which it does harm, and how many seeds may pass until it has."""
+    """The number of an acceptance test, a fault, a world that finds it, and a seed at which it did; where the product
+    has changed since, so many others may pass until it does."""
 
+    number: int
     plant: Callable[[pytest.MonkeyPatch], None]
-    course: Course
-    tries: int
-
-
-def followers_cut_at_their_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    """1, KIP-101: a replica that is behind in what it knows to be committed forgets what is."""
-    follow = Fetcher.follow
-
-    def cut(self: Any, key: Any, name: Any, replica: Any, epoch: int) -> Any:
-        before = self._partitions.get(key)
-        correction = follow(self, key, name, replica, epoch)
-        followed = self._partitions[key]
-        if followed is not before and correction is None and replica.high_watermark < replica.log_end_offset:
-            return self._correct(followed, CutTo(replica.high_watermark))
-        return correction
-
-    patch.setattr(Fetcher, "follow", cut)
-
-
-def followers_cut_at_the_leader_s_word_alone(patch: pytest.MonkeyPatch) -> None:
-    """2, KIP-279: where the epochs of two logs part further back, too little is cut."""
-
-    def leader_s_word(log: FollowerLog, diverging: EpochEnd) -> int:
-        return min(diverging.end_offset, log.log_end_offset)
-
-    patch.setattr(fetcher, "diverging_offset", leader_s_word)
-
-
-def an_epoch_begins_with_its_first_record(patch: pytest.MonkeyPatch) -> None:
-    """3, KAFKA-7415: a leader that has written nothing does not know that its epoch has begun."""
-    patch.setattr(Log, "assign_leader_epoch", lambda *_: None)
-
-
-def the_high_watermark_precedes_the_truncation(patch: pytest.MonkeyPatch) -> None:
-    """5, KAFKA-14704: a log that diverges takes over where the leader's is committed."""
-    fetched = Fetcher._partition_fetched
-
-    def early(self: Any, key: Any, data: Any, now_ms: int) -> Any:
-        followed = self._partitions.get(key)
-        if followed is not None and data.diverging_epoch.epoch >= 0 and not followed.replica.leads:
-            replica_fetcher.take_watermarks(followed.replica, data.high_watermark, 0)
-        return fetched(self, key, data, now_ms)
-
-    patch.setattr(Fetcher, "_partition_fetched", early)
-
-
-def an_empty_answer_forgets_the_last_epoch(patch: pytest.MonkeyPatch) -> None:
-    """7, KAFKA-15510: after one, a log is not compared with the leader's any more."""
-    empty: set[int] = set()
-    fetched, fetch_partition = Fetcher._partition_fetched, fetcher._fetch_partition
-
-    def note(self: Any, key: Any, data: Any, now_ms: int) -> Any:
-        followed = self._partitions.get(key)
-        if followed is not None:
-            (empty.discard if data.records else empty.add)(id(followed.replica))
-        return fetched(self, key, data, now_ms)
-
-    def forgetful(followed: Any, max_bytes: int) -> Any:
-        fetch = fetch_partition(followed, max_bytes)
-        if id(followed.replica) in empty:
-            fetch.last_fetched_epoch = -1
-        return fetch
-
-    patch.setattr(Fetcher, "_partition_fetched", note)
-    patch.setattr(fetcher, "_fetch_partition", forgetful)
-
-
-def a_new_leader_tells_its_end_at_once(patch: pytest.MonkeyPatch) -> None:
-    """11, KIP-207: before it knows what is committed, its high watermark is an old one."""
-    patch.setattr(Partition, "is_behind", False)
-
-
-def every_stop_counts_as_clean(patch: pytest.MonkeyPatch) -> None:
-    """16, KIP-966: who has lost its records with the power stays in sync, or eligible."""
-    gone = registration._last_incarnation_gone
-    patch.setattr(
-        registration,
-        "_last_incarnation_gone",
-        lambda image, broker_id, configs, *, clean: gone(image, broker_id, configs, clean=True),
-    )
-
-
-def a_fenced_replica_is_elected(patch: pytest.MonkeyPatch) -> None:
-    """16, KAFKA-19522: the last known leader leads again before it is back."""
-    elect = change.elect
-
-    def hasty(part: Any, isr: Any, elr: Any, replicas: Any, rules: Any) -> Any:
-        return elect(part, isr, elr, replicas, rules._replace(is_acceptable=lambda _: True))
-
-    patch.setattr(change, "elect", hasty)
+    world: World
+    seed: int
+    tries: int = 20
 
 
 PLANTED = (
-    Planted(followers_cut_at_their_high_watermark, by_chance, 40),
-    Planted(followers_cut_at_the_leader_s_word_alone, two_fast_failovers, 10),
-    Planted(an_epoch_begins_with_its_first_record, by_chance, 10),
-    Planted(the_high_watermark_precedes_the_truncation, leaders_are_alone, 20),
-    Planted(an_empty_answer_forgets_the_last_epoch, leaders_are_alone, 40),
-    Planted(a_new_leader_tells_its_end_at_once, by_chance, 20),
-    Planted(every_stop_counts_as_clean, the_eligible_one_loses_its_power, 10),
-    Planted(a_fenced_replica_is_elected, by_chance, 20),
+    Planted(1, followers.followers_cut_at_their_high_watermark, ClusterCourse(by_chance), 13, 40),
+    Planted(2, followers.followers_cut_at_the_leader_s_word_alone, ClusterCourse(two_fast_failovers), 3),
+    Planted(3, followers.an_epoch_begins_with_its_first_record, ClusterCourse(by_chance), 1),
+    Planted(4, others.nobody_is_fenced_by_its_epoch, ClusterCourse(leaders_are_replaced), 1),
+    Planted(5, followers.the_high_watermark_precedes_the_truncation, ClusterCourse(leaders_are_alone), 0),
+    Planted(6, others.a_diverging_fetch_is_progress, ClusterCourse(leaders_step_down), 7),
+    Planted(7, followers.an_empty_answer_forgets_the_last_epoch, ClusterCourse(leaders_are_alone), 0, 40),
+    Planted(8, others.the_former_fetcher_goes_on, ClusterCourse(leaders_are_zombies), 1),
+    Planted(9, others.damaged_batches_are_taken, ClusterCourse(answers_are_damaged), 0),
+    Planted(10, others.a_log_begins_anew_below_its_high_watermark, ClusterCourse(a_follower_comes_after_the_start), 4),
+    Planted(11, followers.a_new_leader_tells_its_end_at_once, ClusterCourse(by_chance), 4),
+    Planted(13, others.former_brokers_are_in_sync, ClusterCourse(followers_bounce), 1),
+    Planted(14, others.former_brokers_are_heard, ClusterCourse(former_processes_are_heard), 8),
+    Planted(15, others.who_may_not_join_is_waited_for, ClusterCourse(by_chance), 3),
+    Planted(16, followers.every_stop_counts_as_clean, ClusterCourse(the_eligible_one_loses_its_power), 0),
+    Planted(16, followers.a_fenced_replica_is_elected, ClusterCourse(by_chance), 1),
+    Planted(17, others.a_former_topic_lives_on, ClusterCourse(topics_are_made_anew), 1),
+    Planted(18, others.who_was_reassigned_goes_on, ClusterCourse(replicas_move), 0),
+    Planted(19, others.a_moved_log_has_no_epochs, ClusterCourse(directories_change, TWO_DIRECTORIES), 0),
+    Planted(20, others.who_has_not_all_stays_fenced, ClusterCourse(the_metadata_change_all_the_time), 0),
 )

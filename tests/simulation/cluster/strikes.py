@@ -20,9 +20,9 @@ ALONE = "alone"
 class Strikes(Hosts):
     """Strikes a cluster."""
 
-    async def strike(self) -> None:
-        """Something goes wrong, or is mended."""
-        kind = self.dice.choices(KINDS, WEIGHTS)[0]
+    async def strike(self, kind: str = "") -> None:
+        """Something goes wrong, or is mended: what is named, or anything."""
+        kind = kind or self.dice.choices(KINDS, WEIGHTS)[0]
         self.history.note("strike", kind)
         self.history.counts[kind] += 1
         await getattr(self, f"_{kind}")()

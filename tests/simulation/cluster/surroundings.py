@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from protocol.errors import KafkaError
+from protocol.types import TopicPartition
 from tests.simulation.cluster.history import Breach, History
 from tests.simulation.cluster.network import Network
 from tests.simulation.cluster.processes import PROCESS, ClusterLoop
@@ -31,6 +32,10 @@ class Surroundings:
     def is_calm(self) -> bool:
         """True once nothing goes wrong any more."""
         return self.network.is_calm
+
+    def leader_of(self, name: TopicPartition) -> int:
+        """Returns who leads, as the controller has it; -1 for nobody."""
+        raise NotImplementedError
 
     def fault(self, error: BaseException | None) -> None:
         """Notes a fault of ours: nothing that happens here brings one about."""

@@ -33,6 +33,8 @@ REST_S = 30
 class ClusterWorld(Strikes):
     """One run."""
 
+    rest_s: float = REST_S
+
     # Its course
 
     async def run(self, course: Course) -> None:
@@ -110,7 +112,7 @@ class ClusterWorld(Strikes):
 
     async def _rests(self) -> bool:
         """True once all replicas are in sync and have the same."""
-        deadline_s = self.loop.time() + REST_S
+        deadline_s = self.loop.time() + self.rest_s
         while self.loop.time() < deadline_s:
             self._raise_the_dead()  # one may have been on its way to a stop
             await asyncio.sleep(0.3)
@@ -121,6 +123,11 @@ class ClusterWorld(Strikes):
     def _is_whole(self) -> bool:
         if len(self.replicas) < len(self.brokers):
             return False
+        for node_id, partitions in self.replicas.items():
+            for partition in partitions:
+                assigned = self.controller.image.partition(partition.name)
+                if assigned is None or node_id not in assigned.replicas:
+                    return False
         for topic in self.controller.image.topics():
             for index, registered in topic.partitions.items():
                 replicas = [
@@ -131,7 +138,7 @@ class ClusterWorld(Strikes):
                 if sorted(registered.isr) != sorted(registered.replicas) or len(replicas) < len(registered.replicas):
                     return False
                 ends = {
-                    None if one is None else (one.high_watermark, one.log_end_offset, one.log_end_offset)
+                    None if one is None else (one.high_watermark, one.log_end_offset, one.log_start_offset)
                     for one in replicas
                 }
                 if len(ends) != 1 or any(end is None or end[0] != end[1] for end in ends):
@@ -152,11 +159,14 @@ class ClusterWorld(Strikes):
         return "; ".join(lines)
 
 
-def run_cluster(seed: int, course: Course = by_chance, options: Mapping[str, str] = NO_OPTIONS) -> History:
+def run_cluster(
+    seed: int, course: Course = by_chance, options: Mapping[str, str] = NO_OPTIONS, rest_s: float = REST_S
+) -> History:
     """Runs a cluster of this seed, and returns its history."""
 
     async def main(loop: ClusterLoop) -> History:
         world = ClusterWorld(loop, options)
+        world.rest_s = rest_s
         with listened_to(world), world.watched():
             await world.run(course)
         return world.history

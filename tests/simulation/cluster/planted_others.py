@@ -1,0 +1,171 @@
+"""Faults that others had in what leaders, controllers and log directories do, planted in the real code."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from broker.fetch import doubtful
+from broker.metadata import local_controller
+from broker.replica import following, partition
+from broker.replica.assignments import Assignments
+from broker.replica.isr import Follower
+from coordinator.cluster.brokers import assign_directories, heartbeat
+from coordinator.cluster.brokers.info import BrokerRegistration
+from coordinator.cluster.image import Image
+from coordinator.cluster.partitions import alter_partition
+from coordinator.replication import fetcher
+from coordinator.replication.fetcher import Fetcher
+from storage.appending import append
+from storage.local_log import LocalLog
+from storage.log import Log
+from storage.logs import Logs
+
+LATE_S = 0.3
+
+
+def nobody_is_fenced_by_its_epoch(patch: pytest.MonkeyPatch) -> None:
+    """4, KIP-320: who takes a follower for the leader is told that what was committed is out of range."""
+    check = doubtful.check_readable
+    patch.setattr(doubtful, "check_readable", lambda replica, _: check(replica, -1))
+
+
+def a_diverging_fetch_is_progress(patch: pytest.MonkeyPatch) -> None:
+    """6, KAFKA-13141: a leader takes a log that is none of its own for one that has what it has."""
+    check = doubtful.check
+
+    def noted(request: Any, fetched: Any, replica: Any) -> None:
+        check(request, fetched, replica)
+        doubtful.note_progress(request.replica, replica, fetched)
+
+    patch.setattr(doubtful, "check", noted)
+
+
+def the_former_fetcher_goes_on(patch: pytest.MonkeyPatch) -> None:
+    """8, KAFKA-13266: the offset to go on with is taken while the former fetcher still appends."""
+    starts: dict[int, int] = {}
+    follow, fetch_partition, replicated, corrected = (
+        Fetcher.follow, fetcher._fetch_partition, Fetcher.replicated, Fetcher.corrected,
+    )  # fmt: skip
+    unfollow = Fetcher.unfollow
+
+    def remember(self: Any, key: Any, name: Any, replica: Any, epoch: int) -> Any:
+        with pytest.MonkeyPatch.context() as at_once:
+            at_once.setattr(Fetcher, "unfollow", unfollow)
+            correction = follow(self, key, name, replica, epoch)
+        followed = self._partitions[key]
+        starts.setdefault(id(followed), replica.log_end_offset)
+        remembered.append(followed)
+        return correction
+
+    remembered: list[object] = []
+
+    def late(self: Any, key: Any) -> None:
+        followed = self._partitions.get(key)
+
+        def now() -> None:
+            if self._partitions.get(key) is followed:
+                unfollow(self, key)
+
+        asyncio.get_running_loop().call_later(LATE_S, now)
+
+    def from_there(followed: Any, max_bytes: int) -> Any:
+        fetch = fetch_partition(followed, max_bytes)
+        fetch.fetch_offset = starts.get(id(followed), fetch.fetch_offset)
+        return fetch
+
+    def moved(then: Any) -> Any:
+        def move(self: Any, followed: Any) -> None:
+            starts[id(followed)] = followed.replica.log_end_offset
+            then(self, followed)
+
+        return move
+
+    patch.setattr(Fetcher, "follow", remember)
+    patch.setattr(Fetcher, "unfollow", late)
+    patch.setattr(Fetcher, "replicated", moved(replicated))
+    patch.setattr(Fetcher, "corrected", moved(corrected))
+    patch.setattr(fetcher, "_fetch_partition", from_there)
+    patch.setattr(following, "check_follows", lambda *_: None)
+
+
+def damaged_batches_are_taken(patch: pytest.MonkeyPatch) -> None:
+    """9, KAFKA-18723: a follower appends what it is given."""
+    patch.setattr(append, "check", lambda *_: None)
+
+
+def a_log_begins_anew_below_its_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """10, KAFKA-9491: where all was cut, the high watermark stays where it was."""
+    truncate_fully = LocalLog.truncate_fully
+
+    def forgetful(self: Any, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
+        before = self.high_watermark
+        truncate_fully(self, offset, now_ms, log_start_offset)
+        self.high_watermark = min(before, offset)
+
+    patch.setattr(LocalLog, "truncate_fully", forgetful)
+
+
+def former_brokers_are_in_sync(patch: pytest.MonkeyPatch) -> None:
+    """13, KIP-841, KIP-903: who fetched before it lost its records joins as if it had them."""
+    patch.setattr(Assignments, "_may_be_in_sync", lambda *_: True)
+    patch.setattr(Assignments, "_broker_epoch", lambda *_: -1)
+    patch.setattr(alter_partition, "_is_eligible", lambda *_: True)
+
+
+def former_brokers_are_heard(patch: pytest.MonkeyPatch) -> None:
+    """14, KIP-380: requests of a process count for the one that came after it."""
+
+    def unchecked(image: Image, broker_id: int, _: int) -> BrokerRegistration:
+        return image.brokers[broker_id]
+
+    for module in (heartbeat, alter_partition, assign_directories):
+        patch.setattr(module, "check_broker_epoch", unchecked)
+
+
+def who_may_not_join_is_waited_for(patch: pytest.MonkeyPatch) -> None:
+    """15, KAFKA-15021: a replica that is fenced, and was caught up, holds the high watermark."""
+    committed_offset = partition.committed_offset
+
+    def held(end: int, isr: Any, others: Any, min_isr: int, rules: Any, now_ms: int) -> int:
+        return committed_offset(end, isr, others, min_isr, rules._replace(may_be_in_sync=anybody), now_ms)
+
+    patch.setattr(partition, "committed_offset", held)
+
+
+def who_has_not_all_stays_fenced(patch: pytest.MonkeyPatch) -> None:
+    """20, KAFKA-13959: a broker is unfenced once it has all of the metadata, not those of its registration."""
+    decide = local_controller.broker_heartbeat
+
+    def strict(image: Image, request: Any, configs: Any, _: int | None = None, **rest: bool) -> Any:
+        return decide(image, request, configs, image.offset, **rest)
+
+    patch.setattr(local_controller, "broker_heartbeat", strict)
+
+
+def anybody(_: Follower) -> bool:
+    return True
+
+
+def a_former_topic_lives_on(patch: pytest.MonkeyPatch) -> None:
+    """17, KAFKA-14616: a log is taken for one of the topic that has its name now."""
+    patch.setattr(Assignments, "_set_aside_former", lambda _: None)
+
+
+def who_was_reassigned_goes_on(patch: pytest.MonkeyPatch) -> None:
+    """18, KAFKA-13837: a broker that has no replica any more serves it, and keeps its log."""
+    patch.setattr(Assignments, "_remove", lambda *_: None)
+
+
+def a_moved_log_has_no_epochs(patch: pytest.MonkeyPatch) -> None:
+    """19, KAFKA-15608: the log in the other directory does not know the leader epochs of the one that it replaces."""
+    swap_future = Logs.swap_future
+
+    def forgetful(self: Any, name: Any, now_ms: int) -> Log:
+        moved = swap_future(self, name, now_ms)
+        moved.epochs.clear()
+        return moved
+
+    patch.setattr(Logs, "swap_future", forgetful)
