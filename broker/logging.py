@@ -15,7 +15,56 @@ if TYPE_CHECKING:
 
     from structlog.typing import FilteringBoundLogger, Processor
 
-INFO: Final = 20  # of the standard library's levels; lower ones are for tests that ask for them
+TRACE, DEBUG, INFO, WARN, ERROR, FATAL = 5, 10, 20, 30, 40, 50
+"""Levels, by the standard library's numbers."""
+
+LEVELS: Final = {"TRACE": TRACE, "DEBUG": DEBUG, "INFO": INFO, "WARN": WARN, "ERROR": ERROR, "FATAL": FATAL}
+"""The names that Kafka's tools know (org.apache.kafka.clients.admin.LogLevelConfig)."""
+
+ROOT: Final = "root"
+
+
+class Levels:
+    """The levels of loggers, by name: of each its own, else that of the name before its last dot, else of the root.
+
+    They are those of the process, as in a JVM, and last as long as it does (KIP-412).
+    """
+
+    def __init__(self) -> None:
+        self._own = {ROOT: INFO}
+        self._names: dict[str, None] = {}
+
+    def register(self, name: str) -> None:
+        """Has a logger among those whose levels are described and set."""
+        self._names[name] = None
+
+    def __contains__(self, name: str) -> bool:
+        return name == ROOT or name in self._names
+
+    def of(self, name: str) -> int:
+        """Returns the level of a logger: the least that it logs."""
+        own = self._own
+        while name:
+            if name in own:
+                return own[name]
+            name = name.rpartition(".")[0]
+        return own[ROOT]
+
+    def set(self, name: str, level: int) -> None:
+        """Gives a logger, and those below it that have no level of their own, a level."""
+        self._own[name] = level
+
+    def unset(self, name: str) -> None:
+        """Takes a logger's own level back."""
+        self._own.pop(name, None)
+
+    def described(self) -> dict[str, str]:
+        """Returns the level of each logger, and of the root, by name."""
+        names = {number: text for text, number in LEVELS.items()}
+        return {name: names[self.of(name)] for name in (ROOT, *sorted(self._names))}
+
+
+levels: Final = Levels()
 
 
 class Logger:
@@ -33,28 +82,34 @@ class Logger:
         return Logger(self.name, {**self._fields, **fields})
 
     def debug(self, event: str, **fields: object) -> None:
-        """Logs an event for developers of the broker; hidden by default."""
-        self._logger().debug(event, **fields)
+        """Logs an event for developers of the broker; hidden unless its level is set."""
+        if levels.of(self.name) <= DEBUG:
+            self._logger().debug(event, **fields)
 
     def info(self, event: str, **fields: object) -> None:
         """Logs an event that an operator wants to find later."""
-        self._logger().info(event, **fields)
+        if levels.of(self.name) <= INFO:
+            self._logger().info(event, **fields)
 
     def warning(self, event: str, **fields: object) -> None:
         """Logs an event that an operator may want to act on."""
-        self._logger().warning(event, **fields)
+        if levels.of(self.name) <= WARN:
+            self._logger().warning(event, **fields)
 
     def error(self, event: str, **fields: object) -> None:
         """Logs an event that an operator must look at."""
-        self._logger().error(event, **fields)
+        if levels.of(self.name) <= ERROR:
+            self._logger().error(event, **fields)
 
     def critical(self, event: str, **fields: object) -> None:
         """Logs the reason why the broker cannot go on."""
-        self._logger().critical(event, **fields)
+        if levels.of(self.name) <= FATAL:
+            self._logger().critical(event, **fields)
 
     def exception(self, event: str, **fields: object) -> None:
         """Logs an error with the traceback of the exception that is being handled: a bug of our own."""
-        self._logger().exception(event, **fields)
+        if levels.of(self.name) <= ERROR:
+            self._logger().exception(event, **fields)
 
     def _logger(self) -> FilteringBoundLogger:
         if self._bound is None:
@@ -83,6 +138,7 @@ def take_over_storage() -> None:
 
 def get_logger(name: str) -> Logger:
     """Returns the logger of a part of the broker, such as "listener". Costs nothing until it logs."""
+    levels.register(name)
     return Logger(name)
 
 
@@ -97,7 +153,7 @@ def _configured(stream: TextIO) -> Callable[..., FilteringBoundLogger]:
     if not structlog.is_configured():
         structlog.configure(
             processors=_processors(stream.isatty()),
-            wrapper_class=structlog.make_filtering_bound_logger(INFO),
+            wrapper_class=structlog.make_filtering_bound_logger(DEBUG),  # `levels` says what is logged
             logger_factory=structlog.WriteLoggerFactory(file=stream),
             cache_logger_on_first_use=True,
         )

@@ -57,6 +57,14 @@ def describe_client_metrics(own: Mapping[str, str]) -> list[DescribedConfig]:
     return [_subscription_config(name, own) for name in _described_names(ClientMetricsConfig, own)]
 
 
+def describe_loggers(levels: Mapping[str, str]) -> list[DescribedConfig]:
+    """Returns the levels of loggers, as `kafka-configs --entity-type broker-loggers` lists them (KIP-412)."""
+    source = ConfigSource.BROKER_LOGGER
+    return [
+        DescribedConfig(name, level, False, source, False, (), UNKNOWN_TYPE, None) for name, level in levels.items()
+    ]
+
+
 def describe_broker(layers: Layers) -> list[DescribedConfig]:
     """Returns the options of this broker."""
     texts = merged(layers.static.explicit, layers.cluster, layers.broker)

@@ -1,7 +1,7 @@
 """DescribeConfigs (32): describes the options of topics, brokers, groups and client metrics, with their sources.
 
 v1 adds sources and synonyms (KIP-226), v2 is as v1, v3 adds types and documentation (KIP-569), v4 is flexible.
-Broker loggers (KIP-412) are those of a JVM: this broker has none, and returns an empty list.
+The levels of loggers (KIP-412) are those of the process that is asked.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from broker.config.describe import (
     describe_broker,
     describe_client_metrics,
     describe_group,
+    describe_loggers,
     describe_topic,
 )
 from broker.exchange.authorisation import (
@@ -23,6 +24,7 @@ from broker.exchange.authorisation import (
     DESCRIBE_CONFIGS_TOPIC,
     by_handler,
 )
+from broker.logging import levels
 from broker.requests.api import Api
 from broker.requests.call import HostCall
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
@@ -104,7 +106,7 @@ def logger_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[Descr
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
     if broker_id(name) != node_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id} but received {name}")
-    return []
+    return describe_loggers(levels.described())
 
 
 def broker_id(name: str) -> int:

@@ -11,6 +11,15 @@ from protocol.api_key import ApiKey
 from protocol.errors import KafkaError
 from protocol.schema import Versions, identity
 
+Handle: TypeAlias = Callable[[Any], Coroutine[Any, Any, Any]]
+"""(Call[request]) → response."""
+
+Guard: TypeAlias = Callable[[Any, Handle], Coroutine[Any, Any, Any]]
+"""(call, its handler) → the response, of which the handler answers what the client may ask for."""
+
+Here: TypeAlias = Callable[[Any, Handle], Coroutine[Any, Any, Any]]
+"""(call, forward) → the response, of which the controller answers what is left."""
+
 
 class Api(NamedTuple):
     """A row of the table of APIs."""
@@ -31,6 +40,8 @@ class Api(NamedTuple):
     """(request, error) → the response that refuses all of it, for an API whose response has no error of its own."""
     is_forwarded: bool = False
     """True where the controllers elsewhere answer, who ask what the client may do."""
+    here: Here | None = None
+    """(call, forward) → the response, for an API of which a broker does a part before it forwards the rest."""
 
     @property
     def key(self) -> ApiKey:
@@ -41,13 +52,6 @@ class Api(NamedTuple):
         """The versions that are served."""
         first, last = identity(self.request).versions
         return Versions(max(first, self.oldest), last)
-
-
-Handle: TypeAlias = Callable[[Any], Coroutine[Any, Any, Any]]
-"""(Call[request]) → response."""
-
-Guard: TypeAlias = Callable[[Any, Handle], Coroutine[Any, Any, Any]]
-"""(call, its handler) → the response, of which the handler answers what the client may ask for."""
 
 
 class Guards(Protocol):

@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from broker.exchange.authorisation import NOTHING
 from broker.metadata.forwarding import FORWARDED, Requester
-from broker.requests.api import Api, Apis
+from broker.requests.api import Api, Apis, Handle, Here
 from broker.requests.call import Call
 from protocol.api_key import ApiKey
 from protocol.codec import decode
@@ -47,6 +47,11 @@ class ConfigsRequest(Protocol):
     resources: list[NamedResource]
 
 
+def after(here: Here | None, handle: Handle) -> Handle:
+    """Returns a handler that does the broker's own part first, where there is one."""
+    return handle if here is None else lambda call: here(call, handle)
+
+
 class ForwardingApis(Apis):
     """The same APIs in the same versions, some of them forwarded."""
 
@@ -62,7 +67,7 @@ class ForwardingApis(Apis):
         api = super().find(key)
         if api is not None and not is_imported and api.key in FORWARDED:
             handle = self._forward_configs if api.key in OF_CONFIGS else self._forward
-            api = self._rows[key] = api._replace(handle=handle, requires=NOTHING, is_forwarded=True)
+            api = self._rows[key] = api._replace(handle=after(api.here, handle), requires=NOTHING, is_forwarded=True)
         return api
 
     async def _forward(self, call: Call[object]) -> bytes:

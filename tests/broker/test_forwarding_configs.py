@@ -69,7 +69,10 @@ async def altered(controllers: Controllers, key: ApiKey, *resources: Any) -> lis
         principal=SimpleNamespace(kind="User", name="alice"), client_id="c", connection=SimpleNamespace(ip="127.0.0.1")
     )
     request = api.request(resources=list(resources), validate_only=False)
-    call: Any = SimpleNamespace(api=api, request=request, version=VERSION, context=context)
+    host = SimpleNamespace(config=SimpleNamespace(node_id=NODE))
+    call: Any = SimpleNamespace(
+        api=api, request=request, version=VERSION, context=context, host=host, may=lambda requirement: True
+    )
     answer: Any = await api.handle(call)
     if isinstance(answer, bytes):
         answer, _ = decode(api.response, VERSION, answer)

@@ -26,9 +26,6 @@ MAX_VALUE_LENGTH = 0x7FFF
 """A config record's value has a 16-bit length in the older of its readers."""
 
 
-NO_LOGGER = "Logger {} does not exist!"
-
-
 class AlterOperation(IntEnum):
     """The operation of IncrementalAlterConfigs on a config (KIP-339)."""
 
@@ -39,7 +36,6 @@ class AlterOperation(IntEnum):
 
 
 OF_LISTS = frozenset({AlterOperation.APPEND, AlterOperation.SUBTRACT})
-OF_LOGGERS = frozenset({AlterOperation.SET, AlterOperation.DELETE})
 OPERATIONS = frozenset(AlterOperation)
 
 
@@ -50,16 +46,24 @@ class RequestedResource(NamedTuple):
     name: str
     keys: list[str]
     without_value: list[str]
-    operations: Sequence[int] = ()
 
 
-def _asked_incrementally(resource: incremental.AlterConfigsResource) -> RequestedResource:
+def check_form(requested: RequestedResource) -> None:
+    """Raises INVALID_REQUEST where a config is named twice, or lacks its value."""
+    if len(set(requested.keys)) < len(requested.keys):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    if requested.without_value:
+        message = f"Null value not supported for : {', '.join(requested.without_value)}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def requested_incrementally(resource: incremental.AlterConfigsResource) -> RequestedResource:
+    """Returns a resource of IncrementalAlterConfigs."""
     needing = (
         one.name for one in resource.configs if one.value is None and one.config_operation != AlterOperation.DELETE
     )
     keys = [one.name for one in resource.configs]
-    operations = [one.config_operation for one in resource.configs]
-    return RequestedResource(resource.resource_type, resource.resource_name, keys, list(needing), operations)
+    return RequestedResource(resource.resource_type, resource.resource_name, keys, list(needing))
 
 
 def _asked_wholly(resource: legacy.AlterConfigsResource) -> RequestedResource:
@@ -82,7 +86,7 @@ def incremental_alter_configs(
     """IncrementalAlterConfigs: only the named configs of each resource change."""
     alteration = _Alteration(image, rules)
     results = alteration.alter_all(
-        [_asked_incrementally(one) for one in request.resources],
+        [requested_incrementally(one) for one in request.resources],
         lambda index, resource: alteration.incrementally(resource, request.resources[index].configs),
     )
     responses = _answers(incremental.AlterConfigsResourceResponse, results)
@@ -94,7 +98,7 @@ def alter_configs(
     image: Image, request: legacy.AlterConfigsRequest, rules: ConfigRules
 ) -> Decided[legacy.AlterConfigsResponse]:
     """AlterConfigs: the named configs of each resource are all that it has from now on."""
-    alteration = _Alteration(image, rules, has_loggers=False)
+    alteration = _Alteration(image, rules)
     results = alteration.alter_all(
         [_asked_wholly(one) for one in request.resources],
         lambda index, resource: alteration.wholly(resource, request.resources[index].configs),
@@ -111,17 +115,17 @@ def refused_by_broker(
     node_id: int,
 ) -> dict[int, incremental.AlterConfigsResourceResponse] | dict[int, legacy.AlterConfigsResourceResponse]:
     """Returns the answers to resources that a broker refuses before it forwards the others, by their place in the
-    request: those that are not well-formed, its loggers, the options of other brokers, and its own where they are not
+    request: those that are not well-formed, the options of other brokers, and its own where they are not
     valid, which no controller can tell (ConfigAdminManager.preprocess)."""
     if isinstance(request, legacy.AlterConfigsRequest):
-        whole, by_place = _Alteration(image, rules, has_loggers=False, broker_id=node_id), request.resources
+        whole, by_place = _Alteration(image, rules, broker_id=node_id), request.resources
         results = whole.problems(
             [_asked_wholly(one) for one in by_place], lambda at, to: whole.wholly(to, by_place[at].configs)
         )
         return dict(zip(results, _answers(legacy.AlterConfigsResourceResponse, results.values()), strict=True))
     single, changes = _Alteration(image, rules, broker_id=node_id), request.resources
     results = single.problems(
-        [_asked_incrementally(one) for one in changes], lambda at, to: single.incrementally(to, changes[at].configs)
+        [requested_incrementally(one) for one in changes], lambda at, to: single.incrementally(to, changes[at].configs)
     )
     return dict(zip(results, _answers(incremental.AlterConfigsResourceResponse, results.values()), strict=True))
 
@@ -144,14 +148,10 @@ def _answers(kind: type[_Answer], results: Iterable[Result]) -> list[_Answer]:
 class _Alteration:
     """The changes of one request."""
 
-    def __init__(
-        self, image: Image, rules: ConfigRules, *, has_loggers: bool = True, broker_id: int | None = None
-    ) -> None:
-        """AlterConfigs has no loggers: they are a type of resource that it does not know (KIP-412). `broker_id` is of
-        the broker that looks at the request before a controller does."""
+    def __init__(self, image: Image, rules: ConfigRules, *, broker_id: int | None = None) -> None:
+        """`broker_id` is of the broker that looks at the request before a controller does."""
         self._image = image
         self._broker_id = broker_id
-        self._has_loggers = has_loggers
         self._rules = rules
         self._records: list[ConfigRecord] = []
 
@@ -187,16 +187,9 @@ class _Alteration:
 
     def _resource(self, requested: RequestedResource) -> ConfigResource:
         """The resource, if its changes are well-formed and it can be altered here (Kafka's ConfigAdminManager)."""
-        if len(set(requested.keys)) < len(requested.keys):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-        if requested.without_value:
-            message = f"Null value not supported for : {', '.join(requested.without_value)}"
-            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        check_form(requested)
         resource = ConfigResource(ResourceType.of(requested.type_code), requested.name)
-        is_logger = resource.type is ResourceType.BROKER_LOGGER
-        if is_logger and self._has_loggers:
-            self._refuse_loggers(requested)
-        if is_logger or resource.type is ResourceType.UNKNOWN:
+        if resource.type in (ResourceType.BROKER_LOGGER, ResourceType.UNKNOWN):  # a process sets its loggers' levels
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {requested.type_code}")
         if resource.type is ResourceType.BROKER and resource.name:
             self._check_broker(resource.name)
@@ -220,26 +213,6 @@ class _Alteration:
     @property
     def _own_id(self) -> int:
         return self._image.controller_id if self._broker_id is None else self._broker_id
-
-    def _refuse_loggers(self, requested: RequestedResource) -> None:
-        """Loggers are a JVM's, which is not here: no name is one's (RuntimeLoggerManager)."""
-        digits = requested.name[1:] if requested.name[:1] in ("+", "-") else requested.name
-        if not digits.isdecimal():
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {requested.name}")
-        if int(requested.name) != self._own_id:
-            message = f"Unexpected node id. Expected {self._own_id}, but received {requested.name}"
-            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        if requested.operations and (operation := requested.operations[0]) not in OF_LOGGERS:
-            is_known = operation in OF_LISTS
-            what = f"{AlterOperation(operation).name} operation" if is_known else f"Unknown operation type {operation}"
-            message = f"{what} is not allowed for the BROKER_LOGGER resource"
-            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        message = (
-            "There are no loggers whose levels could be set."
-            if not requested.keys
-            else NO_LOGGER.format(requested.keys[0])
-        )
-        raise KafkaError(ErrorCode.INVALID_CONFIG, message)
 
     def all_records(self) -> list[MetadataRecord]:
         """The config records, and those that a changed min.insync.replicas brings about: who was eligible to lead by

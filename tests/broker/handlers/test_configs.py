@@ -115,8 +115,10 @@ async def test_resources_that_are_not(kind: int, name: str, code: int, message: 
     assert (result.error_code, result.error_message, result.configs) == (code, message, [])
 
 
-async def test_there_are_no_loggers_of_a_jvm(client: Client) -> None:
-    assert (await describe(client, LOGGER, "1")).configs == []
+async def test_the_levels_of_loggers_are_described(client: Client) -> None:
+    levels = {config.name: config.value for config in (await describe(client, LOGGER, "1")).configs}
+    assert levels["root"] == "INFO"
+    assert "broker.network.connection" in levels
 
 
 async def test_what_has_configs_is_listed(broker: InProcess, client: Client) -> None:

@@ -172,9 +172,6 @@ NO_LIST: Change = (APPEND, "segment.ms", "5")
     (ResourceType.CLIENT_METRICS, "", (UNKNOWN, NO_LIST), ErrorCode.INVALID_CONFIG),
     (ResourceType.BROKER, "", (NO_LIST, UNKNOWN), ErrorCode.INVALID_REQUEST),
     (ResourceType.BROKER, "1", (NO_LIST,), ErrorCode.INVALID_CONFIG),
-    (ResourceType.BROKER_LOGGER, "1", (NO_LIST, (SET, "a", "INFO")), ErrorCode.INVALID_REQUEST),
-    (ResourceType.BROKER_LOGGER, "1", (UNKNOWN,), ErrorCode.INVALID_REQUEST),
-    (ResourceType.BROKER_LOGGER, "1", ((SET, "a", "INFO"), NO_LIST), ErrorCode.INVALID_CONFIG),
 ])  # fmt: skip
 def test_of_several_faults_the_one_that_kafka_finds_first_is_told(
     kind: int, name: str, changes: tuple[Change, ...], code: ErrorCode
@@ -276,11 +273,3 @@ def test_all_configs_of_a_logger_are_no_resource() -> None:
     )
     (answer,) = decided.response.responses
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "Unknown resource type 8")
-
-
-@pytest.mark.parametrize(("operation", "beginning"), [
-    (APPEND, "APPEND operation"), (SUBTRACT, "SUBTRACT operation"), (9, "Unknown operation type 9"),
-])  # fmt: skip
-def test_loggers_have_levels_and_no_lists(operation: int, beginning: str) -> None:
-    _, results = alter(orders(), resource("1", (operation, "odd", "INFO"), kind=ResourceType.BROKER_LOGGER))
-    assert results == [(ErrorCode.INVALID_REQUEST, f"{beginning} is not allowed for the BROKER_LOGGER resource")]

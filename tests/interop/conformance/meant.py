@@ -164,15 +164,6 @@ NO_OPERATION = (
     ),
     Allowed(r"IncrementalAlterConfigsRequest .*\.error_message", "as above", theirs=None),
 )
-NO_LOGGERS = (
-    Allowed(
-        r"IncrementalAlterConfigsRequest .*",
-        "loggers whose levels are set are a JVM's: here there is none of any name",
-        ours=40,
-        theirs=0,
-    ),
-    Allowed(r"IncrementalAlterConfigsRequest .*\.error_message", "as above", ours="Logger root does not exist!"),
-)
 NO_REPORTERS = (
     Allowed(
         r"IncrementalAlterConfigsRequest .*",

@@ -29,7 +29,7 @@ from protocol.messages.offset_for_leader_epoch import (
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.building import build
 from tests.interop.conformance.compare import Both
-from tests.interop.conformance.meant import NO_LOGGERS, NO_OPERATION, NO_REPORTERS, NOT_GROWN
+from tests.interop.conformance.meant import NO_OPERATION, NO_REPORTERS, NOT_GROWN
 from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.records import batch, records
 from tests.interop.conformance.test_configs import (
@@ -157,7 +157,7 @@ def test_brokers_are_altered(both: Both, case: str, validate_only: bool) -> None
             alter_in_part(peer, version, *back)
             peer.wait_for_metadata()
 
-    both.each_version(IncrementalAlterConfigsRequest, script, allowed=(*NO_LOGGERS, *NO_REPORTERS))
+    both.each_version(IncrementalAlterConfigsRequest, script, allowed=NO_REPORTERS)
 
 
 def test_loggers_are_not_altered_as_a_whole(both: Both) -> None:

@@ -1,0 +1,84 @@
+"""Changes of loggers in IncrementalAlterConfigs: who is asked sets the levels of its own (KIP-412), and the rest is the
+controller's.
+
+Source: kafka.server.ConfigAdminManager, its preprocessing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from broker.exchange.authorisation import ALTER_CONFIGS_CLUSTER
+from broker.requests.api import Handle
+from broker.requests.call import HostCall
+from broker.requests.logger_levels import set_levels
+from coordinator.cluster.configs.alter import check_form, requested_incrementally
+from coordinator.cluster.configs.resource import ResourceType
+from coordinator.cluster.decided import error_message
+from protocol.codec import decode
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+async def set_own_loggers(call: HostCall[IncrementalAlterConfigsRequest], handle: Handle) -> object:
+    """Returns the answers to all resources, in their order; `handle` has the controller answer for those that are no
+    loggers."""
+    resources = call.request.resources
+    counts = Counter((one.resource_type, one.resource_name) for one in resources)
+    answers = [
+        answer_to(call, one) if counts[one.resource_type, one.resource_name] == 1 and is_logger(one) else None
+        for one in resources
+    ]
+    if not any(answers):
+        return await handle(call)
+    call.request.resources = [one for one, answer in zip(resources, answers, strict=True) if answer is None]
+    others = await answers_of_controller(call, handle) if call.request.resources else []
+    by_name = {(one.resource_type, one.resource_name): one for one in others}
+    responses = [
+        answer or by_name[one.resource_type, one.resource_name] for one, answer in zip(resources, answers, strict=True)
+    ]
+    return IncrementalAlterConfigsResponse(responses=responses)
+
+
+async def answers_of_controller(
+    call: HostCall[IncrementalAlterConfigsRequest], handle: Handle
+) -> list[AlterConfigsResourceResponse]:
+    """Returns the controller's answers, wherever it is."""
+    response = await handle(call)
+    if isinstance(response, bytes):
+        response, _ = decode(IncrementalAlterConfigsResponse, call.version, response)
+    responses: list[AlterConfigsResourceResponse] = response.responses
+    return responses
+
+
+def is_logger(resource: AlterConfigsResource) -> bool:
+    """True for well-formed changes of loggers; what is wrong with others, the controller says."""
+    try:
+        check_form(requested_incrementally(resource))
+    except KafkaError:
+        return False
+    return ResourceType.of(resource.resource_type) is ResourceType.BROKER_LOGGER
+
+
+def answer_to(
+    call: HostCall[IncrementalAlterConfigsRequest], resource: AlterConfigsResource
+) -> AlterConfigsResourceResponse:
+    """Sets the levels of loggers here, and returns the answer."""
+    code, message = ErrorCode.NONE, None
+    try:
+        if not call.may(ALTER_CONFIGS_CLUSTER):
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        set_levels(resource, call.host.config.node_id, validate_only=call.request.validate_only)
+    except KafkaError as error:
+        code, message = error.code, error_message(error)
+    return AlterConfigsResourceResponse(
+        error_code=code,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
