@@ -54,6 +54,7 @@ CONSUME_SHARE = CONSUME._replace(
     tool=tools.SHARE_CONSUMER_PERFORMANCE,
     records=1_000_000,  # to join the group takes a second or two of it
     filled_by=PRODUCE._replace(records=1_000_000),
+    warm_up_at_most=10,  # each is as long as two or three of other loads
     needs=SHARE,
     flow=None,
     figures=("cpu_s_per_million", "records_per_s", "rss_peak_mb", "private_mb"),
