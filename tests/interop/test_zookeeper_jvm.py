@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,6 +41,7 @@ def started(data: Path, connect: str, **options: str) -> Odradek:
     properties = {
         "zookeeper.connect": connect,
         "zookeeper.session.timeout.ms": str(SESSION_MS),
+        "zookeeper.connection.timeout.ms": "60000",  # a start on a busy machine
         "offsets.topic.num.partitions": "1",
         **{key.replace("_", "."): value for key, value in options.items()},
     }
@@ -85,3 +87,44 @@ def test_tools_create_alter_and_delete_topics(broker: Odradek, version: str) -> 
         until(lambda: not client.exists(f"/admin/delete_topics/{name}"), broker)
         assert not client.exists(f"/brokers/topics/{name}")
         assert not client.exists(f"/config/topics/{name}")
+
+
+def test_offsets_are_exported_and_imported(broker: Odradek, tmp_path: Path) -> None:
+    connect, dump = broker.properties["zookeeper.connect"], tmp_path / "offsets"
+    with znodes(connect) as client:
+        client.create("/consumers/moved/offsets/read/0", b"7", makepath=True)
+        export = ("--zkconnect", connect, "--group", "moved", "--output-file", str(dump))
+        old_tool("0.8.2.2", "kafka.tools.ExportZkOffsets", *export)
+        assert dump.read_text().strip().endswith(":7")
+        client.set("/consumers/moved/offsets/read/0", b"1")
+        old_tool("0.8.2.2", "kafka.tools.ImportZkOffsets", "--zkconnect", connect, "--input-file", str(dump))
+        assert client.get("/consumers/moved/offsets/read/0")[0] == b"7"
+
+
+def test_a_session_that_expires_comes_back(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+    broker = started(tmp_path / "data", f"{zookeeper.address}/expiry")
+    with znodes(f"{zookeeper.address}/expiry") as client:
+        before = client.get("/brokers/ids/1")[1].ephemeralOwner
+        broker.signal(signal.SIGSTOP)
+        until(lambda: not client.exists("/brokers/ids/1"), broker)
+        broker.signal(signal.SIGCONT)
+        until(lambda: client.exists("/brokers/ids/1"), broker)
+        assert client.get("/brokers/ids/1")[1].ephemeralOwner != before
+        until(lambda: client.exists("/controller"), broker)
+        until(lambda: client.get("/controller_epoch")[0] == b"2", broker)
+    broker.forget()
+
+
+def test_a_broker_that_was_killed_waits_for_its_last_session(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+    broker = started(tmp_path / "data", f"{zookeeper.address}/killed")
+    with znodes(f"{zookeeper.address}/killed") as client:
+        before = client.get("/brokers/ids/1")[1].ephemeralOwner
+        broker.kill9()
+        broker.start()
+        until(lambda: (node := client.exists("/brokers/ids/1")) is not None and node.ephemeralOwner != before, broker)
+        other = Odradek(tmp_path / "other", broker.properties)
+        with pytest.raises(AssertionError, match="belongs to another broker"):
+            other.start()
+        other.forget()
+    assert broker.stop() == 0
+    broker.forget()
