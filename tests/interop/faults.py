@@ -107,9 +107,8 @@ class Faults:
 
     def _cut_off(self, victim: EitherNode) -> None:
         """Nobody hears of it; clients still reach a broker."""
-        for node in self._cluster.nodes:
-            if node is not victim:
-                self._cluster.network.cut(victim.node_id, node.node_id)
+        others = [node.node_id for node in self._cluster.nodes if node is not victim]
+        self._cluster.network.cut(victim.node_id, *others)
         self._last()
         self._cluster.network.heal()
 

@@ -73,7 +73,7 @@ class Cluster:
         self.folder = folder
         self._format_with = format_with
         self._disks = {1: disks}
-        self.network = Network(self._processes)
+        self.network = Network(folder, self._processes)
         self.assignments: dict[str, Sequence[Sequence[int]]] = {}
         """Replicas of the topics that were created here, by partition."""
         self._common = {**ONE_OF_EACH, **OF_THREE, **COMMON, **dotted(settings)}

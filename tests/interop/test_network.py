@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +17,8 @@ BRIEF_S = 0.1
 
 
 @pytest.fixture
-def network() -> Iterator[Network]:
-    network = Network(lambda: {HERE: os.getpid()})
+def network(tmp_path: Path) -> Iterator[Network]:
+    network = Network(tmp_path, lambda: {HERE: os.getpid()})
     yield network
     network.close()
 
@@ -39,7 +40,7 @@ def test_bytes_pass_and_it_is_known_between_whom(network: Network, ends: tuple[s
     assert far.recv(100) == b"there"
     far.sendall(b"and back")
     assert near.recv(100) == b"and back"
-    assert network.carried == {frozenset((HERE, THERE))}
+    assert network.carried() == {frozenset((HERE, THERE))}
 
 
 def test_nothing_passes_a_cut_until_it_heals(network: Network, ends: tuple[socket.socket, socket.socket]) -> None:
