@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from broker.peers import Address, Settings
 from commands.errors import misuse
 from commands.settings import BOOTSTRAP, ClientSetting
+from protocol.handshake import Authenticator
 
 PLAINTEXT: Final = "PLAINTEXT"
+SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
+PROTOCOLS: Final = (PLAINTEXT, SASL_PLAINTEXT)
+
+JAAS_FIELD: Final = r'\b{}\s*=\s*"((?:[^"\\]|\\.)*)"'
+"""A field of a line for Java's login modules, such as username="ana"."""
 
 
 class Destination(NamedTuple):
@@ -24,12 +32,16 @@ class Destination(NamedTuple):
 def destination(settings: Mapping[str, ClientSetting]) -> Destination:
     """Returns where the settings lead. Raises CommandError that names the source of one that makes no sense."""
     protocol = settings["security.protocol"]
-    if protocol.value.upper() != PLAINTEXT:
-        raise misuse(f"security.protocol {protocol.value} ({protocol.source}): this client speaks PLAINTEXT alone")
+    if protocol.value.upper() not in PROTOCOLS:
+        raise misuse(f"security.protocol {protocol.value} ({protocol.source}): {' or '.join(PROTOCOLS)} is expected")
     connect_ms = milliseconds(settings, "socket.connection.setup.timeout.ms")
     return Destination(
         bootstrap=addresses(settings[BOOTSTRAP]),
-        settings=Settings(client_id=settings["client.id"].value, connect_timeout_ms=connect_ms),
+        settings=Settings(
+            client_id=settings["client.id"].value,
+            connect_timeout_ms=connect_ms,
+            authenticators=(authenticator_of(settings),) if protocol.value.upper() == SASL_PLAINTEXT else (),
+        ),
         timeout_ms=milliseconds(settings, "request.timeout.ms"),
     )
 
@@ -53,3 +65,24 @@ def milliseconds(settings: Mapping[str, ClientSetting], name: str) -> int:
     if not (value.isascii() and value.isdecimal() and 0 < int(value) < 1 << 31):
         raise misuse(f"{name} {value} ({source}): milliseconds are expected, such as 30000")
     return int(value)
+
+
+def authenticator_of(settings: Mapping[str, ClientSetting]) -> Authenticator:
+    """Returns what authenticates by PLAIN or SCRAM, with the name and password of sasl.username and sasl.password, or
+    of sasl.jaas.config. Raises CommandError."""
+    from protocol.sasl.authenticator import MECHANISMS, authenticator
+
+    mechanism = settings["sasl.mechanism"]
+    if mechanism.value not in MECHANISMS:
+        raise misuse(f"sasl.mechanism {mechanism.value} ({mechanism.source}): {', '.join(MECHANISMS)} are there")
+    jaas = settings["sasl.jaas.config"]
+    name = settings["sasl.username"].value or _jaas_field(jaas, "username")
+    password = settings["sasl.password"].value or _jaas_field(jaas, "password")
+    if not name:
+        raise misuse("security.protocol SASL_PLAINTEXT needs sasl.username and sasl.password, or sasl.jaas.config")
+    return authenticator(mechanism.value, name, password, os.urandom)
+
+
+def _jaas_field(jaas: ClientSetting, field: str) -> str:
+    match = re.search(JAAS_FIELD.format(field), jaas.value)
+    return "" if match is None else re.sub(r"\\(.)", r"\1", match[1])

@@ -7,17 +7,20 @@ from typing import Final
 
 from commands.cluster_client import CoordinatorKind
 from commands.declaring import Actions, Session, add_yes
-from commands.errors import CommandError, explain, misuse
+from commands.errors import CommandError, explain
 from commands.group_offsets import commit_offsets, committed_offsets, delete_offsets
 from commands.group_reset import RESET_HELP, reset_options, targets
 from commands.groups import SHARE, TYPES, GroupDescription, describe_all, list_groups
 from commands.positions import LATEST as LOG_END
 from commands.positions import READ_COMMITTED, list_offsets
 from commands.printing import Row
+from commands.share_offsets import share_rows
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.types import TopicPartition
 
 LAG_COLUMNS: Final = ("topic", "partition", "committed", "end", "lag", "member", "client", "host")
+
+SHARE_COLUMNS: Final = ("topic", "partition", "start", "lag")
 
 
 def declare(actions: Actions) -> None:
@@ -95,16 +98,15 @@ async def list_all(session: Session) -> None:
 
 async def describe(session: Session) -> None:
     for group in await describe_all(session.cluster, session.options.groups):
-        if group.type == SHARE:
-            raise misuse(f"{group.group} is a share group: `odradek share describe {group.group}` shows it")
-        partitions = await lag_rows(session, group)
+        is_shared = group.type == SHARE
+        partitions = await (share_rows(session.cluster, group.group) if is_shared else lag_rows(session, group))
         lag = sum(lag for row in partitions if isinstance(lag := row["lag"], int))
         total: dict[str, object] = {**_head(group), "lag": lag}
         session.output.document(
             {**total, "partitions": partitions},
             (
                 (f"group {group.group}", ("type", "state", "assignor", "coordinator", "members", "lag"), [total]),
-                ("partitions", LAG_COLUMNS, partitions),
+                ("partitions", SHARE_COLUMNS if is_shared else LAG_COLUMNS, partitions),
             ),
         )
 

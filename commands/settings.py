@@ -26,16 +26,19 @@ DEFAULTS: Final[dict[str, str]] = {
     "request.timeout.ms": "30000",
     "socket.connection.setup.timeout.ms": "10000",
     "security.protocol": "PLAINTEXT",
+    "sasl.mechanism": "SCRAM-SHA-512",
+    "sasl.username": "",
+    "sasl.password": "",
+    "sasl.jaas.config": "",
 }
 """The settings of a connection, and their defaults."""
 
 ALIASES: Final = {
+    "sasl.mechanisms": "sasl.mechanism",
     "metadata.broker.list": BOOTSTRAP,
     "socket.connection.setup.timeout": "socket.connection.setup.timeout.ms",
 }
 """librdkafka's names of the same."""
-
-SECURITY_PREFIXES: Final = ("sasl.", "ssl.", "security.", "enable.ssl.")
 
 
 class ClientSetting(NamedTuple):
@@ -108,7 +111,7 @@ def of_assignments(assignments: Iterable[str]) -> dict[str, ClientSetting]:
         name, equals, value = assignment.partition("=")
         if not equals:
             raise misuse(f"-X {assignment}: NAME=VALUE is expected, such as -X client.id=me")
-        if ALIASES.get(name, name) not in DEFAULTS and not name.startswith(SECURITY_PREFIXES):
+        if ALIASES.get(name, name) not in DEFAULTS:
             raise misuse(f"-X {name}: no setting of a connection has this name{_similar(name)}")
         values[name] = value
     return _renamed(values, "-X")

@@ -17,10 +17,16 @@ CLUSTER_COMMANDS: Final[dict[str, ClusterCommand]] = {
     "produce": ClusterCommand("commands.produce", "send records to a topic"),
     "consume": ClusterCommand("commands.consume", "read records of topics, by partition or as a member of a group"),
     "group": ClusterCommand("commands.group", "list, describe, reset and delete groups of every type"),
+    "txn": ClusterCommand("commands.txn", "list, describe and abort transactions, find those that hang"),
     "config": ClusterCommand("commands.config", "show and change the configs of topics, brokers and groups"),
+    "acl": ClusterCommand("commands.acl", "list, add and delete access control entries"),
+    "user": ClusterCommand("commands.user", "list users with SCRAM credentials, set and delete their passwords"),
+    "quota": ClusterCommand("commands.quota", "list and set quotas of users, clients and addresses"),
 }
 
-CLUSTER_WORDS: Final[dict[str, ClusterCommand]] = {}
+CLUSTER_WORDS: Final[dict[str, ClusterCommand]] = {
+    "describe": ClusterCommand("commands.cluster", "show a cluster's brokers, with what they lead and hold"),
+}
 """Words after `odradek cluster` that are about a cluster that runs; all else there starts one."""
 
 

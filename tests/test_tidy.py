@@ -32,6 +32,7 @@ RANDOM_SOURCES = frozenset(
         "broker/formatting/commands.py",
         "broker/requests/broker.py",
         "commands/cluster_client.py",
+        "commands/user.py",
     }
 )
 

@@ -69,6 +69,22 @@ def test_librdkafkas_names_are_taken(environ: dict[str, str]) -> None:
     assert bootstrap_of(given(None, None, None, "metadata.broker.list=a:1,b:2"), environ) == "a:1,b:2"
 
 
+JAAS = 'sasl.jaas.config=x.ScramLoginModule required username="ana" password="se\\"cret";'
+
+
+@pytest.mark.parametrize(
+    "assignments",
+    [
+        ("security.protocol=SASL_PLAINTEXT", "sasl.username=ana", "sasl.password=x", "sasl.mechanism=PLAIN"),
+        ("security.protocol=sasl_plaintext", JAAS, "sasl.mechanisms=SCRAM-SHA-256"),
+    ],
+)
+def test_a_user_is_named_as_java_or_as_librdkafka_names_it(
+    environ: dict[str, str], assignments: tuple[str, ...]
+) -> None:
+    assert len(destination(gather(given(None, None, None, *assignments), environ)).settings.authenticators) == 1
+
+
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
@@ -80,6 +96,8 @@ def test_librdkafkas_names_are_taken(environ: dict[str, str]) -> None:
         (given(","), "--bootstrap.*empty"),
         (given(None, None, None, "request.timeout.ms=soon"), "request.timeout.ms soon"),
         (given(None, None, None, "security.protocol=SSSL"), "security.protocol SSSL"),
+        (given(None, None, None, "security.protocol=SASL_PLAINTEXT"), "needs sasl.username"),
+        (given(None, None, None, "security.protocol=SASL_PLAINTEXT", "sasl.mechanism=X"), "sasl.mechanism X"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_source(environ: dict[str, str], wrong: Given, reason: str) -> None:

@@ -8,15 +8,17 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, ShareConsumer
 
 from commands.main import main
 from commands.table import find
 from tests.interop.brokers import ApacheKafka, Broker, Odradek
+from tests.interop.processes import Server, free_port
 
 pytestmark = pytest.mark.odradek_only  # it starts both
 
@@ -85,12 +87,12 @@ def call(capsys: pytest.CaptureFixture[str], bootstrap: str, words: tuple[str, .
     return Outcome(status, *capsys.readouterr())
 
 
-def without_varying(value: object) -> object:
+def without_varying(value: object, varying: AbstractSet[str] = VARYING) -> object:
     """Returns a value without what differs from cluster to cluster, errors without the brokers' own words."""
     if isinstance(value, dict):
-        return {key: without_varying(item) for key, item in value.items() if key not in VARYING and key != "error"}
+        return {key: without_varying(item, varying) for key, item in value.items() if key not in {*varying, "error"}}
     if isinstance(value, list):
-        return [without_varying(item) for item in value]
+        return [without_varying(item, varying) for item in value]
     return value.split(":")[0] if isinstance(value, str) and value.split(":")[0].isupper() else value
 
 
@@ -98,10 +100,10 @@ def without_varying(value: object) -> object:
 def run(brokers: list[Broker], capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command on both; returns what it did on Odradek once it is the same on Apache Kafka."""
 
-    def run_on_both(*words: str, status: int = 0) -> Outcome:
+    def run_on_both(*words: str, status: int = 0, varying: AbstractSet[str] = VARYING) -> Outcome:
         ours, theirs = (call(capsys, broker.bootstrap, words) for broker in brokers)
         assert ours.status == theirs.status == status, (ours, theirs)
-        assert without_varying(ours.rows) == without_varying(theirs.rows)
+        assert without_varying(ours.rows, varying) == without_varying(theirs.rows, varying)
         return ours
 
     return run_on_both
@@ -265,6 +267,101 @@ def test_members_of_two_clients_share_partitions(brokers: list[Broker], topic: s
         finally:
             ours.kill()
             consumer.close()
+
+
+def test_a_share_group_is_described_by_where_its_partitions_begin(run: Run, brokers: list[Broker], topic: str) -> None:
+    run("topic", "create", topic, "-p", "1")
+    for broker in brokers:
+        consumer = ShareConsumer({"bootstrap.servers": broker.bootstrap, "group.id": topic})
+        consumer.subscribe([topic])
+        deadline = time.monotonic() + 60
+        command = [Odradek.program, "group", "describe", topic, "-b", broker.bootstrap]
+        while '"partition":0' not in subprocess.run(command, capture_output=True, text=True).stdout:
+            consumer.poll(0.2)
+            assert time.monotonic() < deadline
+        consumer.close()
+    (described,) = run("group", "describe", topic, varying={"state", "members", "lag"}).rows
+    assert described["type"] == "share"
+
+
+def test_transactions_are_listed_described_and_found_to_hang(run: Run, feed: Feed, topic: str) -> None:
+    run("topic", "create", topic, "-p", "1")
+    feed(b"one\n")
+    run("produce", topic, "--transactional-id", topic, "--timestamp", "1767225600000")
+    (described,) = run("txn", "describe", topic, varying={"producer", "started", "state", "partitions"}).rows
+    assert described["timeout_ms"] == 60_000
+    (listed,) = [row for row in run("txn", "list", varying={"producer", "state"}).rows if row["id"] == topic]
+    assert listed["state"] in ("CompleteCommit", "PrepareCommit")
+    run("txn", "describe", f"{topic}-none", status=1)
+    assert run("txn", "hanging", topic).rows == []
+    run("txn", "abort", f"{topic}:0", "--start-offset", "0", "--yes", status=1)
+
+
+def test_passwords_and_quotas_of_users(run: Run, feed: Feed) -> None:
+    feed(b"secret\n")
+    run("user", "set", "ana")
+    run("user", "set", "ana", "--mechanism", "SCRAM-SHA-256", "--iterations", "4096")
+    run("user", "set", "bob", "--iterations", "7", status=1)
+    assert [(row["mechanism"], row["iterations"]) for row in run("user", "list").rows] == [
+        ("SCRAM-SHA-256", 4096),
+        ("SCRAM-SHA-512", 8192),
+    ]
+    assert "--yes" in run("user", "delete", "ana", status=2).err
+    run("user", "delete", "ana", "--yes")
+    run("user", "delete", "ana", "--yes", status=1)
+    run("quota", "set", "--user", "ana", "producer_byte_rate=1048576", "consumer_byte_rate=5")
+    run("quota", "set", "--user", "<default>", "--client-id", "batch", "request_percentage=50")
+    assert len(run("quota", "list").rows) == 2
+    assert run("quota", "list", "--user", "ana").rows == [
+        {"user": "ana", "quotas": {"consumer_byte_rate": 5.0, "producer_byte_rate": 1048576.0}}
+    ]
+    run("quota", "set", "--user", "ana", "--unset", "producer_byte_rate")
+    run("quota", "set", "--user", "ana", "no_such_rate=1", status=1)
+
+
+def test_without_an_authorizer_there_are_no_acls(run: Run) -> None:
+    allowed = ("acl", "add", "--allow", "User:ana", "--topic", "orders", "--operation", "read")
+    for words in (("acl", "list"), allowed, ("acl", "delete", "--topic", "orders", "--yes")):
+        outcome = run(*words, status=1)
+        assert "SECURITY_DISABLED" in outcome.out + outcome.err
+
+
+def test_a_cluster_is_described(run: Run) -> None:
+    varying = {"cluster", "port", "led", "replicas", "topics", "partitions", "bytes", "free_bytes"}
+    (described,) = run("cluster", "describe", varying=varying).rows
+    assert described["without_leader"] == 0
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_user_whose_password_was_set_gets_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], feed: Feed, mechanism: str
+) -> None:
+    plain, secured = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    listeners = f"PLAINTEXT://{plain},SASL_PLAINTEXT://{secured}"
+    options = {"listeners": listeners, "advertised.listeners": listeners, "sasl.enabled.mechanisms": mechanism}
+    properties = tmp_path / "server.properties"
+    properties.write_text("".join(f"{name}={value}\n" for name, value in options.items()))
+    server = Server("odradek", tmp_path / "log")
+    server.launch([Odradek.program, "run", str(properties), "--data", str(tmp_path / "data")], r"^ready", 30)
+    try:
+        feed(b"pa,ss=word\n")
+        assert call(capsys, plain, ("user", "set", "ana", "--mechanism", mechanism)).status == 0
+        sasl = (
+            "-X",
+            "security.protocol=SASL_PLAINTEXT",
+            "-X",
+            f"sasl.mechanism={mechanism}",
+            "-X",
+            "sasl.username=ana",
+        )
+        assert call(capsys, secured, ("topic", "list", *sasl, "-X", "sasl.password=pa,ss=word")).status == 0
+        refused = call(capsys, secured, ("topic", "list", *sasl, "-X", "sasl.password=wrong"))
+        assert refused.status == 3
+        assert "SASL_AUTHENTICATION_FAILED" in refused.err
+        assert call(capsys, secured, ("topic", "list", "-X", "request.timeout.ms=5000")).status == 3
+    finally:
+        server.stop()
+        server.forget()
 
 
 def test_nothing_is_destroyed_unless_asked_twice(run: Run, topic: str) -> None:

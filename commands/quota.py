@@ -1,0 +1,117 @@
+"""`odradek quota` (KIP-546)."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from commands.declaring import Actions, Session, assignments
+from commands.errors import explain, misuse, raise_if
+from commands.printing import Row
+from protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from protocol.messages.describe_client_quotas import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+
+DEFAULT: Final = "<default>"
+"""In place of a name: all who have no quota of their own."""
+
+ENTITIES: Final = ("user", "client-id", "ip")
+EXACTLY, THE_DEFAULT, ANY_NAME = range(3)
+
+
+def declare(actions: Actions) -> None:
+    actions.add(
+        "list",
+        "list quotas, of everybody or of those that are named",
+        list_all,
+        options=_entity_options,
+        examples=("odradek quota list", "odradek quota list --user ana"),
+    )
+    actions.add(
+        "set",
+        "set and unset quotas of a user, a client id, both together, or an address",
+        change,
+        options=_set_options,
+        examples=(
+            "odradek quota set --user ana producer_byte_rate=1048576 consumer_byte_rate=2097152",
+            "odradek quota set --user '<default>' --client-id batch request_percentage=50",
+            "odradek quota set --user ana --unset producer_byte_rate",
+        ),
+    )
+
+
+def _entity_options(parser: argparse.ArgumentParser) -> None:
+    for entity in ENTITIES:
+        parser.add_argument(f"--{entity}", metavar="NAME", help=f"{DEFAULT} for the default")
+
+
+def _set_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("quotas", nargs="*", metavar="QUOTA=NUMBER")
+    _entity_options(parser)
+    parser.add_argument("--unset", action="append", default=[], metavar="QUOTA", help="repeatable")
+    parser.add_argument("--dry-run", action="store_true", help="let the cluster check, and change nothing")
+
+
+def _named(options: argparse.Namespace) -> dict[str, str]:
+    values = {entity: getattr(options, entity.replace("-", "_")) for entity in ENTITIES}
+    return {entity: name for entity, name in values.items() if name is not None}
+
+
+async def list_all(session: Session) -> None:
+    components = [
+        ComponentData(
+            entity_type=entity,
+            match_type=THE_DEFAULT if name == DEFAULT else EXACTLY,
+            match=None if name == DEFAULT else name,
+        )
+        for entity, name in _named(session.options).items()
+    ]
+    request = DescribeClientQuotasRequest(components=components, strict=False)
+    answer = await session.cluster.any(request, DescribeClientQuotasResponse)
+    raise_if("quotas", answer.error_code, answer.error_message)
+    rows: list[Row] = [
+        {
+            **{part.entity_type: DEFAULT if part.entity_name is None else part.entity_name for part in entry.entity},
+            "quotas": {value.key: value.value for value in sorted(entry.values, key=lambda value: value.key)},
+        }
+        for entry in answer.entries or ()
+    ]
+    session.output.rows((*ENTITIES, "quotas"), sorted(rows, key=str), empty="there are no quotas")
+
+
+async def change(session: Session) -> int:
+    options = session.options
+    named = _named(options)
+    if not named:
+        raise misuse("--user, --client-id or --ip says whose quotas to set")
+    operations = [OpData(key=key, value=0.0, remove=True) for key in options.unset]
+    for key, value in assignments(options.quotas, "quota").items():
+        try:
+            operations.append(OpData(key=key, value=float(value), remove=False))
+        except ValueError:
+            raise misuse(f"{key}={value}: a number is expected, such as {key}=1048576") from None
+    if not operations:
+        raise misuse("nothing to change: QUOTA=NUMBER sets one, --unset QUOTA takes it back")
+    entity = [
+        EntityData(entity_type=kind, entity_name=None if name == DEFAULT else name) for kind, name in named.items()
+    ]
+    request = AlterClientQuotasRequest(
+        entries=[EntryData(entity=entity, ops=operations)], validate_only=options.dry_run
+    )
+    answer = await session.cluster.controller(request, AlterClientQuotasResponse)
+    rows: list[Row] = [
+        {**named, "error": explain(one.error_code, one.error_message)}
+        if one.error_code
+        else {**named, "result": "would be changed" if options.dry_run else "changed"}
+        for one in answer.entries
+    ]
+    return session.results(ENTITIES, rows)
