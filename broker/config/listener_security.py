@@ -22,9 +22,6 @@ SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MECHANISMS: Final = (PLAIN, *SCRAM)
 """The SASL mechanisms that are built."""
 
-BUILT: Final = ("PLAINTEXT", "SASL_PLAINTEXT")
-"""The security protocols that are built."""
-
 
 class SecuredConfig(Protocol):
     """A configuration with options of single listeners."""
@@ -117,9 +114,6 @@ def contradictions(config: SecuredAddresses) -> Iterator[str]:
 
 
 def _listener_problems(listener: ListenerAddress, secured: SecuredConfig) -> Iterator[str]:
-    protocol = listener.security_protocol
-    if protocol not in BUILT:
-        yield f"listeners: {listener.name} is to speak {protocol}; built are {', '.join(BUILT)}"
     builder = secured.options_of(listener.name).principal_builder_class
     if builder != DEFAULT_PRINCIPAL_BUILDER:
         yield f"principal.builder.class is {builder}; classes of Java are not loaded, but {DEFAULT_PRINCIPAL_BUILDER}"
@@ -140,6 +134,10 @@ class PeerListener(NamedTuple):
     @property
     def is_sasl(self) -> bool:
         return self.protocol.startswith("SASL_")
+
+    @property
+    def is_tls(self) -> bool:
+        return self.protocol.endswith("SSL")
 
 
 def inter_broker_listener(config: SecuredAddresses) -> PeerListener:
@@ -179,9 +177,7 @@ def _peer_problems(config: SecuredAddresses) -> Iterator[str]:
     if config.has_remote_controllers and config.controller_listener_names:
         listeners.append(controller_listener(config))
     for listener in listeners:
-        if listener.protocol not in BUILT:
-            yield f"listeners: {listener.name} is to speak {listener.protocol}; built are {', '.join(BUILT)}"
-        elif listener.is_sasl:
+        if listener.is_sasl:
             try:
                 login_of(config, listener)
             except ConfigError as error:

@@ -26,6 +26,11 @@ def is_sasl(listener: ListenerAddress) -> bool:
     return listener.security_protocol.startswith("SASL_")
 
 
+def is_tls(listener: ListenerAddress) -> bool:
+    """True where the listener's connections are encrypted."""
+    return listener.security_protocol.endswith("SSL")
+
+
 def protocol_map(text: str) -> dict[str, str]:
     """Returns the security protocol by listener name, of listener.security.protocol.map. Raises ConfigError."""
     protocols = {}

@@ -80,7 +80,92 @@ class SaslOptions(Config):
     )
 
 
-class SecurityOptions(SaslOptions):
+class TlsOptions(Config):
+    """Encryption, and authentication by certificates."""
+
+    ssl_client_auth = option(
+        "ssl.client.auth",
+        STRING,
+        "none",
+        one_of=("required", "requested", "none"),
+        update=PER_BROKER,
+        doc="Whether clients must show a certificate, may, or are not asked for one.",
+    )
+    ssl_enabled_protocols = option(
+        "ssl.enabled.protocols",
+        LIST,
+        ("TLSv1.2", "TLSv1.3"),
+        update=PER_BROKER,
+        doc="Versions of TLS: TLSv1.2 and TLSv1.3.",
+    )
+    ssl_cipher_suites = option(
+        "ssl.cipher.suites",
+        LIST,
+        (),
+        update=PER_BROKER,
+        doc="Cipher suites by the names that Java gives them; empty is all that OpenSSL takes for safe. Those of TLS "
+        "1.3 are always on.",
+    )
+    ssl_keystore_type = option(
+        "ssl.keystore.type", STRING, "JKS", update=PER_BROKER, doc="Format of the key store: only PEM is read."
+    )
+    ssl_keystore_location = option(
+        "ssl.keystore.location",
+        STRING,
+        None,
+        update=PER_BROKER,
+        doc="File of the key store, which nobody else may read: a private key and the chain of its certificates.",
+    )
+    ssl_key_password = option(
+        "ssl.key.password", PASSWORD, None, update=PER_BROKER, doc="Password of the private key in PEM."
+    )
+    ssl_keystore_key = option(
+        "ssl.keystore.key", PASSWORD, None, update=PER_BROKER, doc="Private key, as PEM in the option itself (KIP-651)."
+    )
+    ssl_keystore_certificate_chain = option(
+        "ssl.keystore.certificate.chain",
+        PASSWORD,
+        None,
+        update=PER_BROKER,
+        doc="Certificates of that key, as PEM in the option itself.",
+    )
+    ssl_truststore_type = option(
+        "ssl.truststore.type", STRING, "JKS", update=PER_BROKER, doc="Format of the trust store: only PEM is read."
+    )
+    ssl_truststore_location = option(
+        "ssl.truststore.location",
+        STRING,
+        None,
+        update=PER_BROKER,
+        doc="File of the trust store: certificates of the authorities that sign those of clients and brokers.",
+    )
+    ssl_truststore_certificates = option(
+        "ssl.truststore.certificates",
+        PASSWORD,
+        None,
+        update=PER_BROKER,
+        doc="Those certificates, as PEM in the option itself (KIP-651).",
+    )
+    ssl_endpoint_identification_algorithm = option(
+        "ssl.endpoint.identification.algorithm",
+        STRING,
+        "https",
+        importance="low",
+        update=PER_BROKER,
+        doc="https has this broker check that the certificate of another names the host that it connected to; empty "
+        "checks no name.",
+    )
+    ssl_principal_mapping_rules = option(
+        "ssl.principal.mapping.rules",
+        STRING,
+        "DEFAULT",
+        importance="low",
+        doc="Rules that make a principal's name of the subject of a client's certificate, the first that matches: "
+        "RULE:pattern/replacement/ with L or U for lower or upper case, or DEFAULT, the subject as it is.",
+    )
+
+
+class SecurityOptions(SaslOptions, TlsOptions):
     """Who clients are, and what is kept from others on the way."""
 
     principal_builder_class = option(

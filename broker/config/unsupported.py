@@ -12,6 +12,7 @@ from broker.config.listener_options import LISTENER_PREFIX
 
 REFUSED: Final = {
     "sasl.client.callback.handler.class": "classes of Java are not loaded",
+    "ssl.engine.factory.class": "classes of Java are not loaded",
     "sasl.server.callback.handler.class": "classes of Java are not loaded, and others would be let in than it says",
     "config.providers": "values are not looked up elsewhere, and would be taken as they stand",
 }
@@ -40,7 +41,7 @@ IGNORED: Final = {
         zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location
         zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.time.ms
         """,
-    "encryption is not built yet, nor authentication by tickets and tokens": """
+    "authentication by tickets and tokens is not built yet, and of TLS what OpenSSL has no use for": """
         delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
         delegation.token.secret.key early.start.listeners sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
         sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
@@ -59,12 +60,9 @@ IGNORED: Final = {
         sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
         sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
         sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-        security.providers ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth
-        ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
-        ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
-        ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
-        ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
-        ssl.truststore.location ssl.truststore.password ssl.truststore.type
+        security.providers ssl.allow.dn.changes ssl.allow.san.changes
+        ssl.keymanager.algorithm ssl.keystore.password ssl.protocol ssl.provider ssl.secure.random.implementation
+        ssl.trustmanager.algorithm ssl.truststore.password
         """,
     "tiered storage is not built": """
         follower.fetch.last.tiered.offset.enable remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from broker.peers.address import Address
 from broker.peers.backoff import Backoff
 from protocol.handshake import Authenticator
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.pending import InFlightLimits
+
+if TYPE_CHECKING:
+    import ssl
 
 SOFTWARE_NAME: Final = "odradek"
 
@@ -27,6 +30,17 @@ async def dial_tcp(address: Address, protocol: Callable[[], asyncio.BufferedProt
     stream: socket.socket | None = transport.get_extra_info("socket")
     if stream is not None:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a peer whose machine is gone says no farewell
+
+
+def dial_tls(context: ssl.SSLContext) -> Dial:
+    """Returns what opens connections with TLS."""
+
+    async def dial(address: Address, protocol: Callable[[], asyncio.BufferedProtocol]) -> None:
+        loop = asyncio.get_running_loop()
+        name = address.host if context.check_hostname else ""
+        await loop.create_connection(protocol, address.host, address.port, ssl=context, server_hostname=name)
+
+    return dial
 
 
 class Settings(NamedTuple):

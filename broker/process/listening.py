@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
@@ -22,6 +22,9 @@ from broker.network.request_memory import RequestMemory
 from broker.network.strangers import Strangers
 from broker.network.unread import UnreadAnswers
 from broker.requests.dispatch import Dispatcher
+
+if TYPE_CHECKING:
+    from broker.process.securing import TlsDoor
 
 AnswerFrame: TypeAlias = Callable[[ClientConnection, memoryview], Answer]
 
@@ -64,7 +67,7 @@ class Listening:
         memory = RequestMemory(config.request_memory_bytes, config.request_memory_bytes_per_ip)
         unread = UnreadAnswers(config.odradek_unread_answers_max_bytes, lines)
         for sock, address in bound:
-            answer, strangers = self._door(address, dispatcher, lines)
+            answer, strangers, tls = self._door(address, dispatcher, lines)
             listener = Listener(
                 address.name,
                 answer,
@@ -76,9 +79,10 @@ class Listening:
                 unread=unread,
                 lines=lines,
                 strangers=strangers,
+                name_of=None if tls is None or is_sasl(address) else tls.principal,
             )
             self.listeners.append(listener)
-            self._servers.append(await _serve(sock, listener))
+            self._servers.append(await _serve(sock, listener, tls))
 
     def limit_addresses(self, limit_of_address: Callable[[str], float | None] | None) -> None:
         """Sets how many connections an address may make in a second; None where any may make any number."""
@@ -88,10 +92,11 @@ class Listening:
 
     def _door(
         self, address: ListenerAddress, dispatcher: Dispatcher, lines: ConnectionLines
-    ) -> tuple[AnswerFrame, Strangers | None]:
-        """Returns who answers on a listener, and who keeps its connections until they have authenticated."""
-        if not is_sasl(address):
-            return dispatcher.answer, None
+    ) -> tuple[AnswerFrame, Strangers | None, TlsDoor | None]:
+        """Returns who answers on a listener, who keeps its connections until they have authenticated, and what secures
+        them."""
+        if address.security_protocol == "PLAINTEXT":
+            return dispatcher.answer, None, None
         from broker.process.securing import secure
 
         return secure(address, dispatcher, self._clock, lines)
@@ -113,8 +118,13 @@ class Listening:
             listener.abort_all()
 
 
-async def _serve(sock: socket.socket, listener: Listener) -> asyncio.Server:
-    return await asyncio.get_running_loop().create_server(lambda: _accepted(listener), sock=sock)
+async def _serve(sock: socket.socket, listener: Listener, tls: TlsDoor | None) -> asyncio.Server:
+    def accepted() -> asyncio.BufferedProtocol:
+        if tls is None:
+            return _accepted(listener)
+        return cast(asyncio.BufferedProtocol, tls.accepted(lambda: ServerConnection(listener)))
+
+    return await asyncio.get_running_loop().create_server(accepted, sock=sock)
 
 
 def _accepted(listener: Listener) -> asyncio.BufferedProtocol:

@@ -17,6 +17,7 @@ from broker.config.listeners import ListenerAddress
 from broker.disks.lock import DirectoryInUse, DirectoryLock
 from broker.network.endpoints import address
 from coordinator.cluster.formatting import WrongOwner
+from protocol.config import ConfigError
 from protocol.errors import KafkaError
 from storage.checkpoint import CorruptCheckpoint
 
@@ -46,7 +47,7 @@ def run(config: BrokerConfig) -> int:
             failed = _lock_directories(config, stack)
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 return runner.run(_serve(config, failed))
-    except (DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
+    except (ConfigError, DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
         log.error("cannot start", reason=str(error))
         return CANNOT_START
 

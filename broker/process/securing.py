@@ -1,45 +1,129 @@
-"""Has the clients of a listener authenticate by SASL, as its options say. Imported where there is such a listener."""
+"""Has the clients of a listener use TLS, and authenticate, as its options say. Imported where there is such a one."""
 
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.clock import Clock
-from broker.config.listeners import ListenerAddress
-from broker.exchange.context import ClientConnection
+from broker.config import BrokerConfig
+from broker.config.listeners import ListenerAddress, is_sasl, is_tls
+from broker.config.security import ListenerOptions
+from broker.exchange.context import ANONYMOUS, ClientConnection, Principal
+from broker.logging import get_logger
 from broker.network.connection_lines import ConnectionLines
 from broker.network.strangers import Stranger, Strangers
 from broker.requests.dispatch import Dispatcher
 from broker.security.authentication import Authentication
 from broker.security.gate import AnswerFrame, SaslGate
 from broker.security.mechanisms import mechanisms
+from protocol.config import ConfigError
+from protocol.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from broker.network.tls import Secured, TlsTransport
+
+log = get_logger("broker.process.securing")
 
 
-class Secured(NamedTuple):
-    """Who answers on a listener, and where its connections are until they have authenticated."""
+class Doors(NamedTuple):
+    """Who answers on a listener, where its connections are until they have authenticated, and what secures them."""
 
     answer: AnswerFrame
     strangers: Strangers
+    tls: TlsDoor | None
 
 
-def secure(address: ListenerAddress, dispatcher: Dispatcher, clock: Clock, lines: ConnectionLines) -> Secured:
+class TlsDoor:
+    """The TLS of a listener: connections that begin get the certificates of that moment."""
+
+    def __init__(self, config: Callable[[], BrokerConfig], listener: str) -> None:
+        """`config` returns the configuration in force. Raises ConfigError."""
+        from broker.network.tls import READ_BYTES
+        from broker.security.certificates import server_context
+        from broker.security.principal_rules import PrincipalRules
+
+        self._config = config
+        self._listener = listener
+        self._buffer = memoryview(bytearray(READ_BYTES))
+        self._in_force = config()
+        options = self._in_force.options_of(listener)
+        self._make: Callable[[ListenerOptions], ssl.SSLContext] = server_context
+        self._rules = PrincipalRules(options.ssl_principal_mapping_rules)
+        self._context = server_context(options)
+
+    def accepted(self, make: Callable[[], Secured]) -> TlsTransport:
+        """Returns what a new connection's socket is given to; `make` makes what stands above TLS."""
+        from broker.network.tls import TlsTransport
+
+        self._renew()
+        return TlsTransport(self._context, self._buffer, make)
+
+    def _renew(self) -> None:
+        """Loads key and certificates anew once an option has changed, be it to the same file; what cannot be used is
+        logged, and those before stay."""
+        config = self._config()
+        if config is self._in_force:
+            return
+        self._in_force = config
+        try:
+            self._context = self._make(config.options_of(self._listener))
+        except ConfigError as error:
+            log.error("the certificates of a listener stay as they were", listener=self._listener, reason=str(error))
+
+    def principal(self, certificate: bytes | None) -> Principal:
+        """Returns who shows a certificate. Raises ProtocolError where no rule is for its subject."""
+        if certificate is None:
+            return ANONYMOUS
+        from protocol.distinguished_name import subject
+
+        try:
+            name = subject(certificate)
+        except ValueError as error:
+            raise ProtocolError(str(error), offset=0) from error
+        principal = self._rules.name(name)
+        if principal is None:
+            raise ProtocolError(f"no rule of ssl.principal.mapping.rules is for the subject {name!r}", offset=0)
+        return Principal("User", principal)
+
+
+def secure(address: ListenerAddress, dispatcher: Dispatcher, clock: Clock, lines: ConnectionLines) -> Doors:
     """Returns how a listener is answered. Raises ConfigError."""
     host = dispatcher.host
-    own = host.config.options_of(address.name)
-    offered = mechanisms(host.config, address.name, host.image, os.urandom)
-    delay_ms = own.connection_failed_authentication_delay_ms
-
-    def begin(connection: Stranger) -> None:
-        assert isinstance(connection, ClientConnection)
-        connection.authentication = Authentication(connection, offered, delay_ms, clock)
-
+    own, max_request_bytes = host.config.options_of(address.name), host.config.socket_request_max_bytes
+    answer: AnswerFrame = dispatcher.answer
+    begin: Callable[[Stranger], None] = _begin_nothing
+    if is_sasl(address):
+        answer = SaslGate(dispatcher.answer).answer
+        begin = _beginner(address, dispatcher, own.connection_failed_authentication_delay_ms, clock)
+        max_request_bytes = min(own.sasl_server_max_receive_size, max_request_bytes)
     strangers = Strangers(
         clock,
         lines,
         begin,
         timeout_ms=own.odradek_authentication_timeout_ms,
         most=own.odradek_unauthenticated_connections_max,
-        max_request_bytes=min(own.sasl_server_max_receive_size, host.config.socket_request_max_bytes),
+        max_request_bytes=max_request_bytes,
     )
-    return Secured(SaslGate(dispatcher.answer).answer, strangers)
+    tls = TlsDoor(lambda: host.config, address.name) if is_tls(address) else None
+    return Doors(answer, strangers, tls)
+
+
+def _begin_nothing(_: Stranger) -> None:
+    """TLS begins by itself."""
+
+
+def _beginner(
+    address: ListenerAddress, dispatcher: Dispatcher, delay_ms: int, clock: Clock
+) -> Callable[[Stranger], None]:
+    """Returns what has a connection authenticate by SASL. Raises ConfigError."""
+    host = dispatcher.host
+    offered = mechanisms(host.config, address.name, host.image, os.urandom)
+
+    def begin(connection: Stranger) -> None:
+        assert isinstance(connection, ClientConnection)
+        connection.authentication = Authentication(connection, offered, delay_ms, clock)
+
+    return begin

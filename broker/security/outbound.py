@@ -10,6 +10,7 @@ import os
 from broker.config import BrokerConfig
 from broker.config.listener_security import PeerListener, controller_listener, inter_broker_listener, login_of
 from broker.peers import Settings
+from broker.peers.settings import dial_tls
 from protocol.sasl.authenticator import authenticator
 
 
@@ -24,7 +25,12 @@ def controller_settings(config: BrokerConfig) -> Settings:
 
 
 def _settings(config: BrokerConfig, listener: PeerListener) -> Settings:
-    if not listener.is_sasl:
-        return Settings()
-    name, password = login_of(config, listener)
-    return Settings(authenticators=(authenticator(listener.mechanism, name, password, os.urandom),))
+    settings = Settings()
+    if listener.is_tls:
+        from broker.security.certificates import client_context  # no start without TLS needs it
+
+        settings = settings._replace(dial=dial_tls(client_context(config.options_of(listener.name))))
+    if listener.is_sasl:
+        name, password = login_of(config, listener)
+        settings = settings._replace(authenticators=(authenticator(listener.mechanism, name, password, os.urandom),))
+    return settings

@@ -1,0 +1,271 @@
+"""TLS between a socket and a connection: a transport for the one, and the protocol of the other.
+
+OpenSSL works on buffers in memory, so that everything else stays as without TLS: admission comes before the handshake,
+all connections read into shared buffers, what a peer does not take stays unencrypted and uncopied, and a connection
+that begins gets the certificates of that moment. What is written together is encrypted together.
+Source: org.apache.kafka.common.network.SslTransportLayer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol, cast
+
+from protocol.errors import ProtocolError
+from protocol.types import Buffer
+
+READ_BYTES: Final = 256 * 1024
+"""The most encrypted bytes of one read."""
+
+PIECE_BYTES: Final = 256 * 1024
+"""The most that is encrypted before the socket is offered it: a peer that does not read holds up the rest as it is."""
+
+JOINED_BYTES: Final = 16 * 1024
+"""Buffers up to this size are joined: a record of TLS has as much, and each has a header, a MAC and a call."""
+
+
+class Secured(Protocol):
+    """A connection above TLS."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
+    def get_buffer(self, sizehint: int) -> memoryview: ...
+    def buffer_updated(self, nbytes: int) -> None: ...
+    def pause_writing(self) -> None: ...
+    def resume_writing(self) -> None: ...
+    def connection_lost(self, exc: Exception | None) -> None: ...
+
+    def secured(self, certificate: bytes | None) -> None:
+        """The handshake is done; the peer's certificate in DER, where it has shown one. Raises ProtocolError."""
+
+    def fail(self, error: BaseException) -> None:
+        """Closes over what the peer sent."""
+
+
+class TlsTransport:
+    """One connection's TLS: an asyncio.BufferedProtocol by its methods, and a transport to the connection above it."""
+
+    __slots__ = ("_backlog", "_buffer", "_incoming", "_is_closing", "_is_open", "_is_paused", "_is_reading",
+                 "_outgoing", "_raw", "_secured", "_tls", "_wants_close", "backlog_bytes")  # fmt: skip
+
+    def __init__(self, context: ssl.SSLContext, buffer: memoryview, make: Callable[[], Secured]) -> None:
+        """`buffer` is shared by all connections: what is read is decrypted before the next read starts."""
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._buffer = buffer
+        self._secured = make()
+        self._raw: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
+        self._backlog: deque[Buffer] = deque()
+        self.backlog_bytes = 0
+        """What is to be encrypted yet."""
+        self._is_open = False
+        self._is_paused = False
+        self._is_reading = True
+        self._is_closing = False
+        """Nothing goes in or out any more."""
+        self._wants_close = False
+        """It closes once what was written has gone out."""
+
+    # The protocol of the socket.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._raw = cast(asyncio.Transport, transport)
+        self._secured.connection_made(cast(asyncio.BaseTransport, self))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._is_closing or self._wants_close:
+            return
+        self._incoming.write(self._buffer[:nbytes])
+        self._advance()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+        self._secured.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        try:
+            self._flush()
+        except ssl.SSLError as error:
+            self._broken(error)
+        if self._backlog or self._is_paused:
+            return
+        if self._wants_close:
+            self._finish()
+        else:
+            self._secured.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_closing = True
+        self._backlog.clear()
+        self.backlog_bytes = 0
+        self._secured.connection_lost(exc)
+
+    # What arrives.
+
+    def _advance(self) -> None:
+        """Decrypts what is here, for as long as the connection wants it."""
+        try:
+            if self._is_open or self._shake_hands():
+                self._read()
+        except ssl.SSLError as error:
+            self._broken(error)
+        except ProtocolError as error:
+            self._secured.fail(error)
+        if not self._is_closing:
+            self._send()
+
+    def _shake_hands(self) -> bool:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        self._is_open = True
+        self._send()
+        self._secured.secured(self._tls.getpeercert(binary_form=True))
+        return not self._is_closing
+
+    def _read(self) -> None:
+        while self._is_reading and not self._is_closing:
+            target = self._secured.get_buffer(-1)
+            count, size = 0, len(target)
+            is_last = False
+            try:
+                while count < size:
+                    more = cast(int, self._tls.read(size - count, target[count:]))
+                    if not more:
+                        is_last = True
+                        break
+                    count += more
+            except ssl.SSLWantReadError:
+                is_last = True
+            except ssl.SSLZeroReturnError:
+                self._end_of_peer(count)
+                return
+            if count:
+                self._secured.buffer_updated(count)
+            if is_last:
+                return
+
+    def _end_of_peer(self, count: int) -> None:
+        if count:
+            self._secured.buffer_updated(count)
+        self._raw.close()
+
+    def _broken(self, error: ssl.SSLError) -> None:
+        if not self._is_closing:
+            self._send()  # the alert
+        what = "TLS" if self._is_open else "the TLS handshake"
+        reason = (error.reason or str(error)).lower().replace("_", " ")
+        self._secured.fail(ProtocolError(f"{what} failed: {reason}", offset=0))
+
+    # What is sent.
+
+    def writelines(self, buffers: Iterable[Buffer]) -> None:
+        """Encrypts and sends, in order; small ones together."""
+        if self._is_closing or self._wants_close:
+            return
+        small: list[Buffer] = []
+        for buffer in buffers:
+            if len(buffer) <= JOINED_BYTES:
+                small.append(buffer)
+                continue
+            self._keep_joined(small)
+            small = []
+            self._keep(buffer)
+        self._keep_joined(small)
+        try:
+            self._flush()
+        except ssl.SSLError as error:
+            self._broken(error)
+
+    def write(self, data: Buffer) -> None:
+        self.writelines((data,))
+
+    def _keep_joined(self, buffers: list[Buffer]) -> None:
+        if buffers:
+            self._keep(buffers[0] if len(buffers) == 1 else b"".join(buffers))
+
+    def _keep(self, buffer: Buffer) -> None:
+        self._backlog.append(buffer)
+        self.backlog_bytes += len(buffer)
+
+    def _flush(self) -> None:
+        """Encrypts pieces of what is to be sent, for as long as the socket takes them."""
+        backlog = self._backlog
+        while backlog and self._is_open and not self._is_paused:
+            buffer = backlog.popleft()
+            if len(buffer) > PIECE_BYTES:
+                view = memoryview(buffer)
+                backlog.appendleft(view[PIECE_BYTES:])
+                buffer = view[:PIECE_BYTES]
+            self.backlog_bytes -= len(buffer)
+            self._tls.write(buffer)
+            if self._outgoing.pending >= PIECE_BYTES or not backlog:
+                self._send()
+
+    def _send(self) -> None:
+        if self._outgoing.pending:
+            self._raw.write(self._outgoing.read())
+
+    # The transport of what is secured.
+
+    def close(self) -> None:
+        """Closes once what was written has gone out."""
+        if self._wants_close or self._is_closing:
+            return
+        self._wants_close = True
+        if not self._backlog:
+            self._finish()
+
+    def abort(self) -> None:
+        """Closes at once."""
+        self._is_closing = True
+        self._raw.abort()
+
+    def _finish(self) -> None:
+        """Says farewell, so that the peer knows that nothing was cut off, and does not wait for its answer."""
+        with contextlib.suppress(ssl.SSLError):
+            self._tls.unwrap()
+        self._send()
+        self._is_closing = True
+        self._raw.close()
+
+    def pause_reading(self) -> None:
+        self._is_reading = False
+        self._raw.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Goes on reading: first with what is here already, though not within the call."""
+        self._is_reading = True
+        self._raw.resume_reading()
+        asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if self._is_reading and not self._is_closing and not self._wants_close:
+            self._advance()
+
+    def is_reading(self) -> bool:
+        return self._is_reading
+
+    def is_closing(self) -> bool:
+        return self._is_closing or self._wants_close
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return self._raw.get_extra_info(name, default)
+
+    def get_write_buffer_size(self) -> int:
+        return self._raw.get_write_buffer_size() + self.backlog_bytes
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._raw.set_write_buffer_limits(high, low)

@@ -1,0 +1,86 @@
+"""ssl.principal.mapping.rules: the name of a principal, out of the subject of its certificate.
+
+Source: org.apache.kafka.common.security.ssl.SslPrincipalMapper. Patterns are Java's; Python reads those that occur the
+same way, and one that it cannot read stops the start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from protocol.config import ConfigError
+
+NAME: Final = "ssl.principal.mapping.rules"
+DEFAULT: Final = "DEFAULT"
+SPLIT: Final = re.compile(r"\s*(?:RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)|DEFAULT)\s*(?:,|$)", re.DOTALL)
+NAMED_GROUP: Final = re.compile(r"\(\?<([A-Za-z][A-Za-z0-9]*)>")
+REFERENCE: Final = re.compile(r"\\(.)|\$(\d+)", re.DOTALL)
+CASES: Final[dict[str, Callable[[str], str]]] = {"L": str.lower, "U": str.upper, "": str}
+
+
+class Rule(NamedTuple):
+    """A pattern for the whole subject, and what takes its place."""
+
+    pattern: re.Pattern[str]
+    replacement: str
+    case: str
+
+    def apply(self, subject: str) -> str | None:
+        """Returns the name; None where the rule is not for this subject."""
+        match = self.pattern.fullmatch(subject)
+        if match is None:
+            return None
+        return CASES[self.case](REFERENCE.sub(lambda reference: _referred(match, reference), self.replacement))
+
+
+class PrincipalRules:
+    """The rules of a listener, in their order."""
+
+    def __init__(self, text: str) -> None:
+        """Raises ConfigError."""
+        self._rules = tuple(_rules(text.strip() or DEFAULT))
+
+    def name(self, subject: str) -> str | None:
+        """Returns the name of a subject; None where no rule is for it."""
+        for rule in self._rules:
+            name = subject if rule is None else rule.apply(subject)
+            if name is not None:
+                return name
+        return None
+
+
+def _rules(text: str) -> list[Rule | None]:
+    rules: list[Rule | None] = []
+    position = 0
+    while position < len(text):
+        match = SPLIT.match(text, position)
+        if match is None:
+            raise ConfigError(f"{NAME}: {text[position:]!r} is not RULE:pattern/replacement/[LU] or DEFAULT", name=NAME)
+        rules.append(None if match[1] is None else _rule(match))
+        position = match.end()
+    return rules
+
+
+def _rule(match: re.Match[str]) -> Rule:
+    try:
+        pattern = re.compile(NAMED_GROUP.sub(r"(?P<\1>", match[1]))
+    except re.error as error:
+        raise ConfigError(f"{NAME}: {match[1]!r} is no pattern: {error}", name=NAME) from None
+    return Rule(pattern, match[2], match[3])
+
+
+def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
+    """Returns what a part of a replacement stands for: $1 a group, as many digits as there are groups, \\x an x."""
+    if reference[1] is not None:
+        return reference[1]
+    digits, groups = reference[2], match.re.groups
+    if not groups:
+        return "$" + digits if digits[0] != "0" else match[0] + digits[1:]
+    size = len(digits)
+    while size > 1 and int(digits[:size]) > groups:
+        size -= 1
+    if int(digits[:size]) > groups:
+        return reference[0]
+    return (match[int(digits[:size])] or "") + digits[size:]

@@ -1,0 +1,106 @@
+"""The subject of a certificate as Java's X500Principal.getName() spells it (RFC 2253): the name of a principal.
+
+Only as much of DER is read as leads to the subject. A certificate that gets here has been checked by OpenSSL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+SEQUENCE: Final = 0x30
+EXPLICIT_VERSION: Final = 0xA0
+SUBJECT_INDEX: Final = 4
+"""Behind serial number, signature algorithm, issuer and validity."""
+
+KEYWORDS: Final = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
+}
+"""The attribute types that have a keyword; others are numbers, with their values in hexadecimal."""
+
+ENCODINGS: Final = {
+    0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1B: "ascii", 0x1C: "utf-32-be", 0x1E: "utf-16-be",
+}  # fmt: skip
+"""The types of strings, by their tags."""
+
+ESCAPED: Final = frozenset(',=+<>#;"\\')
+
+
+class Element(NamedTuple):
+    """A value in DER."""
+
+    tag: int
+    content: bytes
+    encoded: bytes
+
+
+def subject(certificate: bytes) -> str:
+    """Returns the subject of a certificate in DER. Raises ValueError where it is none."""
+    try:
+        (whole,) = _elements(certificate)
+        signed = next(_elements(whole.content))
+        fields = [field for field in _elements(signed.content) if field.tag != EXPLICIT_VERSION]
+        return name_of(fields[SUBJECT_INDEX].content)
+    except (IndexError, StopIteration, UnicodeDecodeError) as error:
+        raise ValueError(f"a certificate whose subject cannot be read: {error}") from error
+
+
+def name_of(names: bytes) -> str:
+    """Returns a name, out of its parts in DER; the last part comes first."""
+    parts = ["+".join(map(_attribute, _elements(part.content))) for part in _elements(names)]
+    return ",".join(reversed(parts))
+
+
+def _attribute(attribute: Element) -> str:
+    kind, value = _elements(attribute.content)
+    number = _number(kind.content)
+    keyword = KEYWORDS.get(number)
+    encoding = ENCODINGS.get(value.tag)
+    if keyword is None or encoding is None:
+        return f"{keyword or number}=#{value.encoded.hex()}"
+    return f"{keyword}={_escaped(value.content.decode(encoding))}"
+
+
+def _escaped(text: str) -> str:
+    inner = text.strip(" ")
+    lead = len(text) - len(text.lstrip(" "))
+    trail = len(text) - lead - len(inner)
+    escaped = "".join("\\00" if one == "\0" else f"\\{one}" if one in ESCAPED else one for one in inner)
+    return "\\ " * lead + escaped + "\\ " * trail
+
+
+def _number(content: bytes) -> str:
+    """Returns an object identifier as numbers with dots."""
+    numbers, value = [], 0
+    for byte in content:
+        value = value << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(value)
+            value = 0
+    first = min(numbers[0] // 40, 2)
+    return ".".join(map(str, (first, numbers[0] - 40 * first, *numbers[1:])))
+
+
+def _elements(data: bytes) -> Iterator[Element]:
+    """Yields the values that follow each other. Raises ValueError where one does not fit."""
+    position = 0
+    while position < len(data):
+        start, tag, size = position, data[position], data[position + 1]
+        position += 2
+        if size & 0x80:
+            count = size & 0x7F
+            size = int.from_bytes(data[position : position + count])
+            position += count
+        end = position + size
+        if end > len(data):
+            raise ValueError(f"a value of {size} bytes does not fit in the {len(data) - position} that are left")
+        yield Element(tag, data[position:end], data[start:end])
+        position = end

@@ -1,0 +1,269 @@
+"""Listeners with TLS, over sockets: who is let in, as whom, and what is told of those who are not."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from broker.clock import SystemClock
+from broker.peers import Address, Settings, connect
+from broker.peers.settings import dial_tls
+from protocol.config import ConfigError
+from protocol.messages.fetch import FetchResponse
+from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from protocol.messages.produce import ProduceResponse
+from protocol.peer_errors import PeerUnavailable
+from protocol.sasl.authenticator import authenticator
+from tests.broker.asking import batch, fetch_request, produce_request
+from tests.broker.inprocess import InProcess, request_frame
+from tests.broker.security.certificates import Authority, client_context
+from tests.broker.security.sasl import PLAIN_USERS
+
+ALL_TOPICS = MetadataRequest(topics=None)
+LONG_MS = 30_000
+
+
+@pytest.fixture(scope="module")
+def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
+    """A broker's connections are uvloop's to make."""
+    return uvloop.EventLoopPolicy()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    made = Authority(tmp_path_factory.mktemp("certificates"))
+    made.issue("server")
+    made.issue("alice", "/C=US/O=x/OU=Users/CN=alice")
+    return made
+
+
+def options(authority: Authority, protocol: str = "SSL", **more: str) -> dict[str, str]:
+    """The options of a broker with one listener; `more` by attribute names."""
+    return {
+        "listeners": "SECURE://127.0.0.1:0",
+        "listener.security.protocol.map": f"SECURE:{protocol}",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.directory / "server.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.certificate),
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.secure.plain.sasl.jaas.config": PLAIN_USERS,
+        **{name.replace("_", "."): value for name, value in more.items()},
+    }
+
+
+def address(broker: InProcess) -> Address:
+    return Address("localhost", broker.server.advertised[0].port)
+
+
+def settings(context: ssl.SSLContext) -> Settings:
+    return Settings(dial=dial_tls(context), connect_timeout_ms=LONG_MS)
+
+
+def principals(broker: InProcess) -> list[str]:
+    (listener,) = broker.server.listeners
+    return [str(connection.principal) for connection in listener.connections]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_records_come_and_go_as_without_tls(
+    tmp_path: Path, authority: Authority, version: ssl.TLSVersion
+) -> None:
+    async with InProcess(tmp_path, options(authority)) as broker:
+        await broker.create_topic("t", max_message_bytes="10000000")
+        context = client_context(authority)
+        context.minimum_version = context.maximum_version = version
+        connection = await connect(address(broker), settings(context), SystemClock())
+        records = [batch(bytes([number]) * (number * 100_000 + 1)) for number in range(10)]
+        for one in records:
+            answer = await connection.send(
+                produce_request("t", (0, one)), ProduceResponse, timeout_ms=LONG_MS, max_version=12
+            )
+            assert answer.responses[0].partition_responses[0].error_code == 0
+        request = fetch_request("t", 0, max_bytes=100 << 20)
+        fetched = await connection.send(request, FetchResponse, timeout_ms=LONG_MS, max_version=11)
+        data = fetched.responses[0].partitions[0].records
+        assert data is not None
+        assert len(data) == sum(map(len, records))
+        assert principals(broker) == ["User:ANONYMOUS"]
+        await connection.close()
+
+
+async def test_a_certificate_is_who_a_client_is(tmp_path: Path, authority: Authority) -> None:
+    async with InProcess(tmp_path, options(authority, ssl_client_auth="required")) as broker:
+        context = client_context(authority, authority.directory / "alice.pem")
+        connection = await connect(address(broker), settings(context), SystemClock())
+        assert principals(broker) == ["User:CN=alice,OU=Users,O=x,C=US"]
+        await connection.close()
+
+
+async def test_rules_make_a_name_of_the_subject(tmp_path: Path, authority: Authority) -> None:
+    rules = "RULE:^CN=(.*?),OU=Users.*$/$1/U"
+    given = options(authority, ssl_client_auth="requested", ssl_principal_mapping_rules=rules)
+    async with InProcess(tmp_path, given) as broker:
+        context = client_context(authority, authority.directory / "alice.pem")
+        connection = await connect(address(broker), settings(context), SystemClock())
+        assert principals(broker) == ["User:ALICE"]
+        await connection.close()
+        stranger = client_context(authority, authority.directory / "server.pem")
+        with pytest.raises(PeerUnavailable):
+            await connect(address(broker), settings(stranger), SystemClock(), timeout_ms=LONG_MS)
+
+
+async def test_who_shows_no_certificate_is_refused_where_one_is_required(tmp_path: Path, authority: Authority) -> None:
+    async with InProcess(tmp_path, options(authority, ssl_client_auth="required")) as broker:
+        with pytest.raises(PeerUnavailable):
+            await connect(address(broker), settings(client_context(authority)), SystemClock())
+
+
+async def test_who_shows_one_of_another_authority_is_refused(tmp_path: Path, authority: Authority) -> None:
+    other = Authority(tmp_path, "other")
+    other.issue("mallory")
+    async with InProcess(tmp_path / "data", options(authority, ssl_client_auth="requested")) as broker:
+        context = client_context(authority, other.directory / "mallory.pem")
+        with pytest.raises(PeerUnavailable):
+            await connect(address(broker), settings(context), SystemClock())
+
+
+async def test_a_broker_of_another_authority_or_another_name_is_not_spoken_to(
+    tmp_path: Path, authority: Authority
+) -> None:
+    async with InProcess(tmp_path / "data", options(authority)) as broker:
+        with pytest.raises(PeerUnavailable, match="certificate verify failed"):
+            await connect(address(broker), settings(client_context(Authority(tmp_path, "other"))), SystemClock())
+        elsewhere = address(broker)._replace(host="127.0.0.2")
+        with pytest.raises(PeerUnavailable, match=r"certificate|refused"):
+            await connect(elsewhere, settings(client_context(authority)), SystemClock())
+
+
+async def test_sasl_goes_inside_of_tls(tmp_path: Path, authority: Authority) -> None:
+    async with InProcess(tmp_path, options(authority, "SASL_SSL")) as broker:
+        to = settings(client_context(authority))
+        log_in = to._replace(authenticators=(authenticator("PLAIN", "alice", "alice-secret", bytes),))
+        connection = await connect(address(broker), log_in, SystemClock())
+        assert (await connection.send(ALL_TOPICS, MetadataResponse, timeout_ms=LONG_MS)).brokers
+        assert principals(broker) == ["User:alice"]
+        await connection.close()
+        stranger = await connect(address(broker), to, SystemClock())
+        with pytest.raises(PeerUnavailable):
+            await stranger.send(ALL_TOPICS, MetadataResponse, timeout_ms=LONG_MS)
+
+
+@pytest.mark.parametrize("sent", [request_frame(ALL_TOPICS, 12), b"GET / HTTP/1.1\r\n\r\n"])
+async def test_what_is_no_tls_is_closed(tmp_path: Path, authority: Authority, sent: bytes) -> None:
+    async with InProcess(tmp_path, options(authority)) as broker:
+        reader, writer = await asyncio.open_connection("127.0.0.1", address(broker).port)
+        writer.write(sent)
+        async with asyncio.timeout(30):
+            answer = await reader.read()
+        assert len(answer) < 20  # an alert, or nothing
+        writer.close()
+
+
+async def test_a_handshake_has_so_much_time_and_counts_as_a_connection(tmp_path: Path, authority: Authority) -> None:
+    given = options(authority, odradek_authentication_timeout_ms="200", max_connections_per_ip="2")
+    async with InProcess(tmp_path, given) as broker:
+        held = [await asyncio.open_connection("127.0.0.1", address(broker).port) for _ in range(3)]
+        async with asyncio.timeout(30):
+            assert await held[2][0].read() == b""
+            assert [await reader.read() for reader, _ in held[:2]] == [b"", b""]
+        for _, writer in held:
+            writer.close()
+
+
+async def test_nobody_renegotiates(tmp_path: Path, authority: Authority) -> None:
+    async with InProcess(tmp_path, options(authority)) as broker:
+        port = address(broker).port
+        client = await asyncio.create_subprocess_exec(
+            "openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-tls1_2", "-CAfile", str(authority.certificate),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        async with asyncio.timeout(30):
+            output, _ = await client.communicate(b"R\n")
+        assert b"RENEGOTIATING" in output
+        assert b"no renegotiation" in output
+
+
+async def test_new_certificates_are_those_of_new_connections(tmp_path: Path, authority: Authority) -> None:
+    own = Authority(tmp_path, "own")
+    own.issue("server")
+    option = "listener.name.secure.ssl.keystore.location"
+    async with InProcess(tmp_path / "data", {**options(own), option: str(own.directory / "server.pem")}) as broker:
+        connection = await connect(address(broker), settings(client_context(own)), SystemClock())
+        live = broker.server.broker.live_config
+        live.layers = live.layers.changed(broker={option: str(authority.directory / "server.pem")})
+        renewed = await connect(address(broker), settings(client_context(authority)), SystemClock())
+        live.layers = live.layers.changed(broker={option: str(tmp_path / "missing.pem")})
+        kept = await connect(address(broker), settings(client_context(authority)), SystemClock())
+        for one in (connection, renewed, kept):
+            assert (await one.send(ALL_TOPICS, MetadataResponse, timeout_ms=LONG_MS)).brokers
+            await one.close()
+
+
+async def test_a_peer_that_does_not_read_holds_no_encrypted_answers(tmp_path: Path, authority: Authority) -> None:
+    async with InProcess(tmp_path, options(authority)) as broker:
+        await broker.create_topic("t", max_message_bytes="100000000")
+        connection = await connect(address(broker), settings(client_context(authority)), SystemClock())
+        for _ in range(8):
+            await connection.send(
+                produce_request("t", (0, batch(bytes(8 << 20)))), ProduceResponse, timeout_ms=LONG_MS, max_version=12
+            )
+        raw = socket.create_connection(("127.0.0.1", address(broker).port))
+        silent = await asyncio.to_thread(client_context(authority).wrap_socket, raw, server_hostname="localhost")
+        silent.sendall(request_frame(fetch_request("t", 0, max_bytes=100 << 20), 11))
+        (listener,) = broker.server.listeners
+        async with asyncio.timeout(30):
+            while not any(one.transport.get_write_buffer_size() > 32 << 20 for one in listener.connections):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        (held,) = [one.transport for one in listener.connections if one.transport.get_write_buffer_size() > 32 << 20]
+        encrypted = held.get_write_buffer_size() - held.backlog_bytes  # type: ignore[attr-defined]
+        assert encrypted < 1 << 20
+        silent.close()
+        await connection.close()
+
+
+@pytest.mark.parametrize(("change", "problem"), [
+    ({"ssl.keystore.type": "JKS"}, "ssl.keystore.type is JKS, and only PEM is read here. Convert it: keytool"),
+    ({"ssl.keystore.location": "/nowhere"}, "ssl.keystore.location: /nowhere: No such file"),
+    ({"ssl.keystore.location": "CA"}, "no private key with its certificates as PEM"),
+    ({"ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols: TLSv1 is none of TLSv1.2, TLSv1.3"),
+    ({"ssl.cipher.suites": "TLS_NO_SUCH"}, "ssl.cipher.suites: OpenSSL has none of TLS_NO_SUCH"),
+    ({"ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "of the suites of TLS 1.3 all or none can be had"),
+    ({"ssl.principal.mapping.rules": "RULE:a"}, "ssl.principal.mapping.rules: 'RULE:a' is not RULE:pattern"),
+    ({"ssl.client.auth": "required", "ssl.truststore.location": "/nowhere"}, "ssl.truststore.location: /nowhere"),
+])  # fmt: skip
+async def test_what_cannot_be_used_stops_the_start(
+    tmp_path: Path, authority: Authority, change: dict[str, str], problem: str
+) -> None:
+    authority.certificate.chmod(0o600)
+    change = {name: str(authority.certificate) if value == "CA" else value for name, value in change.items()}
+    broker = InProcess(tmp_path, {**options(authority), **change})
+    with pytest.raises(ConfigError) as failed:
+        await broker.server.start()
+    assert problem in failed.value.message.replace("ssl.keystore.type: ssl", "ssl")
+    await broker.server.stop()
+
+
+async def test_a_key_that_others_may_read_is_refused(tmp_path: Path, authority: Authority) -> None:
+    shared = tmp_path / "shared.pem"
+    shared.write_bytes((authority.directory / "server.pem").read_bytes())
+    shared.chmod(0o604)
+    broker = InProcess(tmp_path / "data", options(authority, ssl_keystore_location=str(shared)))
+    with pytest.raises(ConfigError, match=r"others may read it \(mode 604\)"):
+        await broker.server.start()
+    await broker.server.stop()
+
+
+async def test_a_key_may_stand_in_the_options(tmp_path: Path, authority: Authority) -> None:
+    given = options(authority)
+    del given["ssl.keystore.location"]
+    given["ssl.keystore.key"] = (authority.directory / "server.key").read_text()
+    given["ssl.keystore.certificate.chain"] = (authority.directory / "server.crt").read_text()
+    async with InProcess(tmp_path, given) as broker:
+        connection = await connect(address(broker), settings(client_context(authority)), SystemClock())
+        await connection.close()
