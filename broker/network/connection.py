@@ -141,11 +141,6 @@ class ServerConnection(ClientConnection):
         if self.listener.strangers is not None:
             self.listener.strangers.let_go(self)
 
-    def secured(self, certificate: bytes | None) -> None:
-        """TLS is ready; `certificate` is the client's, in DER, where it has shown one."""
-        if self.listener.name_of is not None:
-            self.authenticated(self.listener.name_of(certificate))
-
     def hold(self) -> None:
         """Admitted later: nothing is answered until `go_on`. What comes first is kept, and stops the reading: a
         transport that has just been made cannot be told to."""

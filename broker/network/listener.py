@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from broker.clock import Clock
-from broker.exchange.context import AnswerBuffers, ClientConnection, Context, Principal
+from broker.exchange.context import AnswerBuffers, ClientConnection, Context
 from broker.exchange.pending import Answer
 from broker.network.admission import Admission, Entrant
 from broker.network.connection_lines import ConnectionLines
@@ -52,10 +52,8 @@ class Listener:
         unread: UnreadAnswers,
         lines: ConnectionLines,
         strangers: Strangers | None = None,
-        name_of: Callable[[bytes | None], Principal] | None = None,
     ) -> None:
-        """`strangers` takes in each connection where they have to authenticate, or to secure their connection first;
-        `name_of` gives the principal of a certificate, where that is what authenticates."""
+        """`strangers` takes in each connection where they have to authenticate, or to secure it first."""
         self.name = name
         self.answer = answer
         self.finish = finish
@@ -66,7 +64,6 @@ class Listener:
         self.unread = unread
         self.lines = lines
         self.strangers = strangers
-        self.name_of = name_of
         self.connections: set[Accepted] = set()
         self._empty = asyncio.Event()
 

@@ -13,7 +13,7 @@ import contextlib
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 from protocol.errors import ProtocolError
 from protocol.types import Buffer
@@ -38,30 +38,33 @@ class Secured(Protocol):
     def resume_writing(self) -> None: ...
     def connection_lost(self, exc: Exception | None) -> None: ...
 
-    def secured(self, certificate: bytes | None) -> None:
-        """The handshake is done; the peer's certificate in DER, where it has shown one. Raises ProtocolError."""
-
     def fail(self, error: BaseException) -> None:
         """Closes over what the peer sent."""
+
+
+Ready: TypeAlias = Callable[[Secured, bytes | None], None]
+"""Called once the handshake is done, with the connection and the peer's certificate in DER, where it has
+shown one. Raises ProtocolError."""
 
 
 class TlsTransport:
     """One connection's TLS: an asyncio.BufferedProtocol by its methods, and a transport to the connection above it."""
 
     __slots__ = ("_backlog", "_buffer", "_incoming", "_is_closing", "_is_open", "_is_paused", "_is_reading",
-                 "_outgoing", "_raw", "_secured", "_tls", "_wants_close", "backlog_bytes")  # fmt: skip
+                 "_outgoing", "_raw", "_ready", "_secured", "_tls", "_wants_close", "backlog_bytes")  # fmt: skip
 
-    def __init__(self, context: ssl.SSLContext, buffer: memoryview, make: Callable[[], Secured]) -> None:
+    def __init__(self, context: ssl.SSLContext, buffer: memoryview, make: Callable[[], Secured], ready: Ready) -> None:
         """`buffer` is shared by all connections: what is read is decrypted before the next read starts."""
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._buffer = buffer
         self._secured = make()
+        self._ready = ready
         self._raw: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
         self._backlog: deque[Buffer] = deque()
         self.backlog_bytes = 0
-        """What is to be encrypted yet."""
+        """Bytes that wait to be encrypted."""
         self._is_open = False
         self._is_paused = False
         self._is_reading = True
@@ -132,7 +135,7 @@ class TlsTransport:
             return False
         self._is_open = True
         self._send()
-        self._secured.secured(self._tls.getpeercert(binary_form=True))
+        self._ready(self._secured, self._tls.getpeercert(binary_form=True))
         return not self._is_closing
 
     def _read(self) -> None:

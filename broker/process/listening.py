@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.config.listeners import ListenerAddress, is_sasl
+from broker.config.listeners import ListenerAddress
 from broker.exchange.context import ClientConnection
 from broker.exchange.pending import Answer
 from broker.network.admission import Admission
@@ -79,7 +79,6 @@ class Listening:
                 unread=unread,
                 lines=lines,
                 strangers=strangers,
-                name_of=None if tls is None or is_sasl(address) else tls.principal,
             )
             self.listeners.append(listener)
             self._servers.append(await _serve(sock, listener, tls))

@@ -39,14 +39,16 @@ class Doors(NamedTuple):
 class TlsDoor:
     """The TLS of a listener: connections that begin get the certificates of that moment."""
 
-    def __init__(self, config: Callable[[], BrokerConfig], listener: str) -> None:
-        """`config` returns the configuration in force. Raises ConfigError."""
+    def __init__(self, config: Callable[[], BrokerConfig], listener: str, *, names: bool) -> None:
+        """`config` returns the configuration in force. With `names` a certificate is who a client is. Raises
+        ConfigError."""
         from broker.network.tls import READ_BYTES
         from broker.security.certificates import server_context
         from broker.security.principal_rules import PrincipalRules
 
         self._config = config
         self._listener = listener
+        self._names = names
         self._buffer = memoryview(bytearray(READ_BYTES))
         self._in_force = config()
         options = self._in_force.options_of(listener)
@@ -59,7 +61,7 @@ class TlsDoor:
         from broker.network.tls import TlsTransport
 
         self._renew()
-        return TlsTransport(self._context, self._buffer, make)
+        return TlsTransport(self._context, self._buffer, make, self._ready)
 
     def _renew(self) -> None:
         """Loads key and certificates anew once an option has changed, be it to the same file; what cannot be used is
@@ -72,6 +74,12 @@ class TlsDoor:
             self._context = self._make(config.options_of(self._listener))
         except ConfigError as error:
             log.error("the certificates of a listener stay as they were", listener=self._listener, reason=str(error))
+
+    def _ready(self, connection: Secured, certificate: bytes | None) -> None:
+        """TLS is ready: that is all, where SASL follows. Raises ProtocolError."""
+        if self._names:
+            assert isinstance(connection, ClientConnection)
+            connection.authenticated(self.principal(certificate))
 
     def principal(self, certificate: bytes | None) -> Principal:
         """Returns who shows a certificate. Raises ProtocolError where no rule is for its subject."""
@@ -107,7 +115,7 @@ def secure(address: ListenerAddress, dispatcher: Dispatcher, clock: Clock, lines
         most=own.odradek_unauthenticated_connections_max,
         max_request_bytes=max_request_bytes,
     )
-    tls = TlsDoor(lambda: host.config, address.name) if is_tls(address) else None
+    tls = TlsDoor(lambda: host.config, address.name, names=not is_sasl(address)) if is_tls(address) else None
     return Doors(answer, strangers, tls)
 
 

@@ -199,8 +199,8 @@ async def test_new_certificates_are_those_of_new_connections(tmp_path: Path, aut
         live.layers = live.layers.changed(broker={option: str(authority.directory / "server.pem")})
         renewed = await connect(address(broker), settings(client_context(authority)), SystemClock())
         live.layers = live.layers.changed(broker={option: str(tmp_path / "missing.pem")})
-        kept = await connect(address(broker), settings(client_context(authority)), SystemClock())
-        for one in (connection, renewed, kept):
+        same = await connect(address(broker), settings(client_context(authority)), SystemClock())
+        for one in (connection, renewed, same):
             assert (await one.send(ALL_TOPICS, MetadataResponse, timeout_ms=LONG_MS)).brokers
             await one.close()
 
