@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
-from broker.exchange.audit import AuditLog
+from broker.exchange.audit import ADMINISTRATION, AuditLog
 from broker.exchange.context import Context
 from coordinator.cluster.changes import Delta, KeptChanged
 from coordinator.cluster.image import Image
@@ -65,11 +65,11 @@ class StandardAuthorizer:
             connection.decided_by, connection.decided_for = self._version, connection.principal
         key = (operation, resource, name)
         is_allowed = connection.decisions.get(key)
+        if is_allowed and operation not in ADMINISTRATION:
+            return True
+        is_news = is_allowed is None
         if is_allowed is None:
             is_allowed = connection.decisions[key] = self._decide(context, operation, resource, name)
-            is_news = True
-        else:
-            is_news = False
         if not quiet:
             self._audit.decided(context, operation, resource, name, is_allowed=is_allowed, is_news=is_news)
         return is_allowed
