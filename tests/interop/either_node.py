@@ -14,7 +14,7 @@ from tests.interop.own_quorum import formatted
 from tests.interop.processes import Server, run
 from tests.interop.quorum import ApacheNode, format_directory
 
-PATIENCE_S = 180
+PATIENCE_S = 400
 """How long a process may take to begin or to end where half a dozen share two cores."""
 
 

@@ -89,7 +89,15 @@ def test_metadata_of_an_older_release_is_upgraded_under_load(
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "over-the-upgrade"})
     producer.init_transactions(SOON_S)
     commit(producer, "before")
-    tool("kafka-features", "--bootstrap-server", cluster.bootstrap, "upgrade", "--release-version", NEW)
+    tool(
+        "kafka-features",
+        "--bootstrap-server",
+        cluster.bootstrap,
+        "upgrade",
+        "--release-version",
+        NEW,
+        timeout_s=SOON_S * 2,
+    )
     eventually(lambda: finalized(cluster), NEW)
     commit(producer, "after")
     for member in cluster.members.values():
@@ -105,7 +113,7 @@ def test_metadata_of_an_older_release_is_upgraded_under_load(
 
 def finalized(cluster: Cluster) -> str:
     """The release whose metadata the cluster has."""
-    described = tool("kafka-features", "--bootstrap-server", cluster.bootstrap, "describe")
+    described = tool("kafka-features", "--bootstrap-server", cluster.bootstrap, "describe", timeout_s=SOON_S * 2)
     return re.findall(r"metadata\.version\s.*FinalizedVersionLevel: (\S+)", described)[0]
 
 
