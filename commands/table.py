@@ -22,6 +22,7 @@ CLUSTER_COMMANDS: Final[dict[str, ClusterCommand]] = {
     "acl": ClusterCommand("commands.acl", "list, add and delete access control entries"),
     "user": ClusterCommand("commands.user", "list users with SCRAM credentials, set and delete their passwords"),
     "quota": ClusterCommand("commands.quota", "list and set quotas of users, clients and addresses"),
+    "consumers": ClusterCommand("commands.consumers", "groups that meet in ZooKeeper, and their offsets' way to Kafka"),
 }
 
 CLUSTER_WORDS: Final[dict[str, ClusterCommand]] = {

@@ -1,0 +1,202 @@
+"""`odradek consumers`: groups of consumers that meet in ZooKeeper, and the way of their offsets to Kafka and back."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Final
+
+from commands.cluster_client import ClusterClient, CoordinatorKind
+from commands.consumer_znodes import OldGroup, read_group, write_offsets, zookeeper
+from commands.declaring import Actions, Session
+from commands.errors import DONE, FAILED, CommandError, raise_if
+from commands.old_consumers import MigrationStep, owners_by_range, plan
+from commands.positions import LATEST, list_offsets
+from protocol.errors import ErrorCode
+from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from protocol.types import TopicPartition
+
+Offsets = dict[TopicPartition, int]
+
+OFFSETS_BY_NAME: Final = 7
+"""The last version of OffsetFetch with one group; of OffsetCommit, 9 is the last that names topics."""
+COMMIT_BY_NAME: Final = 9
+RESTING: Final = frozenset({"Empty", "Dead", ""})
+"""States of a group without members."""
+
+SHOWN: Final = ("topic", "partition", "offset", "end", "lag", "owner", "due")
+MOVED: Final = ("topic", "partition", "source", "target", "action")
+
+
+def declare(actions: Actions) -> None:
+    actions.add(
+        "show",
+        "show a group in ZooKeeper: who owns which partition, its offset, its lag",
+        show,
+        options=_options,
+        examples=("odradek consumers show billing --zookeeper zk:2181/kafka -o table",),
+        more="OWNER is who has claimed a partition, DUE whom it falls to by range assignment.",
+    )
+    actions.add(
+        "migrate",
+        "take a group's offsets from ZooKeeper to Kafka, or back",
+        migrate,
+        options=_migrate_options,
+        examples=(
+            "odradek consumers migrate billing --zookeeper zk:2181/kafka",
+            "odradek consumers migrate billing --zookeeper zk:2181/kafka --execute",
+            "odradek consumers migrate billing --zookeeper zk:2181/kafka --to zookeeper --execute",
+        ),
+        more="Without --execute it shows what it would do. An offset that is larger in the target stays. It can be "
+        "repeated.",
+    )
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("group")
+    parser.add_argument(
+        "--zookeeper", required=True, metavar="HOST:PORT/PATH", help="as the brokers' zookeeper.connect"
+    )
+
+
+def _migrate_options(parser: argparse.ArgumentParser) -> None:
+    _options(parser)
+    parser.add_argument("--to", choices=("kafka", "zookeeper"), default="kafka", help="default: kafka")
+    parser.add_argument("--execute", action="store_true", help="do it")
+
+
+async def show(session: Session) -> int:
+    """Shows a row for each partition that is owned, has an offset, or falls to somebody."""
+    with zookeeper(session.options.zookeeper) as client:
+        group = read_group(client, session.options.group)
+    partitions = await _partitions(session.cluster)
+    due = owners_by_range(group.members, partitions)
+    named = sorted({*group.owners, *group.offsets, *due})
+    ends = await list_offsets(
+        session.cluster, {one: LATEST for one in named if one.partition in partitions.get(one.topic, ())}
+    )
+    rows = [
+        {
+            "topic": one.topic,
+            "partition": one.partition,
+            "offset": group.offsets.get(one),
+            "end": ends.get(one),
+            "lag": ends[one] - group.offsets[one] if one in ends and one in group.offsets else None,
+            "owner": group.owners.get(one),
+            "due": due.get(one),
+        }
+        for one in named
+    ]
+    session.output.rows(SHOWN, rows, empty=f"group {session.options.group} has neither members nor offsets")
+    return DONE
+
+
+async def migrate(session: Session) -> int:
+    """Shows the differences, and with --execute writes what the target lacks."""
+    name, to_kafka = session.options.group, session.options.to == "kafka"
+    cluster = session.cluster
+    with zookeeper(session.options.zookeeper) as client:
+        group = read_group(client, name)
+        committed = await _committed(cluster, name)
+        source, target = (group.offsets, committed) if to_kafka else (committed, group.offsets)
+        partitions = await _partitions(cluster)
+        existing = {TopicPartition(topic, index) for topic, indexes in partitions.items() for index in indexes}
+        steps = plan(source, target, existing)
+        session.output.rows(MOVED, [_row(step) for step in steps], empty=f"group {name} has no offsets")
+        writes = {step.partition: step.source for step in steps if step.writes and step.source is not None}
+        if not session.options.execute:
+            session.output.note(f"{len(writes)} offsets would be written; --execute does it")
+            return DONE
+        await _refuse_running(cluster, name, group)
+        if to_kafka:
+            await _commit(cluster, name, writes)
+        else:
+            write_offsets(client, name, writes)
+    session.output.note(f"{len(writes)} offsets were written")
+    return DONE
+
+
+def _row(step: MigrationStep) -> dict[str, object]:
+    topic, partition = step.partition
+    return {
+        "topic": topic,
+        "partition": partition,
+        "source": step.source,
+        "target": step.target,
+        "action": step.action,
+    }
+
+
+async def _partitions(cluster: ClusterClient) -> dict[str, list[int]]:
+    return {
+        topic.name or "": [partition.partition_index for partition in topic.partitions]
+        for topic in await cluster.topics(None)
+    }
+
+
+async def _committed(cluster: ClusterClient, group: str) -> Offsets:
+    """Returns the offsets that Kafka has of a group."""
+    request = OffsetFetchRequest(group_id=group, topics=None)
+    response = await cluster.coordinated(
+        CoordinatorKind.GROUP, group, request, OffsetFetchResponse, max_version=OFFSETS_BY_NAME
+    )
+    raise_if(f"group {group}", response.error_code)
+    return {
+        TopicPartition(topic.name, one.partition_index): one.committed_offset
+        for topic in response.topics
+        for one in topic.partitions
+        if one.committed_offset >= 0
+    }
+
+
+async def _refuse_running(cluster: ClusterClient, name: str, group: OldGroup) -> None:
+    """Raises CommandError while anybody consumes: they would go on committing where they do."""
+    if group.members:
+        names = ", ".join(one.consumer_id for one in group.members)
+        raise CommandError(f"group {name} has consumers in ZooKeeper: {names}; stop them first", FAILED)
+    response = await cluster.coordinated(
+        CoordinatorKind.GROUP,
+        name,
+        DescribeGroupsRequest(groups=[name]),
+        DescribeGroupsResponse,
+        code=lambda answer: answer.groups[0].error_code,
+    )
+    (described,) = response.groups
+    if described.error_code not in (0, ErrorCode.GROUP_ID_NOT_FOUND):
+        raise_if(f"group {name}", described.error_code)
+    if described.group_state not in RESTING:
+        raise CommandError(f"group {name} has members, and is {described.group_state}; stop them first", FAILED)
+
+
+async def _commit(cluster: ClusterClient, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Commits offsets for a group without members, all in one request."""
+    if not offsets:
+        return
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for one, offset in offsets.items():
+        entry = OffsetCommitRequestPartition(
+            partition_index=one.partition, committed_offset=offset, committed_metadata=""
+        )
+        topics.setdefault(one.topic, []).append(entry)
+    request = OffsetCommitRequest(
+        group_id=group,
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=entries) for topic, entries in topics.items()],
+    )
+    response = await cluster.coordinated(
+        CoordinatorKind.GROUP,
+        group,
+        request,
+        OffsetCommitResponse,
+        code=lambda answer: next((one.error_code for topic in answer.topics for one in topic.partitions), 0),
+        max_version=COMMIT_BY_NAME,
+    )
+    for topic in response.topics:
+        for answer in topic.partitions:
+            raise_if(f"the offset of {topic.name}-{answer.partition_index}", answer.error_code)
