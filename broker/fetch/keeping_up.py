@@ -28,6 +28,7 @@ def keeps_up(led: dict[int, Partition] | None, request: ParsedFetch, fetched: Fe
         or fetched.current_leader_epoch != partition.leader_epoch
         or (fetched.last_fetched_epoch >= 0 and fetched.last_fetched_epoch != partition.last_leader_epoch)
         or not isinstance(role, Leading)
+        or partition.high_watermark != end  # another holds it, who may be fenced by now
     ):
         return None
     before = role.followers.get(replica.broker_id)

@@ -54,8 +54,8 @@ def follower_fetched(partition: Partition, fetch: FollowerFetch, current_leader_
     role.followers[fetch.broker_id] = follower
     if may_join(follower, role.isr, partition.high_watermark, role.epoch_start, partition.rules):
         partition.propose(partition, role.isr.expand((fetch.broker_id,)))
-    if follower.log_end_offset != before.log_end_offset:
-        partition.advance(fetch.received_ms)
+    if follower.log_end_offset != before.log_end_offset or partition.high_watermark < partition.log_end_offset:
+        partition.advance(fetch.received_ms)  # another one that held it may have been fenced, or be late, by now
     if follower.log_start_offset != before.log_start_offset:
         for waiter in tuple(partition.append_waiters):  # a deletion may be carried out by now
             waiter.wake()

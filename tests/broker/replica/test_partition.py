@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.replica.isr import Isr
+from broker.replica.followers import FollowerFetch, follower_fetched
+from broker.replica.isr import NO_BROKER_EPOCH, Follower, Isr, IsrRules
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
 from broker.replica.roles import Following, LeaderMoved, Leading, led_alone, next_role
@@ -227,3 +228,20 @@ def test_the_same_epoch_keeps_what_is_known_of_followers(partition: Partition) -
     role = partition.role
     assert isinstance(role, Leading)
     assert (role.isr, role.followers[FOLLOWER].log_end_offset, role.epoch_start) == (Isr(frozenset({LEADER})), 1, 0)
+
+
+def test_the_next_fetch_moves_a_high_watermark_that_a_fenced_follower_has_held(partition: Partition) -> None:
+    late, alive = FOLLOWER + 1, {FOLLOWER, FOLLOWER + 1}
+    partition.rules = IsrRules(lambda follower: follower.replica_id in alive, lambda: 1_000)
+    follow(partition)
+    role = partition.role
+    assert isinstance(role, Leading)
+    followers = {**role.followers, late: Follower(late)}
+    partition.become(Leading(LEADER, role.epoch, role.epoch_start, role.isr, followers, role.partition_epoch), 0)
+    follower_fetched(partition, FollowerFetch(late, NO_BROKER_EPOCH, 0, 0, 0))  # it has all, and may join
+    append(partition)
+    acknowledge(partition, 1)
+    assert partition.high_watermark == 0
+    alive.remove(late)
+    acknowledge(partition, 1)
+    assert partition.high_watermark == 1
