@@ -231,6 +231,7 @@ BY_NAME: Final[Mapping[str, Callable[[Draw], Any]]] = {
     "delivery_state": one_of(0, 0, 2, 4, 1, 3),
     "duration_filter": one_of(-1, 0, 1 << 40),
     "election_type": one_of(0, 0, 1),
+    "entity_type": one_of("client-id", "client-id", "user", "ip", "", "Client-Id"),
     "endpoint_type": one_of(1, 1, 1, 2, 0),
     "feature": one_of("metadata.version", "group.version", "share.version", "transaction.version", "absent", ""),
     "fetch_offset": OFFSET,
@@ -259,6 +260,7 @@ BY_NAME: Final[Mapping[str, Callable[[Draw], Any]]] = {
     "max_version_level": one_of(0, 1, 2, 3, 21, 100),
     "max_wait_ms": SOON_MS,
     "member_epoch": Draw.member_epoch,
+    "mechanism": one_of(1, 2, 0, 3),
     "member_id": Draw.member,
     "metadata": one_of(SUBSCRIPTION, SUBSCRIPTION, b"", b"\x00"),
     "assignment": one_of(b"", b"\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff", b"x"),
@@ -332,6 +334,17 @@ BY_PLACE: Final[Mapping[tuple[str, str], Callable[[Draw], Any]]] = {
     ("JoinGroupRequestProtocol", "name"): one_of("range", "range", "roundrobin", "", "sticky"),
     ("ProduceRequest", "transactional_id"): Draw.transactional,
     ("ReplicaState", "replica_id"): NONE_OF_US,
+    ("ComponentData", "match"): Draw.group,
+    ("ComponentData", "match_type"): one_of(0, 0, 1, 2, 3),
+    ("EntityData", "entity_name"): Draw.group,
+    ("SaslHandshakeRequest", "mechanism"): one_of("PLAIN", "SCRAM-SHA-512", "", "plain"),
+    ("OpData", "key"): one_of(
+        "producer_byte_rate", "consumer_byte_rate", "request_percentage", "connection_creation_rate"
+    ),
+    ("OpData", "value"): one_of(0.0, 1.0, 1e6, 1e300, -1.0),
+    ("ScramCredentialUpsertion", "name"): Draw.group,
+    ("ScramCredentialUpsertion", "iterations"): one_of(4096, 8192, 4095, 16385, 0),
+    ("ScramCredentialDeletion", "name"): Draw.group,
 }
 
 CAPPED: Final = frozenset({"max_wait_ms", "rebalance_timeout_ms", "num_partitions", "count"})

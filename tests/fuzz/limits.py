@@ -43,6 +43,15 @@ def only_try(request: Any, version: int, vocabulary: Vocabulary) -> bool:
     return True
 
 
+def only_own_quotas(request: Any, version: int, vocabulary: Vocabulary) -> bool:
+    """Quotas that others come under, or that have them wait, are checked and not set."""
+    names = [part.entity_name for entry in request.entries for part in entry.entity]
+    kinds = {part.entity_type for entry in request.entries for part in entry.entity}
+    if kinds != {"client-id"} or not all(names):
+        request.validate_only = True
+    return True
+
+
 def no_downgrade(request: Any, version: int, vocabulary: Vocabulary) -> bool:
     """True unless the request turns a feature off, which takes its groups with it."""
     request.validate_only = True
@@ -83,6 +92,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "DeleteTopicsRequest": spare_internal_topics,
     "AlterConfigsRequest": only_try,
     "IncrementalAlterConfigsRequest": only_try,
+    "AlterClientQuotasRequest": only_own_quotas,
     "UpdateFeaturesRequest": no_downgrade,
     "CreateTopicsRequest": few_partitions,
     "CreatePartitionsRequest": few_more_partitions,

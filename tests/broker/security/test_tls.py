@@ -213,7 +213,7 @@ async def test_a_peer_that_does_not_read_holds_no_encrypted_answers(tmp_path: Pa
             await connection.send(
                 produce_request("t", (0, batch(bytes(8 << 20)))), ProduceResponse, timeout_ms=LONG_MS, max_version=12
             )
-        raw = socket.create_connection(("127.0.0.1", address(broker).port))
+        raw = socket.create_connection(("127.0.0.1", address(broker).port), timeout=30)
         silent = await asyncio.to_thread(client_context(authority).wrap_socket, raw, server_hostname="localhost")
         silent.sendall(request_frame(fetch_request("t", 0, max_bytes=100 << 20), 11))
         (listener,) = broker.server.listeners

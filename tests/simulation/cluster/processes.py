@@ -149,6 +149,8 @@ class ClusterLoop(VirtualLoop):
 
     def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Handle:
         """As a loop does, except that nothing is called for a process that is dead, such as by a future of another."""
+        if self.is_closed():
+            return self._nothing  # of a coroutine that the run has left behind, which is collected
         handle = super().call_soon(callback, *args, context=context)
         process = handle._context.get(PROCESS)  # type: ignore[attr-defined]
         if process is not None:
@@ -163,6 +165,8 @@ class ClusterLoop(VirtualLoop):
         self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> TimerHandle:
         """As a loop does, except that a process that is stopped has its timers when it goes on."""
+        if self.is_closed():
+            return TimerHandle(when, callback, args, self, context)
         handle = super().call_at(when, callback, *args, context=context)
         process = handle._context.get(PROCESS)  # type: ignore[attr-defined]
         if process is not None and process.held is not None:
