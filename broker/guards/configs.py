@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from broker.exchange.authorisation import CLUSTER_NAME, Operation, Requirement, Resource
 from broker.handlers import describe_configs as describe_configs_handler
 from broker.requests.api import Handle
 from broker.requests.call import HostCall
+from broker.requests.forwarding import NamedResource
 from coordinator.cluster.configs.resource import ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResourceResponse, AlterConfigsResponse
@@ -22,6 +23,8 @@ from protocol.messages.incremental_alter_configs import (
 )
 
 Q = TypeVar("Q")
+R = TypeVar("R", bound=NamedResource)
+A = TypeVar("A", AlterConfigsResourceResponse, IncrementalResponse)
 
 
 class Owner(NamedTuple):
@@ -71,40 +74,38 @@ async def describe_configs(call: HostCall[DescribeConfigsRequest], handle: Handl
 
 
 async def alter_configs(call: HostCall[AlterConfigsRequest], handle: Handle) -> AlterConfigsResponse:
-    request = call.request
-    resources = request.resources
-    errors = [denied(call, Operation.ALTER_CONFIGS, one.resource_type, one.resource_name) for one in resources]
-    request.resources = [resource for resource, error in zip(resources, errors, strict=True) if error is None]
+    call.request.resources, refused = divided(call, call.request.resources)
     response: AlterConfigsResponse = await handle(call)
-    response.responses += [
-        AlterConfigsResourceResponse(
-            error_code=error.code,
-            error_message=error.message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        for resource, error in zip(resources, errors, strict=True)
-        if error is not None
-    ]
+    response.responses += [refusal(AlterConfigsResourceResponse, one, error) for one, error in refused]
     return response
 
 
 async def incremental_alter_configs(
     call: HostCall[IncrementalAlterConfigsRequest], handle: Handle
 ) -> IncrementalAlterConfigsResponse:
-    request = call.request
-    resources = request.resources
-    errors = [denied(call, Operation.ALTER_CONFIGS, one.resource_type, one.resource_name) for one in resources]
-    request.resources = [resource for resource, error in zip(resources, errors, strict=True) if error is None]
+    call.request.resources, refused = divided(call, call.request.resources)
     response: IncrementalAlterConfigsResponse = await handle(call)
-    response.responses += [
-        IncrementalResponse(
-            error_code=error.code,
-            error_message=error.message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        for resource, error in zip(resources, errors, strict=True)
-        if error is not None
-    ]
+    response.responses += [refusal(IncrementalResponse, one, error) for one, error in refused]
     return response
+
+
+def divided(call: HostCall[Q], resources: Sequence[R]) -> tuple[list[R], list[tuple[R, KafkaError]]]:
+    """Returns the resources whose configs the client may alter, and the others with their errors."""
+    permitted: list[R] = []
+    refused: list[tuple[R, KafkaError]] = []
+    for resource in resources:
+        error = denied(call, Operation.ALTER_CONFIGS, resource.resource_type, resource.resource_name)
+        if error is None:
+            permitted.append(resource)
+        else:
+            refused.append((resource, error))
+    return permitted, refused
+
+
+def refusal(answer: type[A], resource: NamedResource, error: KafkaError) -> A:
+    return answer(
+        error_code=error.code,
+        error_message=error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

@@ -309,12 +309,12 @@ class Server:
             await self._zookeeper.close()
         self._listening.close()
         self.broker.new_logs.stop()
-        if self.broker.has_telemetry:
-            self.broker.telemetry.close()
         self.broker.share_groups.stop()
         for coordinator in self.broker.coordinators.values():
             coordinator.stop()
         await self._listening.drained()
+        if self.broker.has_telemetry:  # it waits for a post under way, which no client has to
+            self.broker.telemetry.close()
         await self.broker.record_work.close()
         self.housekeeping.stop()
         self.broker.moves.stop()

@@ -122,3 +122,16 @@ async def test_the_answers_of_a_collector(status: int, is_final: bool | None) ->
     with pytest.raises(NotTaken, match="not reached") as unreached:
         await asyncio.to_thread(post, url, b"abc")
     assert not unreached.value.is_final
+
+
+async def test_a_collector_that_speaks_no_http_is_asked_again() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"220 mail.example.org\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        with pytest.raises(NotTaken) as refused:
+            await asyncio.to_thread(post, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/metrics", b"abc")
+    assert not refused.value.is_final
