@@ -14,7 +14,7 @@ from broker.coordinators.environment import Environment
 from broker.coordinators.hosting import Coordinator, InternalTopic, ShardParts
 from broker.logging import get_logger
 from broker.replica.partition import Partition
-from coordinator.cluster.changes import Change, TopicDeleted, by_change
+from coordinator.cluster.changes import Change, PartitionCreated, TopicDeleted, by_change
 from coordinator.outcome import Ticket
 from coordinator.share.settings import ShareSettings
 from protocol.errors import ErrorCode, KafkaError
@@ -75,11 +75,12 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
             lambda _: environment.config.share_coordinator_write_timeout_ms,
         )
         self._indexes: dict[ShareKey, int] = {}
+        """Partitions of the state topic, as long as that has as many as it has now."""
         self._pruning: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         super().start()
-        self.environment.loader.subscribe(by_change(self._topic_gone))
+        self.environment.loader.subscribe(by_change(self._topic_changed))
         self._pruning = asyncio.ensure_future(self._prune())
 
     def stop(self) -> None:
@@ -167,10 +168,19 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
         except KafkaError as why:
             log.warning("state topic not pruned", partition=str(partition.name), reason=str(why))
 
-    def _topic_gone(self, change: Change) -> None:
-        if isinstance(change, TopicDeleted) and change.topic.name != self.topic.name:
-            for index in list(self.shards):
-                self._spawn(self._forget_topic(index, change.topic.topic_id))
+    def _topic_changed(self, change: Change) -> None:
+        if not isinstance(change, TopicDeleted | PartitionCreated):
+            return
+        if change.topic.name == self.topic.name:  # deleted, and perhaps made anew with another number of partitions
+            self._indexes.clear()
+        elif isinstance(change, TopicDeleted):
+            self._topic_gone(change.topic.topic_id)
+
+    def _topic_gone(self, topic_id: Uuid) -> None:
+        for key in [key for key in self._indexes if key.topic_id == topic_id]:
+            del self._indexes[key]
+        for index in list(self.shards):
+            self._spawn(self._forget_topic(index, topic_id))
 
     async def _forget_topic(self, index: int, topic_id: Uuid) -> None:
         shard = self.shards.get(index)

@@ -165,3 +165,16 @@ async def test_one_partition_waits_for_no_other(pair: Pair) -> None:
     assert not reading.done()
     gate.set()
     await reading
+
+
+async def test_a_state_topic_that_is_made_anew_may_have_another_number_of_partitions(pair: Pair) -> None:
+    keys = [key_of(pair, group=f"group-{number}") for number in range(20)]
+    shares = pair.brokers[1].server.broker.shares
+    before = [shares.index_of(key) for key in keys]
+    topic = shares.environment.image.topic(SHARE_STATE)
+    assert topic is not None
+    pair.commit(RemoveTopicRecord(topic_id=topic.topic_id))
+    pair.make(SHARE_STATE, *[2] * 5)
+    after = [shares.index_of(key) for key in keys]
+    assert after == [shares.partition_of(key.coordinator_key) for key in keys]
+    assert after != before
