@@ -144,8 +144,7 @@ class Node:
         return await self._controller.broker_heartbeat(request)
 
     async def assign_directories(self, placements: Iterable[tuple[TopicPartition, Uuid]]) -> None:
-        """Reports in which of this node's log directories replicas are, after they were moved there. Raises
-        KafkaError."""
+        """Reports once in which of this node's log directories replicas are. Raises KafkaError."""
         from protocol.messages.assign_replicas_to_dirs import (
             AssignReplicasToDirsRequest,
             DirectoryData,
@@ -177,6 +176,10 @@ class Node:
     def placed(self, name: TopicPartition, log_dir: str) -> None:
         """Notes the log directory of a new replica, for which the controller had chosen none. Does nothing here: a
         controller in this process chooses."""
+
+    async def moved(self, name: TopicPartition, log_dir: str) -> None:
+        """Reports the log directory to which a replica was moved. Raises KafkaError."""
+        await self.assign_directories([(name, self.directory_ids[log_dir])])
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """Returns a new block of producer ids for this broker. Raises KafkaError."""

@@ -161,6 +161,11 @@ class RemoteNode(Node):
         if directory_id is not None:
             self._placements.note(name, directory_id)
 
+    async def moved(self, name: TopicPartition, log_dir: str) -> None:
+        """Reports it until a controller has taken it: else the replica would be thought lost with its former directory,
+        and alive where the new one has failed."""
+        self.placed(name, log_dir)
+
     async def directory_failed(self, path: str) -> None:
         """Reports a log directory that has failed with the next heartbeat, which is sent at once. Ends the broker where
         no controller has taken that within log.dir.failure.timeout.ms: it would be taken to serve what it cannot."""

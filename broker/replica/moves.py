@@ -100,7 +100,7 @@ class Moves:
             await self._disk_work.checkpointed(future.log_dir)
             await self._copy(partition)
             partition.move_to(self._logs.swap_future(name, self._clock.now_ms()))
-            await self._node.assign_directories([(name, self._node.directory_ids[partition.log_dir])])
+            await self._node.moved(name, partition.log_dir)
             log.info("replica moved", partition=str(name), log_dir=partition.log_dir)
         except KafkaError as error:
             log.error("replica was not moved", partition=str(name), reason=str(error))

@@ -14,9 +14,12 @@ from coordinator.cluster.controller import Controller
 from coordinator.cluster.formatting import Identity
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from protocol.types import TopicPartition
 from tests.broker.peers.scripted import PATIENCE_S, ManualClock
+from tests.coordinator.cluster import given
 
 ENDPOINTS = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
 EPOCH = 17
@@ -33,6 +36,7 @@ class FakeController:
         self.refusals: list[ErrorCode] = []
         self.registered: list[BrokerRegistrationRequest] = []
         self.heartbeats: list[BrokerHeartbeatRequest] = []
+        self.assigned: list[AssignReplicasToDirsRequest] = []
         self.is_caught_up = self.should_shut_down = False
         self.is_fenced = True
 
@@ -54,6 +58,11 @@ class FakeController:
             is_fenced=self.is_fenced,
             should_shut_down=self.should_shut_down,
         )
+
+    async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+        self._refuse()
+        self.assigned.append(request)
+        return AssignReplicasToDirsResponse(error_code=0, directories=[])
 
 
 INCARNATION = Incarnation(
@@ -264,3 +273,15 @@ async def test_a_broker_that_was_never_registered_just_stops() -> None:
     harness = RemoteNodeHarness()
     await harness.node.leave()
     assert harness.controller.heartbeats == []
+
+
+async def test_a_replica_that_was_moved_is_reported_until_a_controller_takes_it() -> None:
+    harness = RemoteNodeHarness()
+    given.apply(harness.image, given.topic("orders"))
+    harness.controller.refusals = [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.STALE_BROKER_EPOCH]
+    await harness.node.moved(TopicPartition("orders", 0), "/b")
+    await harness.until(lambda: bool(harness.controller.assigned))
+    (request,) = harness.controller.assigned
+    assert [(one.id, [topic.topic_id for topic in one.topics]) for one in request.directories] == [
+        (TWO, [given.TOPIC_ID])
+    ]
