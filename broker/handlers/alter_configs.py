@@ -12,7 +12,7 @@ from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsRes
 
 
 async def alter_configs(call: HostCall[AlterConfigsRequest]) -> AlterConfigsResponse:
-    return await call.host.controller.alter_configs(call.request)
+    return await call.host.controller.alter_configs(call.request, call.host.broker_id)
 
 
 REQUIRES = by_handler(ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_TOPIC, ALTER_CONFIGS_GROUP)

@@ -17,7 +17,7 @@ async def incremental_alter_configs(call: HostCall[IncrementalAlterConfigsReques
 
 
 async def by_controller(call: HostCall[IncrementalAlterConfigsRequest]) -> IncrementalAlterConfigsResponse:
-    return await call.host.controller.incremental_alter_configs(call.request)
+    return await call.host.controller.incremental_alter_configs(call.request, call.host.broker_id)
 
 
 REQUIRES = by_handler(ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_TOPIC, ALTER_CONFIGS_GROUP)

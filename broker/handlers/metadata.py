@@ -55,7 +55,7 @@ async def metadata(call: Call[MetadataRequest]) -> MetadataResponse:
 
 async def create_and_answer(call: Call[MetadataRequest], names: Iterable[str], missing: set[str]) -> MetadataResponse:
     """Creates the missing topics, and describes all: a topic that could not be created with its error."""
-    errors = await call.broker.auto_create_topics(sorted(missing))
+    errors = await call.broker.auto_create_topics(sorted(missing), call.context)
     return response(call, [by_name(call, name, errors) for name in names])
 
 

@@ -20,6 +20,7 @@ from broker.peers.waiting import pause
 from coordinator.quorum.leadership import Leadership, Location
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.peer_errors import HandshakeFailed, PeerError, UnsupportedVersion
+from protocol.schema import ANY_VERSION
 
 R = TypeVar("R")
 
@@ -49,10 +50,18 @@ class Controllers:
             peer = self._peers[location] = Peer(Address(*location), self._settings, self.clock, self._draw)
         return peer
 
-    async def send(self, request: object, response: type[R], timeout_ms: int, code_of: Callable[[R], int]) -> R:
-        """Returns the response of the controller that leads; `code_of` gives its top-level error code. Raises
-        KafkaError: REQUEST_TIMED_OUT when there was no response in time, UNSUPPORTED_VERSION where the controllers do
-        not know the request."""
+    async def send(
+        self,
+        request: object,
+        response: type[R],
+        timeout_ms: int,
+        code_of: Callable[[R], int],
+        *,
+        max_version: int = ANY_VERSION,
+    ) -> R:
+        """Returns the response of the controller that leads, to the request in the highest version that both sides
+        speak, up to `max_version`; `code_of` gives its top-level error code. Raises KafkaError: REQUEST_TIMED_OUT when
+        there was no response in time, UNSUPPORTED_VERSION where the controllers do not know the request."""
         deadline_ms = self.clock.monotonic_ms() + timeout_ms
         failures, problem = 0, ""
         while (left_ms := deadline_ms - self.clock.monotonic_ms()) > 0 and not self._is_closed:
@@ -61,7 +70,9 @@ class Controllers:
                 await pause(self.clock, min(LEADER_POLL_MS, left_ms))
                 continue
             try:
-                answer = await self.peer(location).send(request, response, timeout_ms=left_ms, max_dials=1)
+                answer = await self.peer(location).send(
+                    request, response, timeout_ms=left_ms, max_version=max_version, max_dials=1
+                )
             except (UnsupportedVersion, HandshakeFailed) as error:
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
             except (PeerError, ProtocolError) as error:

@@ -7,9 +7,10 @@ Source: Kafka's ForwardingManager, EnvelopeRequest, DefaultKafkaPrincipalBuilder
 from __future__ import annotations
 
 import socket
-from typing import Final, NamedTuple
+from typing import Final
 
 from broker.metadata.controllers import Controllers
+from coordinator.cluster.requester import Requester
 from protocol.api_key import ApiKey
 from protocol.codec import encode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
@@ -45,16 +46,6 @@ FORWARDED: Final = (
     ApiKey.DESCRIBE_QUORUM,
 )
 """The APIs whose requests a broker forwards to the active controller."""
-
-
-class Requester(NamedTuple):
-    """The client that sent a request: its principal, id and address."""
-
-    kind: str
-    name: str
-    client_id: str | None
-    host: str
-    """An address, IPv4 or IPv6."""
 
 
 def address_bytes(host: str) -> bytes:

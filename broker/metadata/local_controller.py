@@ -29,6 +29,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
 if TYPE_CHECKING:
+    from coordinator.cluster.requester import Requester
     from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
     from protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
     from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -108,6 +109,9 @@ class LocalController:
     @property
     def has_renounced(self) -> bool:
         return self._log.failed is not None
+
+    def on_behalf_of(self, requester: Requester) -> LocalController:
+        return self
 
     async def stop(self) -> None:
         """Does nothing by itself any more."""
@@ -193,17 +197,19 @@ class LocalController:
 
         return await self._decide(lambda state: create_partitions(state, request))
 
-    async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    async def alter_configs(self, request: AlterConfigsRequest, broker_id: int | None = None) -> AlterConfigsResponse:
         from coordinator.cluster.configs.alter import alter_configs
 
-        return await self._decide(lambda state: alter_configs(state, request, self._configs))
+        return await self._decide(lambda state: alter_configs(state, request, self._configs, broker_id))
 
     async def incremental_alter_configs(
-        self, request: IncrementalAlterConfigsRequest
+        self, request: IncrementalAlterConfigsRequest, broker_id: int | None = None
     ) -> IncrementalAlterConfigsResponse:
         from coordinator.cluster.configs.alter import incremental_alter_configs
 
-        return await self._decide(lambda state: incremental_alter_configs(state, request, self._configs))
+        return await self._decide(
+            lambda state: incremental_alter_configs(state, request, self._configs, broker_id)
+        )
 
     async def alter_client_quotas(
         self, request: AlterClientQuotasRequest, resolvable: Container[str]

@@ -1,5 +1,5 @@
-"""The controller of a quorum elsewhere: it gets the broker's own requests directly, and those of clients in Envelopes.
-A `coordinator.cluster.controller.Controller`; docstrings are there.
+"""The controller of a quorum elsewhere: it gets the broker's own requests directly, over connections on which that is
+known, and those of clients in Envelopes. A `coordinator.cluster.controller.Controller`; docstrings are there.
 
 Source: Kafka's NodeToControllerChannelManager, AutoTopicCreationManager, RPCProducerIdManager, AssignmentsManager.
 """
@@ -10,7 +10,8 @@ from collections.abc import Callable, Container
 from typing import Final, TypeVar
 
 from broker.metadata.controllers import Controllers
-from broker.metadata.forwarding import Requester, forward
+from broker.metadata.forwarding import FORWARD_MS, forward
+from coordinator.cluster.requester import Requester
 from coordinator.cluster.topics.names import EVERYTHING
 from protocol.codec import decode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
@@ -42,12 +43,9 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
-from protocol.schema import identity
+from protocol.schema import Kind, fields_of, identity
 
 R = TypeVar("R")
-
-THIS_BROKER: Final = Requester("User", "ANONYMOUS", "odradek", "127.0.0.1")
-"""The broker itself, on a listener without authentication."""
 
 ALLOCATE_MS: Final = 60_000
 """How long a block of producer ids may take; clients that wait for one retry meanwhile."""
@@ -56,10 +54,12 @@ ALLOCATE_MS: Final = 60_000
 class RemoteController:
     """The controller that leads the quorum at the time of a request, whichever it is."""
 
-    def __init__(self, controllers: Controllers, session_ms: int) -> None:
-        """`session_ms`: broker.session.timeout.ms, after which a heartbeat is of no use any more."""
+    def __init__(self, controllers: Controllers, session_ms: int, requester: Requester | None = None) -> None:
+        """`session_ms`: broker.session.timeout.ms, after which a heartbeat is of no use any more; `requester` is the
+        client for whom it is asked, None where this broker asks for itself."""
         self._controllers = controllers
         self._session_ms = session_ms
+        self._requester = requester
 
     @property
     def has_renounced(self) -> bool:
@@ -69,11 +69,16 @@ class RemoteController:
         """Returns the body of the response to a client's request. Raises KafkaError."""
         return await forward(self._controllers, request, version, requester)
 
-    async def _wrapped(self, request: object, response: type[R], version: int | None = None) -> R:
-        """Sends a request of this broker in an Envelope, as the controller takes requests of clients."""
+    def on_behalf_of(self, requester: Requester) -> RemoteController:
+        return RemoteController(self._controllers, self._session_ms, requester)
+
+    async def _asked(self, request: object, response: type[R], version: int | None = None) -> R:
+        """Sends a request of the APIs that clients have too: in an Envelope for a client, else as this broker's own."""
         version = identity(type(request)).versions.last if version is None else version
+        if self._requester is None:
+            return await self._controllers.send(request, response, FORWARD_MS, code_of_all, max_version=version)
         try:
-            return decode(response, version, await forward(self._controllers, request, version, THIS_BROKER))[0]
+            return decode(response, version, await forward(self._controllers, request, version, self._requester))[0]
         except ProtocolError as error:
             message = f"the controller's answer cannot be read: {error}"
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
@@ -89,7 +94,7 @@ class RemoteController:
     async def create_topics(
         self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING
     ) -> CreateTopicsResponse:
-        return await self._wrapped(request, CreateTopicsResponse)
+        return await self._asked(request, CreateTopicsResponse)
 
     async def delete_topics(
         self,
@@ -98,48 +103,48 @@ class RemoteController:
         deletable: Container[str] = EVERYTHING,
         describable: Container[str] = EVERYTHING,
     ) -> DeleteTopicsResponse:
-        return await self._wrapped(request, DeleteTopicsResponse, version)
+        return await self._asked(request, DeleteTopicsResponse, version)
 
     async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-        return await self._wrapped(request, CreatePartitionsResponse)
+        return await self._asked(request, CreatePartitionsResponse)
 
-    async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
-        return await self._wrapped(request, AlterConfigsResponse)
+    async def alter_configs(self, request: AlterConfigsRequest, broker_id: int | None = None) -> AlterConfigsResponse:
+        return await self._asked(request, AlterConfigsResponse)
 
     async def incremental_alter_configs(
-        self, request: IncrementalAlterConfigsRequest
+        self, request: IncrementalAlterConfigsRequest, broker_id: int | None = None
     ) -> IncrementalAlterConfigsResponse:
-        return await self._wrapped(request, IncrementalAlterConfigsResponse)
+        return await self._asked(request, IncrementalAlterConfigsResponse)
 
     async def alter_client_quotas(
         self, request: AlterClientQuotasRequest, resolvable: Container[str]
     ) -> AlterClientQuotasResponse:
-        return await self._wrapped(request, AlterClientQuotasResponse)
+        return await self._asked(request, AlterClientQuotasResponse)
 
     async def alter_user_scram_credentials(
         self, request: AlterUserScramCredentialsRequest
     ) -> AlterUserScramCredentialsResponse:
-        return await self._wrapped(request, AlterUserScramCredentialsResponse)
+        return await self._asked(request, AlterUserScramCredentialsResponse)
 
     async def create_acls(self, request: CreateAclsRequest) -> CreateAclsResponse:
-        return await self._wrapped(request, CreateAclsResponse)
+        return await self._asked(request, CreateAclsResponse)
 
     async def delete_acls(self, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
-        return await self._wrapped(request, DeleteAclsResponse, version)
+        return await self._asked(request, DeleteAclsResponse, version)
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        return await self._wrapped(request, ElectLeadersResponse)
+        return await self._asked(request, ElectLeadersResponse)
 
     async def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
-        return await self._wrapped(request, AlterPartitionReassignmentsResponse)
+        return await self._asked(request, AlterPartitionReassignmentsResponse)
 
     async def update_features(self, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-        return await self._wrapped(request, UpdateFeaturesResponse)
+        return await self._asked(request, UpdateFeaturesResponse)
 
     async def unregister_broker(self, request: UnregisterBrokerRequest) -> None:
-        answer = await self._wrapped(request, UnregisterBrokerResponse)
+        answer = await self._asked(request, UnregisterBrokerResponse)
         if answer.error_code:
             raise KafkaError(error_code(answer.error_code), answer.error_message)
 
@@ -172,3 +177,24 @@ class RemoteController:
         return await self._direct(
             request, ControllerRegistrationResponse, self._session_ms, lambda answer: answer.error_code
         )
+
+
+def code_of_all(response: object) -> int:
+    """Returns NOT_CONTROLLER where a response has that for anything, else NONE: many responses have no error code for
+    all of the request (NodeToControllerRequestThread, by AbstractResponse.errorCounts)."""
+    return ErrorCode.NOT_CONTROLLER if has_code(response, ErrorCode.NOT_CONTROLLER) else ErrorCode.NONE
+
+
+def has_code(message: object, code: ErrorCode) -> bool:
+    """True where a message, or a part of it, has this error code."""
+    for name, kind, _ in fields_of(type(message)):
+        value = getattr(message, name)
+        if name == "error_code" and value == code:
+            return True
+        if is_list_of_structs(kind) and any(has_code(item, code) for item in value or ()):
+            return True
+    return False
+
+
+def is_list_of_structs(kind: Kind) -> bool:
+    return kind.items is not None and kind.items.struct is not None

@@ -17,6 +17,7 @@ from broker.coordinators.neighbours import PeerNeighbours
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
 from broker.disks.work import DiskWork
+from broker.exchange.context import Context
 from broker.exchange.timeouts import Timeouts
 from broker.fetch.fetches import Fetches
 from broker.fetch.sessions import FetchSessions
@@ -25,6 +26,7 @@ from broker.metadata.opening import Metadata
 from broker.replica.moves import Moves
 from broker.replica.replicas import Replicas
 from broker.replica.throttle import moves_throttle
+from broker.replica.topics import TopicCreator
 from broker.requests.api import Apis
 from broker.requests.host import Host
 from broker.requests.settling import RecordWork
@@ -61,6 +63,7 @@ class Broker(Host):
     ) -> None:
         super().__init__(live_config, clock, metadata.cluster, apis, lead_quorum)
         self.node: Node = metadata.node
+        self.broker_id = self.node.node_id
         self.logs = logs
         self.replicas = Replicas(self.image)
         self.disk_work = DiskWork(logs, clock)
@@ -100,8 +103,10 @@ class Broker(Host):
         """True once a client, or a scrape, has asked for it."""
         return "telemetry" in vars(self)
 
-    async def auto_create_topics(self, names: Sequence[str]) -> Mapping[str, ErrorCode]:
-        """Creates topics with the broker's defaults, and returns the errors of those that could not be created."""
+    async def auto_create_topics(self, names: Sequence[str], context: Context) -> Mapping[str, ErrorCode]:
+        """Creates topics with the broker's defaults for the client of a request, and returns the errors of those that
+        could not be created (AutoTopicCreationManager)."""
+        from broker.requests.requester import requester_of
         from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
         internal = {coordinator.topic.name: coordinator.topic for coordinator in self.coordinators.values()}
@@ -114,5 +119,6 @@ class Broker(Host):
             for name in names
         ]
         request = CreateTopicsRequest(topics=topics, timeout_ms=AUTO_CREATE_TIMEOUT_MS)
-        response = await self.topics.create(request)
+        controller = self.controller.on_behalf_of(requester_of(context))
+        response = await TopicCreator(controller, self.new_logs).create(request)
         return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}

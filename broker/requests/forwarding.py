@@ -11,9 +11,11 @@ from copy import copy
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from broker.exchange.authorisation import NOTHING
-from broker.metadata.forwarding import FORWARDED, Requester
+from broker.metadata.forwarding import FORWARDED
 from broker.requests.api import Api, Apis, Handle, Here
 from broker.requests.call import Call
+from broker.requests.requester import requester_of
+from coordinator.cluster.requester import Requester
 from protocol.api_key import ApiKey
 from protocol.codec import decode
 
@@ -74,10 +76,7 @@ class ForwardingApis(Apis):
         return await self._send(call, call.request)
 
     async def _send(self, call: Call[R], request: object) -> bytes:
-        context = call.context
-        principal = context.principal
-        requester = Requester(principal.kind, principal.name, context.client_id, context.connection.ip)
-        return await self._controllers.forward(request, call.version, requester)
+        return await self._controllers.forward(request, call.version, requester_of(call.context))
 
     async def _forward_configs(self, call: Call[ConfigsRequest]) -> object:
         """Returns the controller's answer to the resources that are not refused here, and its own to the others, in the

@@ -37,6 +37,9 @@ TELEMETRY: Final = frozenset({int(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS), int(ApiKe
 class Host:
     """One running process, as handlers see it that serve brokers' listeners and controllers' ones alike."""
 
+    broker_id: int | None = None
+    """The id of the broker whose listeners these are; None for a controller's."""
+
     def __init__(
         self,
         live_config: LiveConfig,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from coordinator.cluster.topics.names import EVERYTHING
 
 if TYPE_CHECKING:
+    from coordinator.cluster.requester import Requester
     from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
     from protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
     from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -51,6 +52,11 @@ class Controller(Protocol):
         one elsewhere, which answers for itself."""
         ...
 
+    def on_behalf_of(self, requester: Requester) -> Controller:
+        """Returns the controller as it is asked for a client, who has to be authorised there. The one in this process
+        does not ask: who takes the client's request has done that."""
+        ...
+
     async def create_topics(
         self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING
     ) -> CreateTopicsResponse:
@@ -71,14 +77,16 @@ class Controller(Protocol):
         """CreatePartitions, of topics that may be altered."""
         ...
 
-    async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
-        """AlterConfigs, of resources that may be altered."""
+    async def alter_configs(self, request: AlterConfigsRequest, broker_id: int | None = None) -> AlterConfigsResponse:
+        """AlterConfigs, of resources that may be altered. `broker_id` is of the broker that a client asked, which takes
+        changes of no other broker's options; None where it asked the controller, or a broker forwards."""
         ...
 
     async def incremental_alter_configs(
-        self, request: IncrementalAlterConfigsRequest
+        self, request: IncrementalAlterConfigsRequest, broker_id: int | None = None
     ) -> IncrementalAlterConfigsResponse:
-        """IncrementalAlterConfigs, of resources that may be altered and are in the metadata (no broker loggers)."""
+        """IncrementalAlterConfigs, of resources that may be altered and are in the metadata (no broker loggers);
+        `broker_id` as with AlterConfigs."""
         ...
 
     async def alter_client_quotas(

@@ -40,7 +40,7 @@ async def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     running, left = tmp_path / "running", tmp_path / "left"
     async with InProcess(running, OPTIONS) as broker:
         await broker.create_topic("t", PARTITIONS)
-        await broker.server.broker.auto_create_topics(["__consumer_offsets"])
+        await broker.server.broker.groups.leader_of("group")
         await produce(broker.client(), "t", batch(b"before"))
         await broker.settled()
         if request.param == "crashed":

@@ -103,7 +103,7 @@ async def lagging_world(seed: int) -> tuple[BrokerWorld, Lag]:
     client = TransactionalClient(SimulatedConnection(world))
     await client.find("group", 0)
     await client.find("transfers", 1)
-    await world.server.broker.auto_create_topics(["__share_group_state"])
+    await world.server.broker.shares.leader_of("group:topic:0")
     await asyncio.sleep(1)
     lag = Lag(world.server.broker.replicas, dice)
     world.server.broker.interceptors.add(lag.sent)

@@ -81,10 +81,14 @@ class Result(NamedTuple):
 
 
 def incremental_alter_configs(
-    image: Image, request: incremental.IncrementalAlterConfigsRequest, rules: ConfigRules
+    image: Image,
+    request: incremental.IncrementalAlterConfigsRequest,
+    rules: ConfigRules,
+    broker_id: int | None = None,
 ) -> Decided[incremental.IncrementalAlterConfigsResponse]:
-    """IncrementalAlterConfigs: only the named configs of each resource change."""
-    alteration = _Alteration(image, rules)
+    """IncrementalAlterConfigs: only the named configs of each resource change. `broker_id` is of the broker that was
+    asked, None where it was the controller."""
+    alteration = _Alteration(image, rules, broker_id=broker_id)
     results = alteration.alter_all(
         [requested_incrementally(one) for one in request.resources],
         lambda index, resource: alteration.incrementally(resource, request.resources[index].configs),
@@ -95,10 +99,11 @@ def incremental_alter_configs(
 
 
 def alter_configs(
-    image: Image, request: legacy.AlterConfigsRequest, rules: ConfigRules
+    image: Image, request: legacy.AlterConfigsRequest, rules: ConfigRules, broker_id: int | None = None
 ) -> Decided[legacy.AlterConfigsResponse]:
-    """AlterConfigs: the named configs of each resource are all that it has from now on."""
-    alteration = _Alteration(image, rules)
+    """AlterConfigs: the named configs of each resource are all that it has from now on. `broker_id` is of the broker
+    that was asked, None where it was the controller."""
+    alteration = _Alteration(image, rules, broker_id=broker_id)
     results = alteration.alter_all(
         [_asked_wholly(one) for one in request.resources],
         lambda index, resource: alteration.wholly(resource, request.resources[index].configs),
@@ -149,7 +154,7 @@ class _Alteration:
     """The changes of one request."""
 
     def __init__(self, image: Image, rules: ConfigRules, *, broker_id: int | None = None) -> None:
-        """`broker_id` is of the broker that looks at the request before a controller does."""
+        """`broker_id` is of the broker that was asked, and takes no other broker's options."""
         self._image = image
         self._broker_id = broker_id
         self._rules = rules

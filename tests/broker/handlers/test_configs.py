@@ -16,6 +16,7 @@ from protocol.messages.describe_configs import (
 from protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from tests.broker.asking import batch, produce
 from tests.broker.inprocess import Client, InProcess
+from tests.coordinator.cluster.given import registration
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND = 0, 1, 2
@@ -143,3 +144,22 @@ async def test_a_change_is_held_against_what_is_in_force_by_then(client: Client)
     for threads in ("2", "4", "8"):
         assert await alter(client, BROKER, "", ("log.cleaner.threads", SET, threads)) == ErrorCode.NONE
     assert await alter(client, BROKER, "", ("log.cleaner.threads", SET, "17")) == ErrorCode.INVALID_REQUEST
+
+
+async def test_a_broker_that_is_the_controller_too_takes_no_options_of_another(
+    broker: InProcess, client: Client
+) -> None:
+    controller = broker.server.broker.controller
+    cluster_id = broker.server.broker.image.cluster_id
+    await controller.register_broker(registration(2, cluster_id=cluster_id, log_dirs=[b"directory-two---"]))
+    change = ("log.retention.ms", SET, "5")
+    assert await alter(client, BROKER, "2", change) == ErrorCode.INVALID_REQUEST
+    whole = alter_configs.AlterConfigsResource(
+        resource_type=BROKER,
+        resource_name="2",
+        configs=[alter_configs.AlterableConfig(name="log.retention.ms", value="5")],
+    )
+    request = alter_configs.AlterConfigsRequest(resources=[whole], validate_only=False)
+    (answer,) = (await client.ask(request, 2, alter_configs.AlterConfigsResponse)).responses
+    assert answer.error_message == "Unexpected broker id, expected 1, but received 2"
+    assert await alter(client, BROKER, "1", change) == ErrorCode.NONE

@@ -13,6 +13,7 @@ from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from protocol.peer_errors import PeerUnavailable
 from protocol.records.batch import stamp
+from protocol.schema import ANY_VERSION
 
 R = TypeVar("R")
 
@@ -71,7 +72,15 @@ class FakeLeader:
     def start_offset(self) -> int:
         return self.snapshot[0].offset if self.snapshot else 0
 
-    async def send(self, request: object, response: type[R], *, timeout_ms: int, max_dials: int | None = None) -> R:
+    async def send(
+        self,
+        request: object,
+        response: type[R],
+        *,
+        timeout_ms: int,
+        max_version: int = ANY_VERSION,
+        max_dials: int | None = None,
+    ) -> R:
         """As a `Peer` does."""
         self.requests.append(request)
         answer = self.answers.pop(0) if self.answers else self.answer(request)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.metadata.forwarding import Requester, address_bytes, body, envelope
+from broker.metadata.forwarding import address_bytes, body, envelope
+from coordinator.cluster.requester import Requester
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages.delete_topics import DeleteTopicsRequest

@@ -216,6 +216,9 @@ def test_a_controller_alters_any_broker_of_its_cluster() -> None:
     assert alter(cluster, change)[1] == OK
     unregistered = resource("7", (SET, "num.io.threads", "2"), kind=ResourceType.BROKER)
     assert alter(cluster, unregistered) == ([], [(ErrorCode.BROKER_ID_NOT_REGISTERED, "No broker with id 7 found.")])
+    own = incremental.IncrementalAlterConfigsRequest(resources=[change], validate_only=False)
+    (refused,) = incremental_alter_configs(cluster, own, RULES, broker_id=1).response.responses
+    assert refused.error_message == "Unexpected broker id, expected 1, but received 2"
 
 
 def test_groups_and_client_metrics_have_configs_before_they_are_there() -> None:

@@ -17,6 +17,7 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataBatch
+from coordinator.cluster.requester import Requester
 from protocol.errors import ErrorCode, KafkaError
 from tests.simulation.cluster.disk import LifeDisk
 from tests.simulation.cluster.processes import Process, current
@@ -141,6 +142,10 @@ class Channel:
 
     def __init__(self, node: ControllerNode) -> None:
         self._node = node
+
+    def on_behalf_of(self, requester: Requester) -> Channel:
+        """Clients are nobody in particular here."""
+        return self
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         async def ask(*arguments: Any) -> Any:

@@ -1,0 +1,15 @@
+"""The client for whom a broker asks the controller."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Requester(NamedTuple):
+    """The client that sent a request: its principal, id and address."""
+
+    kind: str
+    name: str
+    client_id: str | None
+    host: str
+    """An address, IPv4 or IPv6."""
