@@ -29,6 +29,9 @@ class Struck(NamedTuple):
     role: str
     who: str
 
+    def __str__(self) -> str:
+        return f"{self.what} {self.role} ({self.who})"
+
 
 class Faults:
     """A series of faults, each of them in turn to a partition's leader, to its follower and to the controller."""
@@ -52,16 +55,18 @@ class Faults:
     def kills(self) -> int:
         return sum(count for struck, count in self.counts.items() if struck.what == "kill")
 
-    def strike(self) -> None:
-        """One node is struck, and recovers; not always are all in sync again before the next."""
+    def strike(self) -> Struck:
+        """One node is struck, and recovers; not always are all in sync again before the next. Returns what was done."""
         role = next(self._roles)
         victim = self._victim(role)
         (fault,) = self._chance.choices([*self._faults], [*self._faults.values()])
         time.sleep(self._chance.uniform(0.1, 1.5))
-        self.counts[Struck(fault.__name__.strip("_"), role, victim.make.value)] += 1
+        struck = Struck(fault.__name__.strip("_"), role, victim.make.value)
+        self.counts[struck] += 1
         fault(victim)
         if self._chance.random() < IN_SYNC_AGAIN:
             self._cluster.all_in_sync(self._topic, self._cluster.assignments[self._topic])
+        return struck
 
     def _deal(self) -> Iterator[str]:
         while True:
@@ -129,5 +134,5 @@ class Faults:
 
 def summary(counts: Counter[Struck]) -> str:
     """A line for each kind of fault."""
-    lines = (f"  {count:3} × {what} {role} ({who})" for (what, role, who), count in sorted(counts.items()))
+    lines = (f"  {count:3} × {struck}" for struck, count in sorted(counts.items()))
     return "\n".join(lines)

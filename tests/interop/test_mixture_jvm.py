@@ -4,6 +4,7 @@ where it was acknowledged, and all replicas have it."""
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -67,8 +68,11 @@ def test_nothing_acknowledged_is_lost_through_kills(
     cluster.create(TOPIC, ASSIGNMENTS)
     load = Load(cluster.bootstrap, TOPIC, len(ASSIGNMENTS))
     faults = Faults(cluster, TOPIC, int(request.config.getoption("--cluster-seed")))
-    while faults.kills < kills:
-        faults.strike()
+    begun_s = time.monotonic()
+    with capsys.disabled():  # it takes minutes: who waits sees how far it is
+        while faults.kills < kills:
+            struck = faults.strike()
+            print(f"\n  {time.monotonic() - begun_s:5.0f} s: {struck}, {faults.kills} of {kills} kills", end="", flush=True)
     cluster.all_in_sync(TOPIC, ASSIGNMENTS)
     load.finish()
     acknowledged = load.check()
