@@ -39,12 +39,13 @@ class DutyTimer:
 
     def arm(self) -> None:
         """Sets the timer for the next duty, which may be another one now that the state has changed."""
+        now_ms = self._clock.monotonic_ms()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+            self._duties.woke_late(now_ms - self._expected_ms, now_ms)  # what came first after a long stop has set it
         next_ms = None if self._stopped else self._duties.next_ms(self._state())
         if next_ms is not None:
-            now_ms = self._clock.monotonic_ms()
             self._expected_ms = max(next_ms, now_ms)
             self._timer = self._clock.call_after(self._expected_ms - now_ms, self._wake)
 
@@ -54,8 +55,9 @@ class DutyTimer:
         self.arm()
 
     def _wake(self) -> None:
+        self._timer = None
         now_ms = self._clock.monotonic_ms()
-        self._duties.woke_late(now_ms - self._expected_ms)
+        self._duties.woke_late(now_ms - self._expected_ms, now_ms)
         while not self._stopped and (duty := self._duties.due(self._state(), now_ms)) is not None:
             self._carry_out(duty, now_ms)
         self.arm()

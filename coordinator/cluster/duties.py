@@ -92,11 +92,11 @@ class Duties:
         """Notes that its records could not be written."""
         self._due[duty.name] = now_ms + max(duty.period_ms, FAILED_MS)
 
-    def woke_late(self, late_ms: int) -> None:
+    def woke_late(self, late_ms: int, now_ms: int) -> None:
         """This process was stopped, or too busy: the heartbeats of that time wait to be read, and nobody is to be
         fenced for them."""
         if late_ms > self._sessions.session_ms // CHECKS_A_SESSION:
-            self._sessions.extend(late_ms)
+            self._sessions.extend(late_ms, now_ms)
 
     def _duties_in(self, image: Image) -> list[Duty]:
         alone = all(broker_id == self._own_id for broker_id in image.brokers)

@@ -23,6 +23,7 @@ from protocol.api_key import ApiKey
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages import fetch
+from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -238,6 +239,21 @@ async def test_a_forwarded_request_is_answered_as_if_its_client_were_here(contro
     body, _ = decode(CreateTopicsResponse, 7, response.response_data[5:])
     (topic,) = body.topics
     assert topic.error_code == ErrorCode.INVALID_REPLICATION_FACTOR, "there is no broker yet"
+
+
+async def test_a_broker_of_apache_kafka_may_forward_what_would_change_the_voters(controller: Controller) -> None:
+    request = AddRaftVoterRequest(
+        cluster_id="the-cluster",
+        timeout_ms=1000,
+        voter_id=101,
+        voter_directory_id=OBSERVER_DIRECTORY,
+        listeners=[Listener(name="CONTROLLER", host="127.0.0.1", port=9093)],
+    )
+    response = await controller.ask(envelope(request, 0, CLIENT), EnvelopeResponse)
+    assert response.error_code == ErrorCode.NONE
+    assert response.response_data is not None
+    body, _ = decode(AddRaftVoterResponse, 0, response.response_data[5:])
+    assert body.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 @pytest.mark.parametrize("version", [2, 7])

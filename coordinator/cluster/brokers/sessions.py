@@ -21,6 +21,8 @@ class Contact(NamedTuple):
     epoch: int
     at_ms: int
     metadata_offset: int = NOTHING_READ
+    is_extended: bool = False
+    """Whether this process was late since then, and the session made longer for it."""
 
 
 class BrokerSessions:
@@ -85,10 +87,13 @@ class BrokerSessions:
         ]
         return min(over)[1] if over else None
 
-    def extend(self, ms: int) -> None:
-        """Makes all sessions longer by a time in which this process could not hear anybody."""
+    def extend(self, ms: int, now_ms: int) -> None:
+        """Makes all sessions longer by a time in which this process could not hear anybody: once between two
+        heartbeats, so that a broker that is gone is found however often this process is late."""
         for broker_id, contact in self._contacts.items():
-            self._contacts[broker_id] = contact._replace(at_ms=contact.at_ms + ms)
+            if not contact.is_extended:
+                at_ms = min(contact.at_ms + ms, now_ms)
+                self._contacts[broker_id] = contact._replace(at_ms=at_ms, is_extended=True)
 
     # Controlled shutdown
 
