@@ -177,7 +177,7 @@ class Cluster:
     def assert_dumped_alike(self, topic: str, assignments: Sequence[Sequence[int]]) -> None:
         """kafka-dump-log finds the same batches in all replicas, and nothing to complain of."""
         for index, assignment in enumerate(assignments):
-            dumps = [dumped(self.members[node_id].replica(topic, index)) for node_id in assignment]
+            dumps = dumped([self.members[node_id].replica(topic, index) for node_id in assignment])
             assert dumps[0], f"{topic}-{index} has no batches"
             assert all(dump == dumps[0] for dump in dumps), f"{topic}-{index}"
 
@@ -192,12 +192,16 @@ def log_bytes(folder: Path) -> bytes:
     return b"".join(segment.read_bytes() for segment in sorted(folder.glob("*.log")))
 
 
-def dumped(folder: Path) -> list[str]:
-    """The lines of kafka-dump-log for each batch of a replica, without where in which file it stands."""
-    files = ",".join(map(str, sorted(folder.glob("*.log"))))
-    text = jvm.tool("kafka-dump-log", "--files", files)
+def dumped(folders: Sequence[Path]) -> list[list[str]]:
+    """The lines of kafka-dump-log for each batch of each replica, without where in which file it stands."""
+    files = [file for folder in folders for file in sorted(folder.glob("*.log"))]
+    text = jvm.tool("kafka-dump-log", "--files", ",".join(map(str, files)))
     assert not re.search(r"invalid|mismatch|corrupt", text, re.IGNORECASE), text[-2000:]
-    return re.findall(r"^(baseOffset: .*?) position: \d+ (.*)$", text, re.MULTILINE)
+    batches: dict[Path, list[str]] = {folder: [] for folder in folders}
+    for of_file in text.split("Dumping ")[1:]:
+        path, _, lines = of_file.partition("\n")
+        batches[Path(path).parent] += re.findall(r"^(baseOffset: .*?) position: \d+ (.*)$", lines, re.MULTILINE)
+    return [batches[folder] for folder in folders]
 
 
 class ReplicaVerification:
