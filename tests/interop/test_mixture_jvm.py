@@ -72,7 +72,8 @@ def test_nothing_acknowledged_is_lost_through_kills(
     with capsys.disabled():  # it takes minutes: who waits sees how far it is
         while faults.kills < kills:
             struck = faults.strike()
-            print(f"\n  {time.monotonic() - begun_s:5.0f} s: {struck}, {faults.kills} of {kills} kills", end="", flush=True)
+            after_s = time.monotonic() - begun_s
+            print(f"\n  {after_s:5.0f} s: {struck}, {faults.kills} of {kills} kills", end="", flush=True)
     cluster.all_in_sync(TOPIC, ASSIGNMENTS)
     load.finish()
     acknowledged = load.check()

@@ -1,4 +1,4 @@
-"""Requests to a controller elsewhere: whose they are, and what is made of an answer that has no error code of its own."""
+"""Requests to a controller elsewhere: whose they are, and what is made of answers without an error of their own."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ async def test_a_version_that_a_request_is_made_for_is_not_exceeded() -> None:
 
 
 async def test_what_a_client_wants_goes_in_an_envelope_that_names_it() -> None:
-    controller = OneController(EnvelopeResponse(response_data=bytes(HEADER_BYTES) + encode(CREATED, LAST), error_code=0))
+    answer = bytes(HEADER_BYTES) + encode(CREATED, LAST)
+    controller = OneController(EnvelopeResponse(response_data=answer, error_code=0))
     assert await remote(controller).on_behalf_of(ALICE).create_topics(REQUEST) == CREATED
     ((wrapped, _),) = controller.sent
     assert isinstance(wrapped, EnvelopeRequest)
