@@ -6,7 +6,7 @@ Source: Kafka's ControllerApis, ConfigurationControlManager and ControllerConfig
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
@@ -296,8 +296,7 @@ class _Alteration:
 
     def _check(self, resource: ConfigResource, changed: list[ConfigRecord], dropped: list[ConfigRecord]) -> None:
         """Raises KafkaError unless the resource may have what it would have after these records, and is there."""
-        existing = self._image.configs(resource)
-        configs = dict(existing)
+        configs = dict(self._image.configs(resource))
         altered = (*changed, *dropped)
         for record in altered:
             if record.value is None:
@@ -305,14 +304,24 @@ class _Alteration:
             else:
                 configs[record.name] = record.value
         if resource.type is ResourceType.BROKER:  # a broker has looked at its own before a controller does
-            self._rules.check(resource, configs, existing)
+            self._check_broker_options(resource, configs)
             self._check_records(resource, altered)
         else:
             self._check_records(resource, altered)
-            self._rules.check(resource, configs, existing)
+            self._rules.check(resource, configs)
         if resource.type is ResourceType.TOPIC and self._image.topic(resource.name) is None:
             message = f"The topic '{resource.name}' does not exist."
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+
+    def _check_broker_options(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
+        """Checks what this node knows of: not the options of another broker, which has looked at them, and may be of
+        another make (ControllerConfigurationValidator)."""
+        if self._broker_id is not None or resource.name == str(self._own_id):
+            self._rules.check(resource, configs)
+            return
+        self._rules.check_name(resource)
+        if not resource.name:
+            self._rules.check_fallbacks(configs)
 
     def _check_records(self, resource: ConfigResource, records: Iterable[ConfigRecord]) -> None:
         for record in records:

@@ -62,12 +62,16 @@ class ConfigRules:
         self._checkers = checkers or {}
         self._lists = lists or {}
 
-    def check(self, resource: ConfigResource, configs: Texts, existing: Texts) -> None:
-        """Raises KafkaError when the resource may not have these configs, or is no resource that has any."""
+    def check_name(self, resource: ConfigResource) -> None:
+        """Raises KafkaError for a resource that has no configs."""
         rule = NAME_RULES.get(resource.type)
         if rule is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.type.name}")
         rule(resource.name)
+
+    def check(self, resource: ConfigResource, configs: Texts) -> None:
+        """Raises KafkaError when the resource may not have these configs, or is no resource that has any."""
+        self.check_name(resource)
         try:
             if resource.type is ResourceType.TOPIC:
                 LogConfig.parse(configs)
@@ -75,6 +79,14 @@ class ConfigRules:
                 self._checkers[resource.type](resource.name, configs)
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from None
+
+    def check_fallbacks(self, configs: Texts) -> None:
+        """Raises KafkaError(INVALID_CONFIG) for configs of all brokers that no topic could fall back to: decisions rest
+        on them."""
+        for option in LogConfig.OPTIONS.values():
+            for synonym in option.synonyms:
+                if synonym in configs:
+                    _check_fallback(option, synonym, configs[synonym])
 
     def list_default(self, kind: ResourceType, name: str) -> str | None:
         """The default text of an option that is a list, to append to; None for any other option."""
@@ -103,6 +115,14 @@ class ConfigRules:
             (image.configs(DEFAULT_BROKER), ConfigSource.DEFAULT_BROKER),
             (self._static_configs, ConfigSource.STATIC_BROKER),
         )
+
+
+def _check_fallback(option: Option, synonym: str, text: str) -> None:
+    try:
+        option.parse(_converted(option, synonym, text))
+    except (ConfigError, ValueError) as error:
+        message = f"Invalid value {text} for configuration {synonym}: {error}"
+        raise KafkaError(ErrorCode.INVALID_CONFIG, message) from None
 
 
 def _effective(option: Option, own: Texts, layers: tuple[tuple[Texts, ConfigSource], ...]) -> ConfigEntry:

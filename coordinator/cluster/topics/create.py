@@ -87,7 +87,7 @@ class CreateTopicsDecision:
             raise KafkaError(ErrorCode.INVALID_CONFIG, message)
         configs = {config.name: config.value for config in topic.configs if config.value is not None}
         if configs:
-            self._rules.check(ConfigResource(ResourceType.TOPIC, topic.name), configs, {})
+            self._rules.check(ConfigResource(ResourceType.TOPIC, topic.name), configs)
         return configs
 
     def _partitions_of(self, topic: CreatableTopic, topic_id: Uuid) -> list[PartitionRegistration]:

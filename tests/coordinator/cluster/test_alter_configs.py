@@ -195,6 +195,41 @@ def test_a_broker_looks_at_its_configs_before_the_controller_does() -> None:
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "no number")
 
 
+@pytest.mark.parametrize(
+    ("name", "asked_at", "code"),
+    [
+        ("2", None, ErrorCode.NONE),
+        ("", None, ErrorCode.NONE),
+        ("100", None, ErrorCode.INVALID_REQUEST),
+        ("2", 2, ErrorCode.INVALID_REQUEST),
+        ("", 2, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_controller_knows_no_options_but_its_own(name: str, asked_at: int | None, code: ErrorCode) -> None:
+    def refuse(_name: str, _configs: Mapping[str, str]) -> None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "num.io.threads is an option of Apache Kafka's brokers")
+
+    cluster = orders()
+    second = given.registration(2, incarnation_id=b"second-inc------", log_dirs=[b"directory-two---"])
+    given.apply(cluster, register_broker(cluster, second, given.RULES).records)
+    cluster.controller_id = 100
+    change = resource(name, (SET, "num.io.threads", "2"), kind=ResourceType.BROKER)
+    request = incremental.IncrementalAlterConfigsRequest(resources=[change])
+    rules = ConfigRules(100, checkers={ResourceType.BROKER: refuse})
+    (answer,) = incremental_alter_configs(cluster, request, rules, broker_id=asked_at).response.responses
+    assert answer.error_code == code
+
+
+@pytest.mark.parametrize(("key", "value"), [("min.insync.replicas", "two"), ("log.retention.hours", "x")])
+def test_a_controller_takes_nothing_for_all_brokers_that_it_could_not_read_for_a_topic(key: str, value: str) -> None:
+    cluster = orders()
+    cluster.controller_id = 100
+    change = resource("", (SET, key, value), kind=ResourceType.BROKER)
+    request = incremental.IncrementalAlterConfigsRequest(resources=[change])
+    (answer,) = incremental_alter_configs(cluster, request, ConfigRules(100)).response.responses
+    assert answer.error_code == ErrorCode.INVALID_CONFIG
+
+
 @pytest.mark.parametrize(("kind", "name", "code", "message"), [
     (99, "x", ErrorCode.INVALID_REQUEST, "Unknown resource type 99"),
     (ResourceType.TOPIC, "", ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."),
