@@ -207,9 +207,7 @@ class LocalController:
     ) -> IncrementalAlterConfigsResponse:
         from coordinator.cluster.configs.alter import incremental_alter_configs
 
-        return await self._decide(
-            lambda state: incremental_alter_configs(state, request, self._configs, broker_id)
-        )
+        return await self._decide(lambda state: incremental_alter_configs(state, request, self._configs, broker_id))
 
     async def alter_client_quotas(
         self, request: AlterClientQuotasRequest, resolvable: Container[str]

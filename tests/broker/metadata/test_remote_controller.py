@@ -113,9 +113,7 @@ ELECTED = elect_leaders.PartitionResult(partition_id=0, error_code=NOT_CONTROLLE
         (
             elect_leaders.ElectLeadersResponse(
                 error_code=0,
-                replica_election_results=[
-                    elect_leaders.ReplicaElectionResult(topic="a", partition_result=[ELECTED])
-                ],
+                replica_election_results=[elect_leaders.ReplicaElectionResult(topic="a", partition_result=[ELECTED])],
             ),
             NOT_CONTROLLER,
         ),
