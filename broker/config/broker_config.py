@@ -74,7 +74,7 @@ class BrokerConfig(
     ) -> Self:
         """See Config.build. node.id and broker.id are one number: each stands for the other where only one is given."""
         for given, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
-            if given in texts and other not in texts:
+            if given in texts and other not in texts and not _is_to_be_generated(given, texts):
                 texts = {**texts, other: texts[given]}
                 values = {**values, **cls.values({other: texts[given]})}
         return super().build(values, texts, base, check=check)
@@ -127,6 +127,11 @@ class BrokerConfig(
         base = {**GroupConfig.DEFAULTS, **self._group_defaults}
         for problem in GroupConfig.parse(overrides, base).outside(self.group_limits):
             raise problem
+
+    @property
+    def generates_id(self) -> bool:
+        """Whether ZooKeeper numbers this broker, unless it has an id (broker.id.generation.enable)."""
+        return self.is_broker and self.broker_id_generation_enable and self.zookeeper_connect is not None
 
     @property
     def group_limits(self) -> dict[str, int]:
@@ -189,9 +194,21 @@ def _retention_ms(config: BrokerConfig) -> int:
     return max(-1, _or_else(config.log_retention_ms, in_units))
 
 
+def _is_to_be_generated(name: str, texts: Mapping[str, str]) -> bool:
+    """Whether an option stands for no id: broker.id=-1, which Kafka before 4 took for one to be generated."""
+    enabled = texts.get("broker.id.generation.enable", "").strip().lower() == "true"
+    return name == "broker.id" and texts[name].strip() == "-1" and enabled
+
+
 def _same_id(config: BrokerConfig) -> str | None:
     fits = config.broker_id in (-1, config.node_id)
     return None if fits else "You must set `node.id` to the same value as `broker.id`."
+
+
+def _nobody_numbers(config: BrokerConfig) -> str | None:
+    if "node.id" in config.explicit or "broker.id" not in config.explicit or config.generates_id:
+        return None
+    return "broker.id -1: nobody numbers this broker without zookeeper.connect; set node.id"
 
 
 def _cleaner_buffer(config: BrokerConfig) -> str | None:
@@ -231,6 +248,7 @@ def _queued_bytes(config: BrokerConfig) -> str | None:
 
 _REQUIREMENTS: Final = (
     _same_id,
+    _nobody_numbers,
     _roll,
     _roll_jitter,
     _retention,

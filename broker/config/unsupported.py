@@ -25,14 +25,14 @@ PREFIXES: Final = {
 
 IGNORED: Final = {
     "Kafka 4 has removed it": """
-        advertised.host.name advertised.port auto.include.jmx.reporter broker.id.generation.enable
+        advertised.host.name advertised.port auto.include.jmx.reporter
         control.plane.listener.name delegation.token.master.key eligible.leader.replicas.enable
         group.coordinator.new.enable group.share.enable group.share.max.groups host.name
         inter.broker.protocol.version log.message.downconversion.enable log.message.format.version
         log.message.timestamp.difference.max.ms offsets.commit.required.acks password.encoder.cipher.algorithm
         password.encoder.iterations password.encoder.key.length password.encoder.keyfactory.algorithm
         password.encoder.old.secret password.encoder.secret port quota.consumer.default quota.producer.default
-        reserved.broker.max.id sasl.server.authn.async.enable unstable.metadata.versions.enable
+        sasl.server.authn.async.enable unstable.metadata.versions.enable
         zookeeper.clientCnxnSocket zookeeper.max.in.flight.requests
         zookeeper.metadata.migration.enable zookeeper.metadata.migration.min.batch.size
         zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable

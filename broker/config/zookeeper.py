@@ -39,6 +39,20 @@ class ZookeeperOptions(Config):
         importance="high",
         doc="Make znodes that everybody may read, and whoever has odradek.zookeeper.digest may change.",
     )
+    broker_id_generation_enable = option(
+        "broker.id.generation.enable",
+        BOOLEAN,
+        False,
+        doc="Have ZooKeeper (zookeeper.connect) number a broker whose configuration has neither node.id nor broker.id, "
+        "or broker.id=-1. Its log directories keep the number.",
+    )
+    reserved_broker_max_id = option(
+        "reserved.broker.max.id",
+        INT,
+        1_000,
+        at_least=0,
+        doc="Largest id that can be configured where ids are generated: those follow it.",
+    )
     odradek_zookeeper_digest = option(
         "odradek.zookeeper.digest",
         PASSWORD,

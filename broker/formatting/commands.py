@@ -119,16 +119,23 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _config(options: argparse.Namespace) -> BrokerConfig:
+def _config(options: argparse.Namespace, *, generate_id: bool = False) -> BrokerConfig:
+    """Returns the node's configuration; with `generate_id` a broker that ZooKeeper is to number has its number."""
     file = from_file(options.config, read_file(options.config)) if options.config is not None else []
-    return load_only(OPTIONS, file, from_environment(os.environ), from_assignments(options.assignments))
+    config = load_only(OPTIONS, file, from_environment(os.environ), from_assignments(options.assignments))
+    if not config.generates_id:
+        return config
+    from broker.zookeeper.generated_id import stored_id, with_broker_id  # few brokers need it
+
+    disk = OsDisk()
+    return config if not generate_id and stored_id(config, disk) is None else with_broker_id(config, disk, check=False)
 
 
 def _format(options: argparse.Namespace) -> int:
-    config = _config(options)
     choice = QuorumChoice(options.standalone, options.no_initial_controllers, options.initial_controllers)
     if CLUSTER_ID.fullmatch(options.cluster_id) is None:
         raise ConfigError("--cluster-id: an id has printable characters only, and no spaces")
+    config = _config(options, generate_id=True)
     voters = choose_voters(config, choice, _new_uuid)
     features = new_cluster_features(
         options.release_version, _feature_levels(options.feature), dynamic_quorum=choice.is_dynamic

@@ -18,6 +18,7 @@ from protocol.types import Uuid
 OPTIONS: Final = frozenset({
     "advertised.listeners",
     "broker.id",
+    "broker.id.generation.enable",
     "controller.listener.names",
     "controller.quorum.bootstrap.servers",
     "controller.quorum.voters",
@@ -27,7 +28,13 @@ OPTIONS: Final = frozenset({
     "log.dirs",
     "metadata.log.dir",
     "node.id",
+    "odradek.zookeeper.digest",
     "process.roles",
+    "reserved.broker.max.id",
+    "zookeeper.connect",
+    "zookeeper.connection.timeout.ms",
+    "zookeeper.session.timeout.ms",
+    "zookeeper.set.acl",
 })  # fmt: skip
 """The options that a format depends on."""
 

@@ -20,6 +20,7 @@ from coordinator.cluster.formatting import WrongOwner
 from protocol.config import ConfigError
 from protocol.errors import KafkaError
 from storage.checkpoint import CorruptCheckpoint
+from storage.disk import OsDisk
 
 CANNOT_START = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -45,11 +46,20 @@ def run(config: BrokerConfig) -> int:
     try:
         with contextlib.ExitStack() as stack:
             failed = _lock_directories(config, stack)
+            config = _with_id(config)
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 return runner.run(_serve(config, failed))
     except (ConfigError, DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
         log.error("cannot start", reason=str(error))
         return CANNOT_START
+
+
+def _with_id(config: BrokerConfig) -> BrokerConfig:
+    if not config.generates_id:
+        return config
+    from broker.zookeeper.generated_id import with_broker_id  # few brokers need it
+
+    return with_broker_id(config, OsDisk())
 
 
 def _directories(config: BrokerConfig) -> list[str]:

@@ -32,15 +32,7 @@ class Zookeeper:
             config.node_id, endpoints, config.broker_rack, config.odradek_zookeeper_broker_version
         )
         self._facade: Facade | None = None
-        timeout_ms = config.zookeeper_session_timeout_ms
-        settings = ZookeeperSettings(
-            config.zookeeper_connect or "",
-            timeout_ms,
-            timeout_ms if config.zookeeper_connection_timeout_ms is None else config.zookeeper_connection_timeout_ms,
-            config.odradek_zookeeper_digest,
-            config.zookeeper_set_acl,
-        )
-        self._session = ZookeeperSession(settings, self._znode_changed)
+        self._session = ZookeeperSession(ZookeeperSettings.of(config), self._znode_changed)
 
     def _znode_changed(self, path: str | None) -> None:
         if self._facade is not None:
@@ -90,7 +82,9 @@ class Zookeeper:
         broker.zookeeper_offsets = ZookeeperOffsets(self._session, broker.image, self._config.offset_metadata_max_bytes)
         hands = Hands(broker.image, broker.controller, broker.topics)
         election = ControllerElection(self._config.node_id)
-        self._facade = Facade(self._session, self._registration, election, Active(broker.image, hands), self._clock)
+        active = Active(broker.image, hands)
+        in_touch = (lambda: broker.node.is_in_touch) if self._config.has_remote_controllers else None
+        self._facade = Facade(self._session, self._registration, election, active, self._clock, in_touch)
         broker.loader.subscribe(self._facade.changed)
         self._facade.begin()
 

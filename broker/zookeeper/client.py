@@ -26,6 +26,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
+from broker.config import BrokerConfig
 from broker.zookeeper.operations import CheckVersion, Create, Delete, Operation, Write
 from broker.zookeeper.znodes import CONSUMERS
 
@@ -72,6 +73,18 @@ class ZookeeperSettings(NamedTuple):
     digest: str | None = None
     restricted: bool = False
     """Whether others may only read the znodes that are made (zookeeper.set.acl)."""
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> ZookeeperSettings:
+        """Returns the settings of a broker's session."""
+        timeout_ms, connection_timeout_ms = config.zookeeper_session_timeout_ms, config.zookeeper_connection_timeout_ms
+        return cls(
+            config.zookeeper_connect or "",
+            timeout_ms,
+            timeout_ms if connection_timeout_ms is None else connection_timeout_ms,
+            config.odradek_zookeeper_digest,
+            config.zookeeper_set_acl,
+        )
 
 
 CONFLICTS: Final = (NodeExistsError, NoNodeError, BadVersionError, NotEmptyError)
@@ -124,8 +137,21 @@ class ZookeeperClient:
         except Exception as error:
             self.stop()
             raise ZookeeperUnavailable(f"zookeeper.connect {servers}: {error}") from error
-        with translated():
-            self._kazoo.ensure_path("/")
+        try:
+            self._make_root()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _make_root(self) -> None:
+        """Makes all of the path below which everything is, as restricted as what stands there: who may delete there
+        could delete /controller. kazoo makes no more than the last of its components."""
+        root, self._kazoo.chroot = self._kazoo.chroot, ""
+        try:
+            with translated():
+                self._kazoo.ensure_path(root or "/", acl=self._acl("/"))
+        finally:
+            self._kazoo.chroot = root
 
     def stop(self) -> None:
         """Ends the session, and with it the znodes that belong to it."""
@@ -213,6 +239,19 @@ class ZookeeperClient:
                 self.apply([Create(path)])
             except Conflict:
                 continue  # another was first
+
+    def next_number(self, path: str) -> int:
+        """Returns how many times a znode has been written, this time included; it is made where it is not there. No
+        two callers get the same number."""
+        try:
+            return self._write_once_more(path)
+        except Conflict:
+            self.make_paths([path])
+            return self._write_once_more(path)
+
+    def _write_once_more(self, path: str) -> int:
+        with translated():
+            return int(self._kazoo.set_async(path, b"").get(timeout=self._timeout_s).version)
 
     def put_all(self, data: Mapping[str, bytes]) -> dict[str, OSError | None]:
         """Sets the data of persistent znodes, makes them where they are not there; returns the failure of each."""

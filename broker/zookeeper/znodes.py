@@ -24,6 +24,7 @@ DELETE_TOPICS: Final = "/admin/delete_topics"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
 PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
 CONSUMERS: Final = "/consumers"
+SEQUENCE_ID: Final = "/brokers/seqid"
 
 PERSISTENT: Final = (
     "/cluster",
@@ -32,7 +33,7 @@ PERSISTENT: Final = (
     TOPICS,
     CONFIG_CHANGES,
     DELETE_TOPICS,
-    "/brokers/seqid",
+    SEQUENCE_ID,
     "/isr_change_notification",
     "/latest_producer_id_block",
     "/log_dir_event_notification",

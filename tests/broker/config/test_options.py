@@ -14,7 +14,15 @@ from coordinator.group.config import GroupConfig
 from protocol.config import Config, Option
 from storage.config import LogConfig
 
-BEYOND = ("odradek.", "errors.deadletterqueue.", "super.users", "allow.everyone.if.no.acl.found", "zookeeper.")
+BEYOND = (
+    "odradek.",
+    "errors.deadletterqueue.",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
+    "zookeeper.",
+    "broker.id.generation.enable",
+    "reserved.broker.max.id",
+)
 """Options that Apache Kafka 4.3.1 does not declare: our own, a later one's (KIP-1191), its authorizer's, Kafka 3's."""
 
 KINDS: dict[str, type[Config]] = {"broker": BrokerConfig, "topic": LogConfig, "group": GroupConfig}

@@ -143,6 +143,13 @@ class MemoryClient(ZookeeperClient):
         self._check()
         self.ensemble.change(operations, self._session_id)
 
+    def next_number(self, path: str) -> int:
+        self._check()
+        if path not in self.ensemble.nodes:
+            self.ensemble.put(path, b"")
+        self.ensemble.put(path, b"")
+        return self.ensemble.nodes[path].version
+
     def put_all(self, data: Mapping[str, bytes]) -> dict[str, OSError | None]:
         self._check()
         for path, one in data.items():
