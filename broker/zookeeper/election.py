@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from broker.zookeeper import znodes
 from broker.zookeeper.client import Conflict, Znode, ZookeeperClient
-from broker.zookeeper.operations import CheckVersion, Create, Operation, Write
+from broker.zookeeper.operations import CheckVersion, Create, Delete, Operation, Write
 
 
 class Term(NamedTuple):
@@ -43,6 +43,10 @@ class ControllerElection:
             return None
         epoch = self._epoch(client)
         return Term(_number(epoch), epoch.version, session_id)
+
+    def resign(self, client: ZookeeperClient, term: Term) -> None:
+        """Ends this broker's term, so that another can be elected. Raises Conflict where it has ended."""
+        client.apply([term.fence, Delete(znodes.CONTROLLER)])
 
     def _run(self, client: ZookeeperClient, now_ms: int) -> None:
         before = self._epoch(client)

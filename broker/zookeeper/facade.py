@@ -8,6 +8,7 @@ after a pause, that takes nothing for known.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -24,6 +25,10 @@ from protocol.errors import KafkaError
 RETRY_MS: Final = (100, 10_000)
 """The first pause after a turn that failed, and the longest."""
 
+TOUCH_MS: Final = 1_000
+"""How often the active broker looks whether controllers elsewhere still answer it: without them it does not know what
+it would have to show, and leaves that to another."""
+
 log = get_logger("broker.zookeeper")
 
 
@@ -37,12 +42,15 @@ class Facade:
         election: ControllerElection,
         active: Active,
         clock: Clock,
+        in_touch: Callable[[], bool] | None,
     ) -> None:
+        """`in_touch` tells whether controllers elsewhere answer this broker; None where it is its own."""
         self._session = session
         self._registration = registration
         self._election = election
         self._active = active
         self._clock = clock
+        self._in_touch = in_touch
         self._due = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._timer: Timer | None = None
@@ -112,10 +120,13 @@ class Facade:
         if event is not None:
             log.warning(event, reason=reason)
         self._active.forget()
+        self._again_after(self._backoff_ms)
+        self._backoff_ms = min(self._backoff_ms * 2, RETRY_MS[1])
+
+    def _again_after(self, delay_ms: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._clock.call_after(self._backoff_ms, self._due.set)
-        self._backoff_ms = min(self._backoff_ms * 2, RETRY_MS[1])
+        self._timer = self._clock.call_after(delay_ms, self._due.set)
 
     async def _turn(self) -> None:
         now_ms = self._clock.now_ms()
@@ -124,16 +135,31 @@ class Facade:
         if standing is not Standing.OURS:
             self._retry(None, "")  # a stale znode goes with its session, and the watch tells of it as well
             return
-        term = await self._session.call(partial(self._election.stand, now_ms=now_ms))
+        term = await self._elected(now_ms)
+        if self._in_touch is not None and (term is not None or not self._in_touch()):
+            self._again_after(TOUCH_MS)
         if term != self._term:
             self._active.forget()
-            if term is not None:
-                log.info("active in ZooKeeper", controller_epoch=term.epoch)
-            elif self._term is not None:
-                log.info("another broker is active in ZooKeeper")
+            self._tell_term(term)
             self._term = term
         if term is not None and await self._active.turn(self._session, term, now_ms):
             self._due.set()
+
+    async def _elected(self, now_ms: int) -> Term | None:
+        """Returns this broker's term; None while another is active, and while no controller answers."""
+        if self._in_touch is None or self._in_touch():
+            return await self._session.call(partial(self._election.stand, now_ms=now_ms))
+        if self._term is not None:
+            await self._session.call(partial(self._election.resign, term=self._term))
+        return None
+
+    def _tell_term(self, term: Term | None) -> None:
+        if term is not None:
+            log.info("active in ZooKeeper", controller_epoch=term.epoch)
+        elif self._in_touch is None or self._in_touch():
+            log.info("another broker is active in ZooKeeper")
+        else:
+            log.warning("no longer active in ZooKeeper: no controller answers this broker")
 
     def _tell_standing(self, standing: Standing, is_new: bool) -> None:
         path = self._registration.path

@@ -159,3 +159,23 @@ async def test_a_deposed_broker_writes_nothing(start: Start, ensemble: Ensemble)
         await asyncio.sleep(0.3)
         assert "/brokers/topics/t" not in ensemble.nodes
         assert ensemble.json("/controller") == {"brokerid": 2}
+
+
+async def test_a_broker_whose_controllers_do_not_answer_is_not_the_active_one(start: Start, ensemble: Ensemble) -> None:
+    async with start() as broker:
+        side = broker.server._zookeeper
+        assert side is not None
+        facade, answers = side._facade, True
+        assert facade is not None
+        facade._in_touch = lambda: answers
+        answers = False
+        facade._due.set()
+        await until(lambda: "/controller" not in ensemble.nodes)
+        await broker.create_topic("t")
+        await quiet()
+        assert "/brokers/topics/t" not in ensemble.nodes
+        assert "/brokers/ids/1" in ensemble.nodes
+        answers = True
+        facade._due.set()
+        await until(lambda: "/brokers/topics/t/partitions/0/state" in ensemble.nodes)
+        assert ensemble.nodes["/controller_epoch"].data == b"2"
