@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from commands.errors import UNREACHABLE, CommandError, misuse
+from commands.errors import FAILED, UNREACHABLE, CommandError, misuse
 from commands.old_consumers import OldMember, member
 from protocol.types import TopicPartition
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 CONNECT_S: Final = 10
 """How long an ensemble may take to answer."""
 
+BROKER_IDS: Final = "/brokers/ids"
+
+T = TypeVar("T")
+
 
 class OldGroup(NamedTuple):
     """A group as ZooKeeper has it."""
@@ -23,6 +28,8 @@ class OldGroup(NamedTuple):
     members: list[OldMember]
     owners: dict[TopicPartition, str]
     offsets: dict[TopicPartition, int]
+    brokers: list[str]
+    """The ids that are registered."""
 
 
 @contextmanager
@@ -53,16 +60,16 @@ def group_path(group: str) -> str:
 
 
 def read_group(client: KazooClient, group: str) -> OldGroup:
-    """Returns the group, without members, owners and offsets that are not there."""
+    """Returns the group, without members, owners and offsets that are not there. Raises CommandError for a znode with
+    what does not belong there."""
     path = group_path(group)
     members = [
-        member(consumer_id, data)
+        _read(f"{path}/ids/{consumer_id}", data, partial(member, consumer_id))
         for consumer_id in sorted(_children(client, f"{path}/ids"))
         if (data := _data(client, f"{path}/ids/{consumer_id}")) is not None
     ]
-    owners = {one: data.decode() for one, data in _by_partition(client, f"{path}/owners")}
-    offsets = {one: int(data) for one, data in _by_partition(client, f"{path}/offsets") if data.strip()}
-    return OldGroup(members, owners, offsets)
+    owners = dict(_by_partition(client, f"{path}/owners", bytes.decode))
+    return OldGroup(members, owners, dict(_by_partition(client, f"{path}/offsets", int)), _children(client, BROKER_IDS))
 
 
 def write_offsets(client: KazooClient, group: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -73,12 +80,19 @@ def write_offsets(client: KazooClient, group: str, offsets: Mapping[TopicPartiti
         client.set(path, b"%d" % offset)
 
 
-def _by_partition(client: KazooClient, path: str) -> Iterator[tuple[TopicPartition, bytes]]:
+def _by_partition(client: KazooClient, path: str, parse: Callable[[bytes], T]) -> Iterator[tuple[TopicPartition, T]]:
     for topic in sorted(_children(client, path)):
         for index in _children(client, f"{path}/{topic}"):
             data = _data(client, f"{path}/{topic}/{index}")
-            if data is not None and index.isdecimal():
-                yield TopicPartition(topic, int(index)), data
+            if data and index.isdecimal():
+                yield TopicPartition(topic, int(index)), _read(f"{path}/{topic}/{index}", data, parse)
+
+
+def _read(path: str, data: bytes, parse: Callable[[bytes], T]) -> T:
+    try:
+        return parse(data)
+    except ValueError as error:
+        raise CommandError(f"{path}: {error}", FAILED) from None
 
 
 def _children(client: KazooClient, path: str) -> list[str]:

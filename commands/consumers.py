@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from commands.cluster_client import ClusterClient, CoordinatorKind
 from commands.consumer_znodes import OldGroup, read_group, write_offsets, zookeeper
 from commands.declaring import Actions, Session
 from commands.errors import DONE, FAILED, CommandError, raise_if
-from commands.old_consumers import MigrationStep, owners_by_range, plan
+from commands.offset_migration import MigrationStep, plan
+from commands.old_assignors import STRATEGIES, Owners
+from commands.old_rebalancing import GroupView, unsettled
 from commands.positions import LATEST, list_offsets
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -40,9 +42,13 @@ def declare(actions: Actions) -> None:
         "show",
         "show a group in ZooKeeper: who owns which partition, its offset, its lag",
         show,
-        options=_options,
-        examples=("odradek consumers show billing --zookeeper zk:2181/kafka -o table",),
-        more="OWNER is who has claimed a partition, DUE whom it falls to by range assignment.",
+        options=_show_options,
+        examples=(
+            "odradek consumers show billing --zookeeper zk:2181/kafka -o table",
+            "odradek consumers show billing --zookeeper zk:2181/kafka --strategy roundrobin",
+        ),
+        more="OWNER is who has claimed a partition, DUE whom it falls to by the strategy. While they differ the group "
+        "has not settled.",
     )
     actions.add(
         "migrate",
@@ -66,6 +72,16 @@ def _options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _show_options(parser: argparse.ArgumentParser) -> None:
+    _options(parser)
+    parser.add_argument(
+        "--strategy",
+        choices=tuple(STRATEGIES),
+        default="range",
+        help="the consumers' partition.assignment.strategy; default: range",
+    )
+
+
 def _migrate_options(parser: argparse.ArgumentParser) -> None:
     _options(parser)
     parser.add_argument("--to", choices=("kafka", "zookeeper"), default="kafka", help="default: kafka")
@@ -77,7 +93,7 @@ async def show(session: Session) -> int:
     with zookeeper(session.options.zookeeper) as client:
         group = read_group(client, session.options.group)
     partitions = await _partitions(session.cluster)
-    due = owners_by_range(group.members, partitions)
+    due = _due(session, group, partitions)
     named = sorted({*group.owners, *group.offsets, *due})
     ends = await list_offsets(
         session.cluster, {one: LATEST for one in named if one.partition in partitions.get(one.topic, ())}
@@ -96,6 +112,20 @@ async def show(session: Session) -> int:
     ]
     session.output.rows(SHOWN, rows, empty=f"group {session.options.group} has neither members nor offsets")
     return DONE
+
+
+def _due(session: Session, group: OldGroup, partitions: Mapping[str, Sequence[int]]) -> Owners:
+    """Returns whom each partition falls to, and notes who has yet to rebalance; nobody where that cannot be told."""
+    strategy = STRATEGIES[session.options.strategy]
+    try:
+        restless = unsettled(group.owners, GroupView(group.members, partitions, group.brokers), strategy)
+        due = strategy(group.members, partitions)
+    except ValueError as error:
+        session.output.note(str(error))
+        return {}
+    if restless:
+        session.output.note(f"the group has not settled: {', '.join(restless)} will rebalance")
+    return due
 
 
 async def migrate(session: Session) -> int:

@@ -1,10 +1,11 @@
-"""Consumers that meet in ZooKeeper: who reads what, and what a migration of their offsets does."""
+"""Consumers that meet in ZooKeeper: how they register, and who reads what."""
 
 from __future__ import annotations
 
 import pytest
 
-from commands.old_consumers import ADVANCE, AHEAD, COPY, GONE, NOTHING, SAME, OldMember, member, owners_by_range, plan
+from commands.old_assignors import STRATEGIES, owners_by_range, owners_by_round_robin
+from commands.old_consumers import OldMember, member
 from protocol.types import TopicPartition
 
 
@@ -19,6 +20,30 @@ def test_more_threads_than_partitions_leave_some_with_nothing() -> None:
     assert set(owners.values()) == {"a-0", "a-1"}
 
 
+def test_threads_are_sorted_as_texts() -> None:
+    owners = owners_by_range([OldMember("a", "static", {"t": 11})], {"t": range(11)})
+    assert [owners[TopicPartition("t", index)] for index in (1, 2, 3)] == ["a-1", "a-10", "a-2"]
+
+
+def test_round_robin_gives_partitions_of_all_topics_in_turn() -> None:
+    members = [OldMember(name, "static", {"t": 1, "u": 1}) for name in "ab"]
+    owners = owners_by_round_robin(members, {"t": [0, 1, 2], "u": [0, 1, 2]})
+    # by their hash codes all of t come before u
+    assert [owners[TopicPartition("t", index)] for index in range(3)] == ["a-0", "b-0", "a-0"]
+    assert [owners[TopicPartition("u", index)] for index in range(3)] == ["b-0", "a-0", "b-0"]
+
+
+def test_round_robin_passes_over_threads_that_do_not_read_a_topic() -> None:
+    members = [OldMember("a", "static", {"t": 1}), OldMember("b", "static", {"t": 1, "u": 1})]
+    owners = owners_by_round_robin(members, {"t": [0, 1], "u": [0, 1]})
+    assert {owners[TopicPartition("u", index)] for index in (0, 1)} == {"b-0"}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_group_without_members_owns_nothing(strategy: str) -> None:
+    assert STRATEGIES[strategy]([], {"t": [0]}) == {}
+
+
 def test_patterns_match_whole_names_and_no_internal_topic() -> None:
     topics = {"orders": [0], "orders-old": [0], "__consumer_offsets": [0], "other": [0]}
     white = owners_by_range([OldMember("a", "white_list", {"orders,oth.*": 1})], topics)
@@ -27,20 +52,23 @@ def test_patterns_match_whole_names_and_no_internal_topic() -> None:
     assert {one.topic for one in black} == {"orders-old", "other"}
 
 
+def test_a_pattern_that_only_java_knows_is_an_error() -> None:
+    with pytest.raises(ValueError, match="consumer a: pattern"):
+        OldMember("a", "white_list", {"(?!other).*": 1}).threads({"t"})
+
+
 def test_a_member_is_read_as_it_registered() -> None:
+    one = OldMember("a", "static", {"t": 2})
     data = b'{"version":1,"subscription":{"t":2},"pattern":"static","timestamp":"1"}'
-    assert member("a", data) == OldMember("a", "static", {"t": 2})
+    assert one.registration(1) == data
+    assert member("a", data) == one
     for wrong in (b"", b"[]", b'{"subscription":{"t":"2"}}'):
         with pytest.raises(ValueError):
             member("a", wrong)
 
 
-def test_the_larger_offset_counts_and_a_second_time_nothing_is_left() -> None:
-    there = [TopicPartition("t", index) for index in range(5)]
-    gone = TopicPartition("gone", 0)
-    source = {there[0]: 5, there[1]: 5, there[2]: 5, there[3]: 5, gone: 5}
-    target = {there[1]: 4, there[2]: 5, there[3]: 6, there[4]: 7}
-    steps = plan(source, target, there)
-    assert [step.action for step in steps] == [GONE, COPY, ADVANCE, SAME, AHEAD, NOTHING]
-    after = target | {step.partition: step.source or 0 for step in steps if step.writes}
-    assert not [step for step in plan(source, after, there) if step.writes]
+def test_a_member_watches_its_group_the_brokers_and_its_topics() -> None:
+    above = ["/consumers/g/ids", "/brokers/ids"]
+    static = OldMember("a", "static", {"u": 1, "t": 1})
+    assert static.watched("g") == [*above, "/brokers/topics/t", "/brokers/topics/u"]
+    assert OldMember("a", "black_list", {"t": 1}).watched("g") == [*above, "/brokers/topics"]
