@@ -30,6 +30,23 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     return report
 
 
+@pytest.fixture(autouse=True)
+def ended_servers() -> Iterator[None]:
+    """Ends the servers that a test has started and left behind, as one does that fails half way. Servers of fixtures of
+    a wider scope were there before it."""
+    before = list(Server.started)
+    yield
+    for server in list(Server.started):
+        if not any(server is one for one in before):
+            server.forget()
+
+
+def pytest_sessionfinish() -> None:
+    """Ends the servers that a fixture of a wider scope has left behind."""
+    for server in list(Server.started):
+        server.forget()
+
+
 def make_broker(peer: str, data: Path, properties: Mapping[str, str] | None = None) -> Broker:
     return ApacheKafka(data, properties) if peer == "apache" else Odradek(data, properties)
 
