@@ -72,7 +72,7 @@ class RemoteController:
     def on_behalf_of(self, requester: Requester) -> RemoteController:
         return RemoteController(self._controllers, self._session_ms, requester)
 
-    async def _asked(self, request: object, response: type[R], version: int | None = None) -> R:
+    async def _forwarded(self, request: object, response: type[R], version: int | None = None) -> R:
         """Sends a request of the APIs that clients have too: in an Envelope for a client, else as this broker's own."""
         version = identity(type(request)).versions.last if version is None else version
         if self._requester is None:
@@ -94,7 +94,7 @@ class RemoteController:
     async def create_topics(
         self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING
     ) -> CreateTopicsResponse:
-        return await self._asked(request, CreateTopicsResponse)
+        return await self._forwarded(request, CreateTopicsResponse)
 
     async def delete_topics(
         self,
@@ -103,48 +103,48 @@ class RemoteController:
         deletable: Container[str] = EVERYTHING,
         describable: Container[str] = EVERYTHING,
     ) -> DeleteTopicsResponse:
-        return await self._asked(request, DeleteTopicsResponse, version)
+        return await self._forwarded(request, DeleteTopicsResponse, version)
 
     async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-        return await self._asked(request, CreatePartitionsResponse)
+        return await self._forwarded(request, CreatePartitionsResponse)
 
     async def alter_configs(self, request: AlterConfigsRequest, broker_id: int | None = None) -> AlterConfigsResponse:
-        return await self._asked(request, AlterConfigsResponse)
+        return await self._forwarded(request, AlterConfigsResponse)
 
     async def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest, broker_id: int | None = None
     ) -> IncrementalAlterConfigsResponse:
-        return await self._asked(request, IncrementalAlterConfigsResponse)
+        return await self._forwarded(request, IncrementalAlterConfigsResponse)
 
     async def alter_client_quotas(
         self, request: AlterClientQuotasRequest, resolvable: Container[str]
     ) -> AlterClientQuotasResponse:
-        return await self._asked(request, AlterClientQuotasResponse)
+        return await self._forwarded(request, AlterClientQuotasResponse)
 
     async def alter_user_scram_credentials(
         self, request: AlterUserScramCredentialsRequest
     ) -> AlterUserScramCredentialsResponse:
-        return await self._asked(request, AlterUserScramCredentialsResponse)
+        return await self._forwarded(request, AlterUserScramCredentialsResponse)
 
     async def create_acls(self, request: CreateAclsRequest) -> CreateAclsResponse:
-        return await self._asked(request, CreateAclsResponse)
+        return await self._forwarded(request, CreateAclsResponse)
 
     async def delete_acls(self, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
-        return await self._asked(request, DeleteAclsResponse, version)
+        return await self._forwarded(request, DeleteAclsResponse, version)
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        return await self._asked(request, ElectLeadersResponse)
+        return await self._forwarded(request, ElectLeadersResponse)
 
     async def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
-        return await self._asked(request, AlterPartitionReassignmentsResponse)
+        return await self._forwarded(request, AlterPartitionReassignmentsResponse)
 
     async def update_features(self, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-        return await self._asked(request, UpdateFeaturesResponse)
+        return await self._forwarded(request, UpdateFeaturesResponse)
 
     async def unregister_broker(self, request: UnregisterBrokerRequest) -> None:
-        answer = await self._asked(request, UnregisterBrokerResponse)
+        answer = await self._forwarded(request, UnregisterBrokerResponse)
         if answer.error_code:
             raise KafkaError(error_code(answer.error_code), answer.error_message)
 
