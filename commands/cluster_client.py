@@ -23,6 +23,7 @@ from protocol.messages.metadata import (
 )
 from protocol.peer_errors import PeerError, PeerUnavailable, RequestTimedOut
 from protocol.schema import ANY_VERSION
+from protocol.types import uuid_to_text
 
 R = TypeVar("R")
 
@@ -35,11 +36,18 @@ class CoordinatorKind(IntEnum):
 
     GROUP = 0
     TRANSACTION = 1
+    SHARE = 2
+    """Of a share partition, by group, topic id and partition (KIP-932)."""
 
 
 def draw() -> float:
     """Returns a random number from 0 up to 1, for pauses."""
     return int.from_bytes(os.urandom(4), "big") / (1 << 32)
+
+
+def draw_id() -> str:
+    """Returns a random UUID as a member of a group names itself by it (KIP-1082)."""
+    return uuid_to_text(os.urandom(16))
 
 
 class ClusterClient:

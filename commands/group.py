@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from commands.cluster_client import CoordinatorKind
 from commands.declaring import Actions, Session, add_yes
 from commands.errors import CommandError, explain
 from commands.group_offsets import commit_offsets, committed_offsets, delete_offsets
-from commands.group_reset import RESET_HELP, reset_options, targets
+from commands.group_reset import RESET_HELP, reset_offsets, reset_options
 from commands.groups import SHARE, TYPES, GroupDescription, describe_all, list_groups
 from commands.positions import LATEST as LOG_END
 from commands.positions import READ_COMMITTED, list_offsets
@@ -35,14 +36,14 @@ def declare(actions: Actions) -> None:
         "describe",
         "show groups with what each partition has been read up to, and how far that is behind",
         describe,
-        options=_names,
+        options=add_groups,
         examples=("odradek group describe billing", "odradek group describe billing -o table"),
     )
     actions.add(
         "members",
         "show the members of groups, with the partitions that they have",
         members,
-        options=_names,
+        options=add_groups,
         examples=("odradek group members billing",),
     )
     actions.add(
@@ -76,28 +77,43 @@ def declare(actions: Actions) -> None:
     )
 
 
-def _names(parser: argparse.ArgumentParser) -> None:
+def add_groups(parser: argparse.ArgumentParser) -> None:
+    """Adds the names of groups."""
     parser.add_argument("groups", nargs="+", metavar="GROUP")
 
 
 def _list_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--type", action="append", choices=TYPES, help="repeatable; default: all")
+    add_state(parser)
+
+
+def add_state(parser: argparse.ArgumentParser) -> None:
+    """Adds --state, which filters what is listed."""
     parser.add_argument("--state", action="append", metavar="STATE", help="such as Stable or Empty; repeatable")
 
 
 async def list_all(session: Session) -> None:
-    options = session.options
-    states = {state.lower() for state in options.state or ()}
+    await show_listings(session, session.options.type or ())
+
+
+async def show_listings(session: Session, types: Collection[str]) -> None:
+    """Shows groups of these types, all without any, and of the states that --state names."""
+    states = {state.lower() for state in session.options.state or ()}
     rows = [
         listing._asdict()
         for listing in await list_groups(session.cluster)
-        if (not options.type or listing.type in options.type) and (not states or listing.state.lower() in states)
+        if (not types or listing.type in types) and (not states or listing.state.lower() in states)
     ]
     session.output.rows(("group", "type", "state", "protocol", "coordinator"), rows, empty="there are no groups")
 
 
 async def describe(session: Session) -> None:
-    for group in await describe_all(session.cluster, session.options.groups):
+    await show(session, await describe_all(session.cluster, session.options.groups))
+
+
+async def show(session: Session, groups: Iterable[GroupDescription]) -> None:
+    """Shows groups with their partitions."""
+    for group in groups:
         is_shared = group.type == SHARE
         partitions = await (share_rows(session.cluster, group.group) if is_shared else lag_rows(session, group))
         lag = sum(lag for row in partitions if isinstance(lag := row["lag"], int))
@@ -167,27 +183,7 @@ async def members(session: Session) -> None:
 
 
 async def reset(session: Session) -> int:
-    options = session.options
-    before, after = await targets(session)
-    rows: list[dict[str, object]] = [
-        {
-            "topic": place.topic,
-            "partition": place.partition,
-            "committed": before.get(place),
-            "new": offset,
-            "result": "would be set",
-        }
-        for place, offset in sorted(after.items())
-    ]
-    if options.yes:
-        errors = await commit_offsets(session.cluster, options.group, after)
-        for row, place in zip(rows, sorted(after), strict=True):
-            error = errors.get(place)
-            row |= {"error": error} if error else {"result": "set"}
-    status = session.results(("topic", "partition", "committed", "new"), rows)
-    if not options.yes:
-        session.output.note("odradek: nothing was changed: --yes sets the offsets")
-    return status
+    return await reset_offsets(session, committed_offsets, commit_offsets)
 
 
 def _forget_options(parser: argparse.ArgumentParser) -> None:
@@ -212,7 +208,7 @@ async def forget(session: Session) -> int:
 
 
 def _delete_options(parser: argparse.ArgumentParser) -> None:
-    _names(parser)
+    add_groups(parser)
     add_yes(parser)
 
 

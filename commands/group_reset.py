@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from commands.cluster_client import ClusterClient
 from commands.declaring import Session
 from commands.errors import misuse
 from commands.files import read_text
-from commands.group_offsets import committed_offsets
 from commands.positions import EXPECTED, Offsets, bounds, parse_position, resolve
 from protocol.types import TopicPartition
 
+OffsetsOf = Callable[[ClusterClient, str], Awaitable[Offsets]]
+"""Reads the offsets of a group: those that it has committed, or those at which its share partitions start."""
+
+WriteOffsets = Callable[[ClusterClient, str, Offsets], Awaitable[Mapping[TopicPartition, str]]]
+"""Sets a group's offsets; returns why some are not set."""
+
+OFFSET_KEYS: Final = ("offset", "committed", "start")
+"""The names that an offset has in a file: as people write it, and as `group describe` and `share describe` print
+it."""
+
 RESET_HELP: Final = f"""\
 --to takes {EXPECTED}. Partitions are those that the group has offsets of, or those of --topic.
-Offsets before a partition's start or behind its end become these. --to-file takes what `odradek group describe -o
+Offsets before a partition's start or behind its end become these. --to-file takes what `describe -o
 json` prints, or lines with topic, partition and offset."""
 
 
@@ -38,15 +48,41 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def targets(session: Session) -> tuple[Offsets, Offsets]:
-    """Returns the offsets that the group has, and those that it is to have. Raises CommandError."""
+async def reset_offsets(session: Session, offsets_of: OffsetsOf, write: WriteOffsets) -> int:
+    """Shows what a group's offsets would become, or with --yes makes them so."""
+    options = session.options
+    before, after = await targets(session, offsets_of)
+    rows: list[dict[str, object]] = [
+        {
+            "topic": place.topic,
+            "partition": place.partition,
+            "committed": before.get(place),
+            "new": offset,
+            "result": "would be set",
+        }
+        for place, offset in sorted(after.items())
+    ]
+    if options.yes:
+        errors = await write(session.cluster, options.group, after)
+        for row, place in zip(rows, sorted(after), strict=True):
+            error = errors.get(place)
+            row |= {"error": error} if error else {"result": "set"}
+    status = session.results(("topic", "partition", "committed", "new"), rows)
+    if not options.yes:
+        session.output.note("odradek: nothing was changed: --yes sets the offsets")
+    return status
+
+
+async def targets(session: Session, offsets_of: OffsetsOf) -> tuple[Offsets, Offsets]:
+    """Returns the offsets that the group has, as `offsets_of` reads them, and those that it is to have. Raises
+    CommandError."""
     options, cluster = session.options, session.cluster
-    before = await committed_offsets(cluster, options.group)
+    before = await offsets_of(cluster, options.group)
     places = await chosen_places(session, before)
     if options.to_file is not None:
         given = offsets_in(read_text(options.to_file, "--to-file"), options.to_file)
     elif options.to_group is not None:
-        given = await committed_offsets(cluster, options.to_group)
+        given = await offsets_of(cluster, options.to_group)
     elif options.shift is not None:
         given = {place: at + options.shift for place, at in before.items()}
     else:
@@ -95,7 +131,7 @@ def offsets_in(text: str, path: str) -> Offsets:
         try:
             fields = json.loads(line)
             for entry in fields.get("partitions", [fields]):
-                offset = entry.get("offset", entry.get("committed"))
+                offset = next((entry[key] for key in OFFSET_KEYS if key in entry), None)
                 if offset is not None:
                     offsets[TopicPartition(str(entry["topic"]), int(entry["partition"]))] = int(offset)
         except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from commands.cluster_client import ClusterClient, CoordinatorKind
 from commands.errors import CommandError, raise_if, refusal
@@ -22,6 +22,15 @@ CONSUMER: Final = "consumer"
 SHARE: Final = "share"
 STREAMS: Final = "streams"
 TYPES: Final = (CLASSIC, CONSUMER, SHARE, STREAMS)
+
+ModernRequest = type[ConsumerGroupDescribeRequest] | type[ShareGroupDescribeRequest]
+ModernResponse = type[ConsumerGroupDescribeResponse] | type[ShareGroupDescribeResponse]
+
+MODERN: Final[dict[str, tuple[ModernRequest, ModernResponse]]] = {
+    CONSUMER: (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
+    SHARE: (ShareGroupDescribeRequest, ShareGroupDescribeResponse),
+}
+"""Types whose coordinator makes the assignment (KIP-848, KIP-932), and how they are described."""
 
 
 class GroupListing(NamedTuple):
@@ -53,6 +62,8 @@ class GroupDescription(NamedTuple):
     assignor: str
     coordinator: int
     members: list[GroupMember]
+    epoch: int = -1
+    """Changes with every rebalance; -1 of a classic group, whose generation no API tells."""
 
 
 async def list_groups(cluster: ClusterClient) -> list[GroupListing]:
@@ -78,23 +89,47 @@ async def type_of(cluster: ClusterClient, group: str) -> str:
 async def describe_group(cluster: ClusterClient, group: str, kind: str | None = None) -> GroupDescription:
     """Returns a group with its members. Raises CommandError where there is none."""
     chosen = kind or await type_of(cluster, group)
-    describe = {CLASSIC: _classic, CONSUMER: _consumer, SHARE: _share}.get(chosen)
-    if describe is None:
+    if chosen == CLASSIC:
+        description = await _classic(cluster, group)
+    elif chosen in MODERN:
+        description = await _modern(cluster, group, chosen)
+    else:
         raise CommandError(f"group {group} is a {chosen} group, of which its members alone know more")
-    description = await describe(cluster, group)
     return description._replace(coordinator=await cluster.coordinator(CoordinatorKind.GROUP, group))
 
 
-async def _classic(cluster: ClusterClient, group: str) -> GroupDescription:
+class GroupHead(Protocol):
+    """The part of a described group that its answer has for every type."""
+
+    @property
+    def error_code(self) -> int: ...
+    @property
+    def error_message(self) -> str | None: ...
+
+
+class GroupsAnswer(Protocol):
+    """An answer that describes groups, of whatever type."""
+
+    @property
+    def groups(self) -> Sequence[GroupHead]: ...
+
+
+A = TypeVar("A", bound=GroupsAnswer)
+
+
+async def _described(cluster: ClusterClient, group: str, request: object, response: type[A]) -> A:
+    """Returns the coordinator's answer to a request for one group. Raises CommandError where it is an error."""
     answer = await cluster.coordinated(
-        CoordinatorKind.GROUP,
-        group,
-        DescribeGroupsRequest(groups=[group]),
-        DescribeGroupsResponse,
-        code=lambda answer: answer.groups[0].error_code,
+        CoordinatorKind.GROUP, group, request, response, code=lambda answer: answer.groups[0].error_code
     )
-    described = answer.groups[0]
-    raise_if(f"group {group}", described.error_code, described.error_message)
+    raise_if(f"group {group}", answer.groups[0].error_code, answer.groups[0].error_message)
+    return answer
+
+
+async def _classic(cluster: ClusterClient, group: str) -> GroupDescription:
+    (described,) = (
+        await _described(cluster, group, DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse)
+    ).groups
     members = [
         GroupMember(one.member_id, one.group_instance_id, one.client_id, one.client_host, _assigned(one))
         for one in described.members
@@ -110,58 +145,29 @@ def _assigned(member: DescribedGroupMember) -> list[TopicPartition]:
         assignment = consumer_protocol.read(ConsumerProtocolAssignment, member.member_assignment)
     except ProtocolError:
         return []
-    return sorted(
-        TopicPartition(entry.topic, index) for entry in assignment.assigned_partitions for index in entry.partitions
-    )
+    return _places((entry.topic, entry.partitions) for entry in assignment.assigned_partitions)
 
 
-async def _consumer(cluster: ClusterClient, group: str) -> GroupDescription:
-    answer = await cluster.coordinated(
-        CoordinatorKind.GROUP,
-        group,
-        ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False),
-        ConsumerGroupDescribeResponse,
-        code=lambda answer: answer.groups[0].error_code,
-    )
-    described = answer.groups[0]
-    raise_if(f"group {group}", described.error_code, described.error_message)
+async def _modern(cluster: ClusterClient, group: str, kind: str) -> GroupDescription:
+    request, response = MODERN[kind]
+    query = request(group_ids=[group], include_authorized_operations=False)
+    (described,) = (await _described(cluster, group, query, response)).groups
     members = [
         GroupMember(
             one.member_id,
-            one.instance_id,
+            getattr(one, "instance_id", None),  # members of share groups have none
             one.client_id,
             one.client_host,
             _places((entry.topic_name, entry.partitions) for entry in one.assignment.topic_partitions),
         )
         for one in described.members
     ]
-    return GroupDescription(group, CONSUMER, described.group_state, described.assignor_name, -1, members)
-
-
-async def _share(cluster: ClusterClient, group: str) -> GroupDescription:
-    answer = await cluster.coordinated(
-        CoordinatorKind.GROUP,
-        group,
-        ShareGroupDescribeRequest(group_ids=[group], include_authorized_operations=False),
-        ShareGroupDescribeResponse,
-        code=lambda answer: answer.groups[0].error_code,
+    return GroupDescription(
+        group, kind, described.group_state, described.assignor_name, -1, members, described.group_epoch
     )
-    described = answer.groups[0]
-    raise_if(f"group {group}", described.error_code, described.error_message)
-    members = [
-        GroupMember(
-            one.member_id,
-            None,
-            one.client_id,
-            one.client_host,
-            _places((entry.topic_name, entry.partitions) for entry in one.assignment.topic_partitions),
-        )
-        for one in described.members
-    ]
-    return GroupDescription(group, SHARE, described.group_state, described.assignor_name, -1, members)
 
 
-def _places(entries: Iterable[tuple[str, list[int]]]) -> list[TopicPartition]:
+def _places(entries: Iterable[tuple[str, Iterable[int]]]) -> list[TopicPartition]:
     return sorted(TopicPartition(topic, index) for topic, indexes in entries for index in indexes)
 
 

@@ -17,6 +17,7 @@ CLUSTER_COMMANDS: Final[dict[str, ClusterCommand]] = {
     "produce": ClusterCommand("commands.produce", "send records to a topic"),
     "consume": ClusterCommand("commands.consume", "read records of topics, by partition or as a member of a group"),
     "group": ClusterCommand("commands.group", "list, describe, reset and delete groups of every type"),
+    "share": ClusterCommand("commands.share", "list, describe, consume, reset and delete share groups"),
     "txn": ClusterCommand("commands.txn", "list, describe and abort transactions, find those that hang"),
     "config": ClusterCommand("commands.config", "show and change the configs of topics, brokers and groups"),
     "acl": ClusterCommand("commands.acl", "list, add and delete access control entries"),

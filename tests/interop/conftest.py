@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import wheel
+from tests.interop import commanding
 from tests.interop.brokers import ApacheKafka, Broker, Odradek
 from tests.interop.processes import LineClient, Server
 from tests.interop.sharing import Consumers, start_client
@@ -95,6 +96,26 @@ def start_odradek(tmp_path: Path) -> Iterator[Start]:
     yield start
     for one in made:
         one.forget()
+
+
+@pytest.fixture(scope="session")
+def command_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
+    """Odradek and Apache Kafka, for all tests that run the same commands on both."""
+    yield from commanding.both(tmp_path_factory.mktemp("commands"))
+
+
+@pytest.fixture
+def run(command_brokers: list[Broker], capsys: pytest.CaptureFixture[str]) -> commanding.Run:
+    """Runs a command on both; returns what it did on Odradek once it is the same on Apache Kafka."""
+    return commanding.run_on(command_brokers, capsys)
+
+
+@pytest.fixture
+def feed(monkeypatch: pytest.MonkeyPatch) -> commanding.Feed:
+    """Gives commands something to read from standard input, each of them all of it."""
+    fed = commanding.Fed()
+    monkeypatch.setattr("sys.stdin", fed)
+    return lambda content: setattr(fed, "content", content)
 
 
 @pytest.fixture(scope="module")

@@ -2,111 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, ShareConsumer
+from confluent_kafka import Consumer
 
-from commands.main import main
-from commands.table import find
-from tests.interop.brokers import ApacheKafka, Broker, Odradek
+from tests.interop.brokers import Broker, Odradek
+from tests.interop.commanding import Feed, Run, call
 from tests.interop.processes import Server, free_port
 
 pytestmark = pytest.mark.odradek_only  # it starts both
-
-Rows = list[dict[str, object]]
-VARYING = {"id"}
-"""Keys whose values differ from cluster to cluster."""
-
-
-class Outcome(NamedTuple):
-    """The outcome of a command, as seen from outside."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def rows(self) -> Rows:
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
-Run = Callable[..., Outcome]
-
-
-@pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
-    folder = tmp_path_factory.mktemp("commands")
-    both: list[Broker] = [
-        Odradek(folder / "odradek", {"group.initial.rebalance.delay.ms": "0"}),
-        ApacheKafka(folder / "apache"),
-    ]
-    for broker in both:
-        broker.start()
-    yield both
-    for broker in both:
-        broker.stop()
-        broker.forget()
-
-
-Feed = Callable[[bytes], None]
-
-
-@pytest.fixture
-def feed(monkeypatch: pytest.MonkeyPatch) -> Feed:
-    """Gives commands something to read from standard input, each of them all of it."""
-
-    class Fed:
-        content = b""
-
-        @property
-        def buffer(self) -> io.BytesIO:
-            return io.BytesIO(self.content)
-
-        def isatty(self) -> bool:
-            return False
-
-    fed = Fed()
-    monkeypatch.setattr("sys.stdin", fed)
-    return lambda content: setattr(fed, "content", content)
-
-
-def call(capsys: pytest.CaptureFixture[str], bootstrap: str, words: tuple[str, ...]) -> Outcome:
-    command = find([*words, "-b", bootstrap])
-    assert command is not None
-    capsys.readouterr()
-    status = main(*command)
-    return Outcome(status, *capsys.readouterr())
-
-
-def without_varying(value: object, varying: AbstractSet[str] = VARYING) -> object:
-    """Returns a value without what differs from cluster to cluster, errors without the brokers' own words."""
-    if isinstance(value, dict):
-        return {key: without_varying(item, varying) for key, item in value.items() if key not in {*varying, "error"}}
-    if isinstance(value, list):
-        return [without_varying(item, varying) for item in value]
-    return value.split(":")[0] if isinstance(value, str) and value.split(":")[0].isupper() else value
-
-
-@pytest.fixture
-def run(brokers: list[Broker], capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command on both; returns what it did on Odradek once it is the same on Apache Kafka."""
-
-    def run_on_both(*words: str, status: int = 0, varying: AbstractSet[str] = VARYING) -> Outcome:
-        ours, theirs = (call(capsys, broker.bootstrap, words) for broker in brokers)
-        assert ours.status == theirs.status == status, (ours, theirs)
-        assert without_varying(ours.rows, varying) == without_varying(theirs.rows, varying)
-        return ours
-
-    return run_on_both
 
 
 def test_a_topic_from_its_creation_to_its_end(run: Run, topic: str) -> None:
@@ -150,8 +59,8 @@ def test_configs_with_their_sources(run: Run, topic: str) -> None:
     run("config", "describe", "topic", "no-such-topic", status=1)
 
 
-def test_one_config_is_printed_bare(brokers: list[Broker], capsys: pytest.CaptureFixture[str], topic: str) -> None:
-    for broker in brokers:
+def test_one_config_is_printed_bare(command_brokers: list[Broker], capsys: pytest.CaptureFixture[str], topic: str) -> None:
+    for broker in command_brokers:
         call(capsys, broker.bootstrap, ("topic", "create", topic, "-c", "retention.ms=77"))
         assert call(capsys, broker.bootstrap, ("config", "get", "topic", topic, "retention.ms")).out == "77\n"
         assert call(capsys, broker.bootstrap, ("config", "get", "topic", topic, "no.such")).status == 2
@@ -228,8 +137,8 @@ def test_a_group_is_listed_described_reset_and_deleted(run: Run, feed: Feed, top
     run("group", "describe", topic, status=1)
 
 
-def test_members_of_two_clients_share_partitions(brokers: list[Broker], topic: str) -> None:
-    for broker in brokers:
+def test_members_of_two_clients_share_partitions(command_brokers: list[Broker], topic: str) -> None:
+    for broker in command_brokers:
         seen: list[str] = []
         consumer = Consumer(
             {
@@ -267,21 +176,6 @@ def test_members_of_two_clients_share_partitions(brokers: list[Broker], topic: s
         finally:
             ours.kill()
             consumer.close()
-
-
-def test_a_share_group_is_described_by_where_its_partitions_begin(run: Run, brokers: list[Broker], topic: str) -> None:
-    run("topic", "create", topic, "-p", "1")
-    for broker in brokers:
-        consumer = ShareConsumer({"bootstrap.servers": broker.bootstrap, "group.id": topic})
-        consumer.subscribe([topic])
-        deadline = time.monotonic() + 60
-        command = [Odradek.program, "group", "describe", topic, "-b", broker.bootstrap]
-        while '"partition":0' not in subprocess.run(command, capture_output=True, text=True).stdout:
-            consumer.poll(0.2)
-            assert time.monotonic() < deadline
-        consumer.close()
-    (described,) = run("group", "describe", topic, varying={"state", "members", "lag"}).rows
-    assert described["type"] == "share"
 
 
 def test_transactions_are_listed_described_and_found_to_hang(run: Run, feed: Feed, topic: str) -> None:

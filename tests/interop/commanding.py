@@ -1,0 +1,102 @@
+"""Commands run in the test's own process, against Odradek and Apache Kafka: the same words, the same output."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from commands.main import main
+from commands.table import find
+from tests.interop.brokers import ApacheKafka, Broker, Odradek
+from tests.interop.sharing import SHORT
+
+Rows = list[dict[str, object]]
+VARYING = {"id"}
+"""Keys whose values differ from cluster to cluster."""
+
+PROPERTIES = {
+    **SHORT,
+    "group.share.record.lock.duration.ms": "30000",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+}
+"""Properties of both brokers."""
+
+
+class Outcome(NamedTuple):
+    """The outcome of a command, as seen from outside."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> Rows:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Run = Callable[..., Outcome]
+Feed = Callable[[bytes], None]
+
+
+class Fed:
+    """Standard input whose content a test has given; each command that reads it gets all of it."""
+
+    content = b""
+
+    @property
+    def buffer(self) -> io.BytesIO:
+        return io.BytesIO(self.content)
+
+    def isatty(self) -> bool:
+        return False
+
+    def readline(self) -> str:
+        return self.content.decode().partition("\n")[0]
+
+
+def both(folder: Path) -> Iterator[list[Broker]]:
+    """Yields Odradek and Apache Kafka, running."""
+    brokers: list[Broker] = [Odradek(folder / "odradek", PROPERTIES), ApacheKafka(folder / "apache", PROPERTIES)]
+    for broker in brokers:
+        broker.start()
+    yield brokers
+    for broker in brokers:
+        broker.stop()
+        broker.forget()
+
+
+def call(capsys: pytest.CaptureFixture[str], bootstrap: str, words: tuple[str, ...]) -> Outcome:
+    """Runs `odradek WORDS… -b BOOTSTRAP`."""
+    command = find([*words, "-b", bootstrap])
+    assert command is not None
+    capsys.readouterr()
+    status = main(*command)
+    return Outcome(status, *capsys.readouterr())
+
+
+def without_varying(value: object, varying: AbstractSet[str] = VARYING) -> object:
+    """Returns a value without what differs from cluster to cluster, errors without the brokers' own words."""
+    if isinstance(value, dict):
+        return {key: without_varying(item, varying) for key, item in value.items() if key not in {*varying, "error"}}
+    if isinstance(value, list):
+        return [without_varying(item, varying) for item in value]
+    return value.split(":")[0] if isinstance(value, str) and value.split(":")[0].isupper() else value
+
+
+def run_on(brokers: list[Broker], capsys: pytest.CaptureFixture[str]) -> Run:
+    """Returns what runs a command on both, and returns what it did on Odradek once it is the same on Apache Kafka."""
+
+    def run_on_both(*words: str, status: int = 0, varying: AbstractSet[str] = VARYING) -> Outcome:
+        ours, theirs = (call(capsys, broker.bootstrap, words) for broker in brokers)
+        assert ours.status == theirs.status == status, (ours, theirs)
+        assert without_varying(ours.rows, varying) == without_varying(theirs.rows, varying)
+        return ours
+
+    return run_on_both

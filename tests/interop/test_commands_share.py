@@ -1,0 +1,86 @@
+"""`odradek share` against Odradek and Apache Kafka: the same words, the same output."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from confluent_kafka import AcknowledgeType, ShareConsumer
+
+from tests.interop.brokers import Broker
+from tests.interop.commanding import Feed, Run
+
+pytestmark = pytest.mark.odradek_only  # it starts both
+
+STAMP = ("--timestamp", "1767225600000")
+
+
+@pytest.fixture
+def jobs(run: Run, feed: Feed, topic: str) -> str:
+    """A topic with four records, and a group of its name that begins at the first."""
+    run("topic", "create", topic, "-p", "1")
+    run("config", "set", "group", topic, "share.auto.offset.reset=earliest")
+    feed(b"1\n2\n3\n4\n")
+    run("produce", topic, *STAMP)
+    return topic
+
+
+def test_records_are_delivered_until_they_are_acknowledged(run: Run, jobs: str) -> None:
+    consume = ("share", "consume", jobs, jobs)
+    first = run(*consume, "-n", "2").rows
+    assert [(row["payload"], row["delivery_count"]) for row in first] == [("1", 1), ("2", 1)]
+    assert [row["payload"] for row in run(*consume, "-n", "1", "--release").rows] == ["3"]
+    assert [row["payload"] for row in run(*consume, "-n", "1", "--reject").rows] == ["3"]
+    assert run("share", "describe", jobs).rows[0]["lag"] == 1
+    assert run(*consume, "--timeout", "500ms", "-f", "%o=%v\\n").out == "3=4\n"
+    assert run(*consume, "--timeout", "500ms").out == ""
+
+
+def test_a_group_is_listed_described_reset_and_deleted(run: Run, jobs: str) -> None:
+    run("share", "consume", jobs, jobs, "-n", "4")
+    (listing,) = [row for row in run("share", "list", "--state", "empty").rows if row["group"] == jobs]
+    assert listing["type"] == "share"
+    (described,) = run("share", "describe", jobs).rows
+    assert (described["members"], described["lag"]) == (0, 0)
+    assert run("share", "reset", jobs, "--to", "start").rows == [
+        {"topic": jobs, "partition": 0, "committed": 4, "new": 0, "result": "would be set"}
+    ]
+    run("share", "reset", jobs, "--to", "start", "--yes")
+    assert run("share", "describe", jobs).rows[0]["lag"] == 4
+    run("share", "reset", jobs, "--shift", "1", "--yes")
+    assert [row["offset"] for row in run("share", "consume", jobs, jobs, "-n", "1").rows] == [1]
+    run("share", "forget", jobs, jobs, "--yes")
+    assert run("share", "describe", jobs).rows[0]["partitions"] == []
+    run("share", "delete", jobs, "--yes")
+    run("share", "delete", jobs, "--yes", status=1)
+    run("share", "describe", jobs, status=1)
+
+
+def test_records_behind_the_start_are_shown_with_their_state(
+    run: Run, command_brokers: list[Broker], jobs: str
+) -> None:
+    for broker in command_brokers:
+        settings = {"bootstrap.servers": broker.bootstrap, "group.id": jobs, "share.acknowledgement.mode": "explicit"}
+        consumer = ShareConsumer(settings)
+        consumer.subscribe([jobs])
+        deadline = time.monotonic() + 60
+        messages: list[object] = []
+        while len(messages) < 4:
+            for message in consumer.poll(0.3):
+                messages.append(message)
+                first = message.offset() == 0
+                consumer.acknowledge(message, AcknowledgeType.RELEASE if first else AcknowledgeType.ACCEPT)
+            assert time.monotonic() < deadline
+        assert all(error is None for error in consumer.commit_sync(10).values())
+        consumer.close()
+    ranges = [(row["first"], row["last"], row["state"]) for row in run("share", "state", jobs).rows]
+    assert ranges == [(0, 0, "available"), (1, 3, "acknowledged")]
+
+
+def test_other_groups_and_missing_topics_are_refused(run: Run, topic: str) -> None:
+    run("topic", "create", topic, "-p", "1")
+    run("group", "reset", topic, "--to", "start", "--topic", topic, "--yes")
+    assert "classic group" in run("share", "describe", topic, status=1).err
+    run("share", "consume", topic, f"{topic}-none", "-n", "1", status=1)
+    run("share", "consume", topic, topic, "-n", "0", status=2)
+    run("share", "consume", topic, topic, "--timeout", "soon", status=2)
