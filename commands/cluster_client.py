@@ -12,7 +12,7 @@ from broker.clock import Clock, SystemClock
 from broker.peers import Address, Backoff, Peer, Peers
 from broker.peers.waiting import pause
 from commands.connecting import Destination
-from commands.errors import BrokerUnreachable, CommandError, raise_if, refusal
+from commands.errors import BrokerUnreachable, CommandError, hint, raise_if, refusal
 from protocol.errors import RETRIABLE, ErrorCode, KafkaError, error_code
 from protocol.messages.metadata import (
     MetadataRequest,
@@ -119,7 +119,8 @@ class ClusterClient:
             return answer
         self._first = None
         where = "; ".join(reasons)
-        raise BrokerUnreachable(f"no broker answers ({where}); --bootstrap or ODRADEK_BOOTSTRAP says where one is")
+        advice = hint(where, "--bootstrap or ODRADEK_BOOTSTRAP says where one is")
+        raise BrokerUnreachable(f"no broker answers ({where}); {advice}")
 
     async def node(
         self,
@@ -142,7 +143,7 @@ class ClusterClient:
                 request, response, timeout_ms=allowed_ms, max_version=max_version, max_dials=2
             )
         except PeerUnavailable as error:
-            advice = "that is the address it advertises (advertised.listeners)"
+            advice = hint(error.message, "that is the address it advertises (advertised.listeners)")
             raise BrokerUnreachable(f"broker {node} at {error.peer}: {error.message}; {advice}") from None
 
     async def tell(self, node: int, request: object, *, max_version: int = ANY_VERSION) -> None:

@@ -8,15 +8,18 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from broker.peers import Address, Settings
+from broker.peers.settings import Dial, dial_tcp, dial_tls
 from commands.errors import misuse
 from commands.settings import BOOTSTRAP, ClientSetting
 from protocol.handshake import Authenticator
 
 PLAINTEXT: Final = "PLAINTEXT"
+SSL: Final = "SSL"
 SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
-PROTOCOLS: Final = (PLAINTEXT, SASL_PLAINTEXT)
+SASL_SSL: Final = "SASL_SSL"
+PROTOCOLS: Final = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 
-JAAS_FIELD: Final = r'\b{}\s*=\s*"((?:[^"\\]|\\.)*)"'
+JAAS_FIELD: Final = r"""(?<![\w.]){}\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s"';=]+))"""
 """A field of a line for Java's login modules, such as username="ana"."""
 
 
@@ -31,19 +34,31 @@ class Destination(NamedTuple):
 
 def destination(settings: Mapping[str, ClientSetting]) -> Destination:
     """Returns where the settings lead. Raises CommandError that names the source of one that makes no sense."""
-    protocol = settings["security.protocol"]
-    if protocol.value.upper() not in PROTOCOLS:
-        raise misuse(f"security.protocol {protocol.value} ({protocol.source}): {' or '.join(PROTOCOLS)} is expected")
-    connect_ms = milliseconds(settings, "socket.connection.setup.timeout.ms")
+    protocol = security_protocol(settings)
     return Destination(
         bootstrap=addresses(settings[BOOTSTRAP]),
         settings=Settings(
             client_id=settings["client.id"].value,
-            connect_timeout_ms=connect_ms,
-            authenticators=(authenticator_of(settings),) if protocol.value.upper() == SASL_PLAINTEXT else (),
+            connect_timeout_ms=milliseconds(settings, "socket.connection.setup.timeout.ms"),
+            authenticators=(authenticator_of(settings),) if protocol in (SASL_PLAINTEXT, SASL_SSL) else (),
+            dial=_dial_tls(settings) if protocol in (SSL, SASL_SSL) else dial_tcp,
         ),
         timeout_ms=milliseconds(settings, "request.timeout.ms"),
     )
+
+
+def security_protocol(settings: Mapping[str, ClientSetting]) -> str:
+    """Returns the protocol of the listener, one of PROTOCOLS."""
+    value, source = settings["security.protocol"]
+    if value.upper() not in PROTOCOLS:
+        raise misuse(f"security.protocol {value} ({source}): {', '.join(PROTOCOLS)} are there")
+    return value.upper()
+
+
+def _dial_tls(settings: Mapping[str, ClientSetting]) -> Dial:
+    from commands.tls import tls_context  # no command without TLS needs it
+
+    return dial_tls(tls_context(settings))
 
 
 def addresses(setting: ClientSetting) -> tuple[Address, ...]:
@@ -76,13 +91,17 @@ def authenticator_of(settings: Mapping[str, ClientSetting]) -> Authenticator:
     if mechanism.value not in MECHANISMS:
         raise misuse(f"sasl.mechanism {mechanism.value} ({mechanism.source}): {', '.join(MECHANISMS)} are there")
     jaas = settings["sasl.jaas.config"]
-    name = settings["sasl.username"].value or _jaas_field(jaas, "username")
-    password = settings["sasl.password"].value or _jaas_field(jaas, "password")
+    name = settings["sasl.username"].value or jaas_field(jaas.value, "username")
+    password = settings["sasl.password"].value or jaas_field(jaas.value, "password")
     if not name:
-        raise misuse("security.protocol SASL_PLAINTEXT needs sasl.username and sasl.password, or sasl.jaas.config")
+        protocol = settings["security.protocol"].value
+        raise misuse(f"security.protocol {protocol} needs sasl.username and sasl.password, or sasl.jaas.config")
     return authenticator(mechanism.value, name, password, os.urandom)
 
 
-def _jaas_field(jaas: ClientSetting, field: str) -> str:
-    match = re.search(JAAS_FIELD.format(field), jaas.value)
-    return "" if match is None else re.sub(r"\\(.)", r"\1", match[1])
+def jaas_field(line: str, field: str) -> str:
+    """Returns a field of a JAAS line, in quotes or without; nothing where it has none."""
+    match = re.search(JAAS_FIELD.format(field), line)
+    if match is None:
+        return ""
+    return re.sub(r"\\(.)", r"\1", next(value for value in match.groups() if value is not None))

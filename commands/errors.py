@@ -33,6 +33,22 @@ ADVICE: Final[dict[ErrorCode, str]] = {
 """A command that helps, or an option that would be right, by the error that the cluster answered."""
 
 
+HINTS: Final = (
+    (
+        "certificate is not valid for",
+        "the certificate has another name: connect by that one, or set ssl.endpoint.identification.algorithm=none",
+    ),
+    ("CERTIFICATE_VERIFY_FAILED", "ssl.truststore.location (ssl.ca.location) names a file of authorities to trust"),
+    ("WRONG_VERSION_NUMBER", "that listener speaks no TLS: security.protocol has to be PLAINTEXT or SASL_PLAINTEXT"),
+    (
+        "CERTIFICATE_REQUIRED",
+        "the listener asks for a certificate: ssl.keystore.location, or ssl.certificate.location and ssl.key.location",
+    ),
+    ("SSL", "the listener and this side do not agree on TLS: ssl.enabled.protocols, ssl.cipher.suites"),
+)
+"""Settings that help, by a part of the reason why a broker cannot be talked to; the first that fits counts."""
+
+
 class CommandError(Exception):
     """A command cannot go on; `status` is its exit code."""
 
@@ -47,6 +63,11 @@ class BrokerUnreachable(CommandError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, UNREACHABLE)
+
+
+def hint(reason: str, otherwise: str) -> str:
+    """Returns the setting that helps where a broker cannot be talked to for this reason."""
+    return next((help_text for part, help_text in HINTS if part in reason), otherwise)
 
 
 def misuse(message: str) -> CommandError:

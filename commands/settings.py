@@ -30,11 +30,29 @@ DEFAULTS: Final[dict[str, str]] = {
     "sasl.username": "",
     "sasl.password": "",
     "sasl.jaas.config": "",
+    "ssl.truststore.location": "",
+    "ssl.truststore.certificates": "",
+    "ssl.truststore.type": "PEM",
+    "ssl.keystore.location": "",
+    "ssl.keystore.type": "PEM",
+    "ssl.keystore.key": "",
+    "ssl.keystore.certificate.chain": "",
+    "ssl.certificate.location": "",
+    "ssl.key.location": "",
+    "ssl.key.password": "",
+    "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
+    "ssl.cipher.suites": "",
+    "ssl.endpoint.identification.algorithm": "https",
+    "enable.ssl.certificate.verification": "true",
 }
 """The settings of a connection, and their defaults."""
 
 ALIASES: Final = {
     "sasl.mechanisms": "sasl.mechanism",
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.key.pem": "ssl.keystore.key",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
     "metadata.broker.list": BOOTSTRAP,
     "socket.connection.setup.timeout": "socket.connection.setup.timeout.ms",
 }

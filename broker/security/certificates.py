@@ -9,10 +9,39 @@ from __future__ import annotations
 import os
 import ssl
 import stat
-from typing import Final
+from typing import Final, Protocol
 
-from broker.config.security import ListenerOptions
 from protocol.config import ConfigError
+
+
+class TlsSettings(Protocol):
+    """The options of a listener, or of a client, that a context is made of; each has its option's name."""
+
+    @property
+    def ssl_client_auth(self) -> str: ...
+    @property
+    def ssl_enabled_protocols(self) -> tuple[str, ...]: ...
+    @property
+    def ssl_cipher_suites(self) -> tuple[str, ...]: ...
+    @property
+    def ssl_keystore_type(self) -> str: ...
+    @property
+    def ssl_keystore_location(self) -> str | None: ...
+    @property
+    def ssl_keystore_key(self) -> str | None: ...
+    @property
+    def ssl_keystore_certificate_chain(self) -> str | None: ...
+    @property
+    def ssl_key_password(self) -> str | None: ...
+    @property
+    def ssl_truststore_type(self) -> str: ...
+    @property
+    def ssl_truststore_location(self) -> str | None: ...
+    @property
+    def ssl_truststore_certificates(self) -> str | None: ...
+    @property
+    def ssl_endpoint_identification_algorithm(self) -> str: ...
+
 
 PEM: Final = "PEM"
 READABLE_BY_OTHERS: Final = stat.S_IROTH | stat.S_IWOTH
@@ -26,7 +55,7 @@ CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "re
 SUITES_OF_13: Final = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 
 
-def server_context(options: ListenerOptions) -> ssl.SSLContext:
+def server_context(options: TlsSettings) -> ssl.SSLContext:
     """Returns the context of a listener. Raises ConfigError, which names the option at fault and no secret."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = CLIENT_AUTH[options.ssl_client_auth]
@@ -39,7 +68,7 @@ def server_context(options: ListenerOptions) -> ssl.SSLContext:
     return context
 
 
-def client_context(options: ListenerOptions) -> ssl.SSLContext:
+def client_context(options: TlsSettings) -> ssl.SSLContext:
     """Returns the context in which this node connects to others. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = options.ssl_endpoint_identification_algorithm.lower() == "https"
@@ -49,7 +78,7 @@ def client_context(options: ListenerOptions) -> ssl.SSLContext:
     return context
 
 
-def _restrict(context: ssl.SSLContext, options: ListenerOptions) -> None:
+def _restrict(context: ssl.SSLContext, options: TlsSettings) -> None:
     """Sets versions and cipher suites; nobody renegotiates, which is work for one side at the wish of the other."""
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
     versions = [_version(name) for name in options.ssl_enabled_protocols]
@@ -95,7 +124,7 @@ def openssl_suite(name: str) -> str:
     return "-".join(([] if exchange == "RSA" else [exchange]) + [cipher]).replace("_", "-")
 
 
-def _load_key(context: ssl.SSLContext, options: ListenerOptions) -> bool:
+def _load_key(context: ssl.SSLContext, options: TlsSettings) -> bool:
     """Loads key and certificates; False where there are none."""
     location, password = options.ssl_keystore_location, options.ssl_key_password or ""
     inline = options.ssl_keystore_key
@@ -129,7 +158,7 @@ def _chain(context: ssl.SSLContext, name: str, told_as: str, path: str, password
         ) from None
 
 
-def _load_trust(context: ssl.SSLContext, options: ListenerOptions) -> None:
+def _load_trust(context: ssl.SSLContext, options: TlsSettings) -> None:
     """Loads the authorities that are trusted; where none are named, those of the system."""
     location, inline = options.ssl_truststore_location, options.ssl_truststore_certificates
     if location is None and inline is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker.peers import Address
-from commands.connecting import destination
+from commands.connecting import destination, jaas_field
 from commands.errors import MISUSED, CommandError
 from commands.settings import Given, gather
 
@@ -77,6 +77,7 @@ JAAS = 'sasl.jaas.config=x.ScramLoginModule required username="ana" password="se
     [
         ("security.protocol=SASL_PLAINTEXT", "sasl.username=ana", "sasl.password=x", "sasl.mechanism=PLAIN"),
         ("security.protocol=sasl_plaintext", JAAS, "sasl.mechanisms=SCRAM-SHA-256"),
+        ("security.protocol=SASL_PLAINTEXT", "sasl.jaas.config=x.PlainLoginModule required username=ana password='x';"),
     ],
 )
 def test_a_user_is_named_as_java_or_as_librdkafka_names_it(
@@ -104,3 +105,17 @@ def test_what_makes_no_sense_is_refused_with_its_source(environ: dict[str, str],
     with pytest.raises(CommandError, match=reason) as refused:
         destination(gather(wrong, environ))
     assert refused.value.status == MISUSED
+
+
+@pytest.mark.parametrize(
+    ("line", "password"),
+    [
+        ('x.Module required username="ana" password="se\\"cret;";', 'se"cret;'),
+        ("x.Module required password='a b' username='ana';", "a b"),
+        ("x.Module required username=ana password=plain;", "plain"),
+        ('x.Module required username="ana" oauth.password="no";', ""),
+        ('x.Module required username="ana";', ""),
+    ],
+)
+def test_a_jaas_line_has_its_values_in_quotes_or_without(line: str, password: str) -> None:
+    assert jaas_field(line, "password") == password

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
+from tests.broker.security.certificates import Authority
 from tests.interop.brokers import Broker, Odradek
 from tests.interop.commanding import Feed, Run, call
 from tests.interop.processes import Server, free_port
@@ -226,30 +227,36 @@ def test_a_cluster_is_described(run: Run) -> None:
     assert described["without_leader"] == 0
 
 
-@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize(("mechanism", "protocol"), [("SCRAM-SHA-256", "SASL_PLAINTEXT"), ("SCRAM-SHA-512", "SASL_SSL")])
 def test_a_user_whose_password_was_set_gets_in(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], feed: Feed, mechanism: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], feed: Feed, mechanism: str, protocol: str
 ) -> None:
+    authority = Authority(tmp_path)
     plain, secured = (f"127.0.0.1:{free_port()}" for _ in range(2))
-    listeners = f"PLAINTEXT://{plain},SASL_PLAINTEXT://{secured}"
-    options = {"listeners": listeners, "advertised.listeners": listeners, "sasl.enabled.mechanisms": mechanism}
+    listeners = f"PLAINTEXT://{plain},{protocol}://{secured}"
+    options = {
+        "listeners": listeners,
+        "advertised.listeners": listeners,
+        "sasl.enabled.mechanisms": mechanism,
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.issue("server")),
+    }
     properties = tmp_path / "server.properties"
     properties.write_text("".join(f"{name}={value}\n" for name, value in options.items()))
+    client = tmp_path / "client.properties"
+    client.write_text(
+        f"security.protocol={protocol}\nsasl.mechanism={mechanism}\nssl.truststore.type=PEM\n"
+        f"ssl.truststore.location={authority.certificate}\nacks=all\nsasl.jaas.config="
+        'org.apache.kafka.common.security.scram.ScramLoginModule required username="ana" password="pa,ss=word";\n'
+    )
     server = Server("odradek", tmp_path / "log")
     server.launch([Odradek.program, "run", str(properties), "--data", str(tmp_path / "data")], r"^ready", 30)
     try:
         feed(b"pa,ss=word\n")
         assert call(capsys, plain, ("user", "set", "ana", "--mechanism", mechanism)).status == 0
-        sasl = (
-            "-X",
-            "security.protocol=SASL_PLAINTEXT",
-            "-X",
-            f"sasl.mechanism={mechanism}",
-            "-X",
-            "sasl.username=ana",
-        )
-        assert call(capsys, secured, ("topic", "list", *sasl, "-X", "sasl.password=pa,ss=word")).status == 0
-        refused = call(capsys, secured, ("topic", "list", *sasl, "-X", "sasl.password=wrong"))
+        as_ana = ("topic", "list", "--config", str(client))
+        assert call(capsys, secured, as_ana).status == 0
+        refused = call(capsys, secured, (*as_ana, "-X", "sasl.username=ana", "-X", "sasl.password=wrong"))
         assert refused.status == 3
         assert "SASL_AUTHENTICATION_FAILED" in refused.err
         assert call(capsys, secured, ("topic", "list", "-X", "request.timeout.ms=5000")).status == 3
