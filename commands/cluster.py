@@ -1,4 +1,4 @@
-"""`odradek cluster describe`: beside `odradek cluster`, which starts one."""
+"""`odradek cluster describe` and `quorum`: beside `odradek cluster`, which starts one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from commands.cluster_client import ClusterClient
 from commands.declaring import Actions, Session
 from commands.errors import raise_if
 from commands.printing import Row
+from commands.quorum import describe_quorum
+from commands.times import show_time
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
@@ -20,6 +22,12 @@ def declare(actions: Actions) -> None:
         "show a cluster's brokers, with what they lead and what they hold",
         describe,
         examples=("odradek cluster describe", "odradek cluster describe -o table"),
+    )
+    actions.add(
+        "quorum",
+        "show the controllers, which of them leads, and how far the others are",
+        quorum,
+        examples=("odradek cluster quorum", "odradek cluster quorum -o table"),
     )
 
 
@@ -70,3 +78,25 @@ async def _disks(cluster: ClusterClient) -> dict[int, dict[str, object]]:
         free = [entry.usable_bytes for entry in answer.results if entry.usable_bytes >= 0]
         disks[node] = {"bytes": sum(sizes), "free_bytes": min(free, default=None)}
     return disks
+
+
+async def quorum(session: Session) -> None:
+    described = await describe_quorum(session.cluster)
+    head: dict[str, object] = {
+        "leader": described.leader if described.leader >= 0 else None,
+        "epoch": described.epoch,
+        "high_watermark": described.high_watermark,
+    }
+    replicas: list[Row] = [
+        {
+            "node": one.node,
+            "role": "leader" if one.node == described.leader else "follower" if one.is_voter else "observer",
+            "log_end": one.log_end,
+            "lag": max(described.high_watermark - one.log_end, 0) if one.log_end >= 0 else None,
+            "fetched": show_time(one.fetched_ms),
+            "caught_up": show_time(one.caught_up_ms),
+        }
+        for one in described.replicas
+    ]
+    columns = ("node", "role", "log_end", "lag", "fetched", "caught_up")
+    session.output.document({**head, "replicas": replicas}, (("quorum", tuple(head), [head]), ("nodes", columns, replicas)))

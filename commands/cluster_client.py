@@ -63,6 +63,8 @@ class ClusterClient:
         self._addresses: dict[int, Address] = {}
         self._controller = -1
         self._coordinators: dict[tuple[CoordinatorKind, str], int] = {}
+        self.throttled_ms = 0
+        """The longest time for which an answer had this side wait, by a quota."""
 
     async def __aenter__(self) -> ClusterClient:
         return self
@@ -116,6 +118,7 @@ class ClusterClient:
                 reasons.append(str(error))
                 continue
             self._first = peer
+            self._note_throttling(answer)
             return answer
         self._first = None
         where = "; ".join(reasons)
@@ -139,12 +142,18 @@ class ClusterClient:
             raise CommandError(f"broker {node}: the cluster has none of this id; there are {ids}")
         allowed_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         try:
-            return await self._nodes.node(node).send(
+            answer = await self._nodes.node(node).send(
                 request, response, timeout_ms=allowed_ms, max_version=max_version, max_dials=2
             )
         except PeerUnavailable as error:
             advice = hint(error.message, "that is the address it advertises (advertised.listeners)")
             raise BrokerUnreachable(f"broker {node} at {error.peer}: {error.message}; {advice}") from None
+        self._note_throttling(answer)
+        return answer
+
+    def _note_throttling(self, answer: object) -> None:
+        throttled_ms: int = getattr(answer, "throttle_time_ms", 0)
+        self.throttled_ms = max(self.throttled_ms, throttled_ms)
 
     async def tell(self, node: int, request: object, *, max_version: int = ANY_VERSION) -> None:
         """Sends one broker a request that is never answered, a Produce with acks=0."""
@@ -233,11 +242,16 @@ COORDINATOR_MOVED: Final = frozenset(
 )
 
 
-def leaders(topic: MetadataResponseTopic) -> dict[int, list[MetadataResponsePartition]]:
-    """Returns a topic's partitions by the broker that leads them. Raises CommandError for one without a leader."""
+def leaders(
+    topic: MetadataResponseTopic, *, skip_leaderless: bool = False
+) -> dict[int, list[MetadataResponsePartition]]:
+    """Returns a topic's partitions by the broker that leads them. One without a leader is left out, or raises
+    CommandError."""
     by_leader: dict[int, list[MetadataResponsePartition]] = {}
     for partition in topic.partitions:
         if partition.leader_id < 0:
+            if skip_leaderless:
+                continue
             raise refusal(f"{topic.name}-{partition.partition_index}", ErrorCode.LEADER_NOT_AVAILABLE)
         by_leader.setdefault(partition.leader_id, []).append(partition)
     return by_leader

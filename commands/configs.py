@@ -155,3 +155,17 @@ async def own_configs(cluster: ClusterClient, resources: Sequence[ConfigOwner]) 
     """Returns what was set for each of these."""
     described = await asyncio.gather(*(describe_configs(cluster, resource) for resource in resources))
     return [{config.name: config.value for config in configs if is_own(config)} for configs in described]
+
+
+async def config_of_topics(cluster: ClusterClient, topics: Iterable[str], name: str) -> dict[str, str]:
+    """Returns the value in force of one config for each of these topics. Raises CommandError."""
+    entries = [
+        DescribeConfigsResource(resource_type=ResourceKind.TOPIC, resource_name=topic, configuration_keys=[name])
+        for topic in topics
+    ]
+    request = DescribeConfigsRequest(resources=entries, include_synonyms=False, include_documentation=False)
+    values: dict[str, str] = {}
+    for result in (await cluster.any(request, DescribeConfigsResponse)).results:
+        raise_if(f"topic {result.resource_name}", result.error_code, result.error_message)
+        values |= {result.resource_name: config.value for config in result.configs if config.value is not None}
+    return values

@@ -20,14 +20,18 @@ CLUSTER_COMMANDS: Final[dict[str, ClusterCommand]] = {
     "share": ClusterCommand("commands.share", "list, describe, consume, reset and delete share groups"),
     "txn": ClusterCommand("commands.txn", "list, describe and abort transactions, find those that hang"),
     "config": ClusterCommand("commands.config", "show and change the configs of topics, brokers and groups"),
+    "doctor": ClusterCommand("commands.doctor", "say what is wrong with a cluster, and which command helps"),
     "acl": ClusterCommand("commands.acl", "list, add and delete access control entries"),
     "user": ClusterCommand("commands.user", "list users with SCRAM credentials, set and delete their passwords"),
     "quota": ClusterCommand("commands.quota", "list and set quotas of users, clients and addresses"),
     "consumers": ClusterCommand("commands.consumers", "groups that meet in ZooKeeper, and their offsets' way to Kafka"),
 }
 
+CLUSTER_PURPOSE: Final = "show a cluster's brokers with what they lead and hold, and its controllers"
+
 CLUSTER_WORDS: Final[dict[str, ClusterCommand]] = {
-    "describe": ClusterCommand("commands.cluster", "show a cluster's brokers, with what they lead and hold"),
+    "describe": ClusterCommand("commands.cluster", CLUSTER_PURPOSE),
+    "quorum": ClusterCommand("commands.cluster", CLUSTER_PURPOSE),
 }
 """Words after `odradek cluster` that are about a cluster that runs; all else there starts one."""
 

@@ -130,9 +130,16 @@ async def hanging(session: Session) -> int:
     return 1 if rows else 0
 
 
-async def hanging_rows(cluster: ClusterClient, topics: list[str] | None, age_ms: int) -> list[Row]:
-    """Returns transactions that are open in a partition for so long, and that no coordinator has open there."""
-    open_rows = [row for topic in await cluster.topics(topics) for row in await open_transactions(cluster, topic)]
+async def hanging_rows(
+    cluster: ClusterClient, topics: list[str] | None, age_ms: int, *, skip_leaderless: bool = False
+) -> list[Row]:
+    """Returns transactions that are open in a partition for so long, and that no coordinator has open there. A partition
+    without a leader is passed over, or raises CommandError."""
+    open_rows = [
+        row
+        for topic in await cluster.topics(topics)
+        for row in await open_transactions(cluster, topic, skip_leaderless=skip_leaderless)
+    ]
     before_ms = cluster.clock.now_ms() - age_ms
     old = [row for row in open_rows if isinstance(row["last_write_ms"], int) and row["last_write_ms"] < before_ms]
     if not old:
@@ -159,10 +166,12 @@ async def _coordinated_places(cluster: ClusterClient) -> set[tuple[object, Topic
     }
 
 
-async def open_transactions(cluster: ClusterClient, topic: MetadataResponseTopic) -> list[Row]:
+async def open_transactions(
+    cluster: ClusterClient, topic: MetadataResponseTopic, *, skip_leaderless: bool = False
+) -> list[Row]:
     """Returns a row for each transaction that is open in a topic's partitions, as their leaders say."""
     rows: list[Row] = []
-    for leader, partitions in leaders(topic).items():
+    for leader, partitions in leaders(topic, skip_leaderless=skip_leaderless).items():
         indexes = [partition.partition_index for partition in partitions]
         request = DescribeProducersRequest(topics=[TopicRequest(name=topic.name or "", partition_indexes=indexes)])
         answer = await cluster.node(leader, request, DescribeProducersResponse)
