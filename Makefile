@@ -55,6 +55,10 @@ test: lint ## check, then the tests with real clients; about twenty minutes
 test-cluster: $(SETUP) ## clusters of Odradek and Apache Kafka, broken for an hour: KILLS=100 in all, SEED=1
 	$(BIN)/python -m pytest tests/interop -m cluster --timeout 3600 --cluster-kills=$(or $(KILLS),100) --cluster-seed=$(or $(SEED),1)
 
+.PHONY: test-commands
+test-commands: $(SETUP) ## our commands beside those of Apache Kafka's tools that do the same; two minutes
+	$(BIN)/python -m pytest tests/interop -m commands --timeout 900
+
 .PHONY: test-security
 test-security: $(SETUP) ## the authorizer and the quotas beside Apache Kafka's, for minutes
 	$(BIN)/python -m pytest tests/interop -m security --timeout 1200

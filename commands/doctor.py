@@ -24,7 +24,7 @@ def declare(actions: Actions) -> None:
         "say what is wrong with a cluster, and which command helps",
         doctor,
         options=_options,
-        examples=("odradek doctor", "odradek doctor --watch 10s --lag 100000 -o json"),
+        examples=("odradek doctor", "odradek doctor --watch 1s --lag 100000 -o json"),
         more=MORE,
     )
 

@@ -58,8 +58,8 @@ def declare(actions: Actions) -> None:
         options=_consume_options,
         examples=(
             "odradek share consume workers jobs -n 2",
-            "odradek share consume workers jobs --timeout 2s -f '%o delivered %d times: %v\\n'",
             "odradek share consume workers jobs -n 1 --release",
+            "odradek share consume workers jobs --timeout 2s -f '%o delivered %d times: %v\\n'",
         ),
         more=CONSUME_HELP,
     )

@@ -1,0 +1,30 @@
+"""docs/commands.md, in the parts that can be run: the table of other tools' commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
+
+
+class Counterparts(NamedTuple):
+    """A row: lines that do the same by different tools."""
+
+    apache: str
+    others: list[str]
+    odradek: str
+
+
+def counterparts() -> list[Counterparts]:
+    """The rows of the table, in their order."""
+    rows = [re.split(r"(?<!\\)\|", line)[1:4] for line in PAGE.read_text().splitlines() if re.match(r"\| `", line)]
+    return [
+        Counterparts(lines_of(apache)[0], lines_of(others), lines_of(ours)[0])
+        for apache, others, ours in (row for row in rows if len(row) == 3)
+    ]
+
+
+def lines_of(cell: str) -> list[str]:
+    return [line.replace("\\|", "|") for line in re.findall(r"`([^`]+)`", cell)]

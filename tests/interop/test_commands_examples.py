@@ -1,0 +1,78 @@
+"""The examples of every command's help, run in their order against one broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commands.main import declare
+from commands.table import CLUSTER_COMMANDS, CLUSTER_WORDS
+from tests.interop.conftest import Start
+from tests.interop.shell import Shell, odradek
+
+pytestmark = pytest.mark.odradek_only
+
+BEFORE = {
+    "consume": [
+        "odradek topic create payments -p 3",
+        "printf '1\\n2\\n3\\n4\\n5\\n6\\n7\\n8\\n9\\n10\\n' | odradek produce orders",
+    ],
+    "group reset": ["odradek group reset shipping --to start --topic orders --yes"],
+    "share list": [
+        "odradek topic create jobs -p 1",
+        "odradek config set group workers share.auto.offset.reset=earliest",
+        "printf '1\\n2\\n3\\n4\\n5\\n' | odradek produce jobs",
+        "odradek share consume workers jobs -n 1",
+    ],
+}
+"""Lines that make what the examples of a command are about, where those before them have not made it."""
+
+REFUSED = {"odradek txn abort orders:0 --start-offset 42 --yes"}
+"""Examples about a thing that this broker does not have."""
+
+EITHER_WAY = ("odradek doctor",)
+"""Commands that end as the machine is."""
+
+ELSEWHERE = {"consumers"}
+"""Commands that need ZooKeeper; `make test-zookeeper` runs them."""
+
+
+def ordered_examples() -> list[tuple[str, str]]:
+    """All examples, in the order of the table, with the command that each is of."""
+    commands = [*CLUSTER_COMMANDS.items(), ("cluster", next(iter(CLUSTER_WORDS.values())))]
+    return [
+        (action.path, example)
+        for name, command in commands
+        if name not in ELSEWHERE
+        for action in declare(name, command).declared
+        for example in action.examples
+    ]
+
+
+def test_every_example_of_every_command_runs(
+    start_odradek: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = start_odradek(
+        {
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+            "group.initial.rebalance.delay.ms": "0",
+            "group.share.heartbeat.interval.ms": "200",
+            "group.share.min.heartbeat.interval.ms": "200",
+            "group.share.assignment.interval.ms": "0",
+            "group.share.min.assignment.interval.ms": "0",
+        }
+    )
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "README.md").write_text("# Read me\n")
+    shell = Shell(tmp_path, {"odradek": odradek(broker.bootstrap)})
+    prepared: set[str] = set()
+    for path, example in ordered_examples():
+        for line in BEFORE.get(path, []) if path not in prepared else []:
+            assert shell.run(line).status == 0, line
+        prepared.add(path)
+        ended = shell.run(example)
+        expected = {0, 1} if example.startswith(EITHER_WAY) else {1} if example in REFUSED else {0}
+        assert ended.status in expected, (example, ended)
+    assert prepared.issuperset(BEFORE)
