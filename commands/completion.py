@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
 from commands.declaring import Actions
-from commands.errors import DONE, MISUSED
-from commands.table import CLUSTER_COMMANDS, find
+from commands.errors import DONE, MISUSED, CommandError
+from commands.files import exists, profiles_path, read_text
+from commands.table import CLUSTER_COMMANDS, CLUSTER_WORDS, find
 
 BROKER_WORDS: Final = ("run", "cluster", "format", "info", "random-uuid", "log", "pipeline", "completion")
 
@@ -35,6 +37,12 @@ FISH: Final = """\
 complete -c odradek -a '(odradek completion words -- (commandline -opc)[2..] 2>/dev/null)'
 """
 SCRIPTS: Final = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+
+FIRST_WORDS: Final[dict[tuple[str, ...], list[str]]] = {
+    ("cluster",): [*CLUSTER_WORDS],
+    ("completion",): [*SCRIPTS],
+}
+"""Words that follow one which is no command of the table."""
 
 USAGE: Final = """\
 usage: odradek completion SHELL
@@ -69,9 +77,14 @@ def main(words: Sequence[str]) -> int:
 
 
 def candidates(words: Sequence[str]) -> list[str]:
-    """Returns the words that may follow these: commands, then options, then the choices of an option."""
+    """Returns the words that may follow these: commands, then options, then the choices of an option, or the names of
+    profiles."""
     if not words:
         return sorted({*CLUSTER_COMMANDS, *BROKER_WORDS})
+    if tuple(words) in FIRST_WORDS:
+        return FIRST_WORDS[tuple(words)]
+    if words[-1] == "--profile":
+        return profiles()
     if (command := find([*words])) is None:
         return []
     name, entry, rest = command
@@ -95,3 +108,16 @@ def _of(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
             options += map(str, action.choices)
         options += [option for option in action.option_strings if option.startswith("--")]
     return options
+
+
+def profiles() -> list[str]:
+    """Returns the names of profiles; none where their file cannot be read: a shell has nowhere to say so."""
+    import tomllib
+
+    path = profiles_path(os.environ)
+    if not exists(path):
+        return []
+    try:
+        return [name for name, value in tomllib.loads(read_text(path, "profiles in")).items() if isinstance(value, dict)]
+    except (CommandError, tomllib.TOMLDecodeError):
+        return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
@@ -11,13 +11,12 @@ from broker.peers.waiting import pause
 from commands.cluster_client import FAILURES, ClusterClient
 from commands.configs import config_of_topics
 from commands.errors import CommandError, raise_if
-from commands.group_offsets import committed_offsets
-from commands.groups import SHARE, STREAMS, GroupDescription, describe_group, list_groups
-from commands.positions import LATEST, READ_COMMITTED, Offsets, list_offsets
+from commands.group_facts import GroupFacts, group_facts, has_lag, readable_places
+from commands.groups import GroupListing, list_groups
 from commands.printing import Row
 from commands.quorum import NOBODY, Quorum, describe_quorum
-from commands.share_offsets import share_rows
 from commands.txn import hanging_rows
+from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
@@ -37,19 +36,6 @@ class DiskFacts(NamedTuple):
     is_offline: bool
     total_bytes: int | None
     free_bytes: int | None
-
-
-class GroupFacts(NamedTuple):
-    """A group at one moment."""
-
-    group: GroupDescription
-    committed: Offsets
-    """Empty of a share group, which has no such offsets."""
-    lags: dict[TopicPartition, int]
-
-    @property
-    def lag(self) -> int:
-        return sum(self.lags.values())
 
 
 class GroupCourse(NamedTuple):
@@ -170,38 +156,23 @@ class Examination:
             self._unseen.append(("the controllers", str(error)))
             return Quorum(NOBODY, -1, -1, ())
 
-    async def _courses(self, topics: list[MetadataResponseTopic]) -> list[GroupCourse]:
-        readable = {
-            TopicPartition(topic.name or "", one.partition_index)
-            for topic in topics
-            for one in topic.partitions
-            if all(partition.leader_id >= 0 for partition in topic.partitions)
-        }
+    async def _courses(self, topics: Iterable[MetadataResponseTopic]) -> list[GroupCourse]:
+        readable = readable_places(topics)
         before = await self._groups(readable)
         await pause(self._cluster.clock, self._watch_ms)
         after = {one.group.group: one for one in await self._groups(readable)}
         return [GroupCourse(one, after[one.group.group]) for one in before if one.group.group in after]
 
     async def _groups(self, readable: set[TopicPartition]) -> list[GroupFacts]:
-        listings = await self._seen("groups", list_groups(self._cluster), [])
-        looks = [
-            self._seen(f"group {one.group}", self._group(one.group, one.type, readable), None)
-            for one in listings
-            if one.type != STREAMS and (one.type == SHARE or one.protocol in ("consumer", ""))
-        ]
+        listings: list[GroupListing] = await self._seen("groups", list_groups(self._cluster), [])
+        looks = [self._group(one, readable) for one in listings if has_lag(one)]
         return [facts for facts in await asyncio.gather(*looks) if facts is not None]
 
-    async def _group(self, name: str, kind: str, readable: set[TopicPartition]) -> GroupFacts | None:
-        description = await describe_group(self._cluster, name, kind)
-        if kind == SHARE:
-            rows = await share_rows(self._cluster, name)
-            lags = {
-                TopicPartition(str(row["topic"]), int(str(row["partition"]))): lag
-                for row in rows
-                if isinstance(lag := row["lag"], int)
-            }
-            return GroupFacts(description, {}, lags)
-        committed = await committed_offsets(self._cluster, name)
-        places = [place for place in committed if place in readable]
-        ends = await list_offsets(self._cluster, dict.fromkeys(places, LATEST), READ_COMMITTED)
-        return GroupFacts(description, committed, {place: max(ends[place] - committed[place], 0) for place in places})
+    async def _group(self, listing: GroupListing, readable: set[TopicPartition]) -> GroupFacts | None:
+        try:
+            return await group_facts(self._cluster, listing, readable)
+        except FAILURES as error:
+            seen_before = any(part == f"group {listing.group}" for part, _ in self._unseen)
+            if not seen_before and ErrorCode.GROUP_ID_NOT_FOUND.name not in str(error):  # deleted since it was listed
+                self._unseen.append((f"group {listing.group}", str(error)))
+            return None

@@ -21,6 +21,7 @@ CLUSTER_COMMANDS: Final[dict[str, ClusterCommand]] = {
     "txn": ClusterCommand("commands.txn", "list, describe and abort transactions, find those that hang"),
     "config": ClusterCommand("commands.config", "show and change the configs of topics, brokers and groups"),
     "doctor": ClusterCommand("commands.doctor", "say what is wrong with a cluster, and which command helps"),
+    "top": ClusterCommand("commands.top", "show topics, groups and clients, again and again"),
     "acl": ClusterCommand("commands.acl", "list, add and delete access control entries"),
     "user": ClusterCommand("commands.user", "list users with SCRAM credentials, set and delete their passwords"),
     "quota": ClusterCommand("commands.quota", "list and set quotas of users, clients and addresses"),

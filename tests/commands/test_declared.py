@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,4 +38,30 @@ def test_completion_offers_commands_then_their_words_then_options() -> None:
     assert {"--replicas", "--bootstrap"} <= set(candidates(["topic", "create"]))
     assert candidates(["topic", "list", "-o"]) == ["table", "json"]
     assert "broker" in candidates(["config", "describe"])
+    assert {"describe", "quorum"} == set(candidates(["cluster"]))
+    assert candidates(["completion"]) == ["bash", "zsh", "fish"]
     assert candidates(["no-such-command"]) == []
+
+
+def test_completion_offers_the_names_of_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "profiles.toml"
+    monkeypatch.setenv("ODRADEK_PROFILES", str(file))
+    assert candidates(["topic", "list", "--profile"]) == []
+    file.write_text('default = "here"\n[here]\n[there]\n')
+    assert candidates(["topic", "list", "--profile"]) == ["here", "there"]
+    file.write_text("[broken")
+    assert candidates(["topic", "list", "--profile"]) == []
+
+
+BASH = """
+eval "$(odradek completion bash)"
+COMP_WORDS=(odradek topic cr) COMP_CWORD=2
+_odradek
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def test_bash_completes_a_word() -> None:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(["bash", "-c", BASH], env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("create\n", "")

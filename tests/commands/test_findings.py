@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from commands.examination import DiskFacts, Facts, GroupCourse, GroupFacts
+from commands.examination import DiskFacts, Facts, GroupCourse
 from commands.findings import CHECKS, ERROR, UNSEEN, WARNING, Finding, Limits, findings
+from commands.group_facts import GroupFacts
 from commands.groups import CLASSIC, CONSUMER, SHARE, GroupDescription, GroupMember
 from commands.quorum import NOBODY, Quorum, QuorumReplica
 from protocol.messages.describe_cluster import DescribeClusterBroker
