@@ -112,8 +112,8 @@ def offline_disks(facts: Facts, _: Limits) -> Iterator[Finding]:
             yield Finding(
                 ERROR,
                 f"broker {disk.broker}",
-                f"broker {disk.broker} has lost its log directory {disk.path}: its replicas there are offline until the "
-                "disk is repaired and the broker started again.",
+                f"broker {disk.broker} has lost its log directory {disk.path}: its replicas there are offline until "
+                "the disk is repaired and the broker started again.",
                 "odradek cluster describe",
             )
 
@@ -202,8 +202,8 @@ def lagging_groups(facts: Facts, limits: Limits) -> Iterator[Finding]:
             yield Finding(
                 WARNING,
                 f"group {group.group}",
-                f"group {group.group} has {course.after.lag} records left, {course.after.lags[worst]} of them in {worst}, "
-                f"and {why}.",
+                f"group {group.group} has {course.after.lag} records left, {course.after.lags[worst]} of them in "
+                f"{worst}, and {why}.",
                 f"odradek {'share' if group.type == SHARE else 'group'} describe {group.group}",
             )
 
@@ -225,7 +225,8 @@ def throttled_client(facts: Facts, _: Limits) -> Iterator[Finding]:
         yield Finding(
             WARNING,
             "this client",
-            f"a quota made this very client wait for {facts.throttled_ms} ms, and all others of its user and client.id.",
+            f"a quota made this very client wait for {facts.throttled_ms} ms, and all others of its user and "
+            "client.id.",
             "odradek quota list",
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -110,7 +110,7 @@ def _print(session: Session, shown: View) -> None:
 
 
 def _draw(shown: View) -> None:
-    width, height = shutil.get_terminal_size()
+    width, height = os.get_terminal_size(sys.stdout.fileno())
     lines = "".join(f"{line}{END_OF_LINE}\r\n" for line in screen(shown, width, height - 1))
     sys.stdout.write(f"{HOME}{lines}{END_OF_SCREEN}")
     sys.stdout.flush()
@@ -137,7 +137,6 @@ def full_screen(quit_pressed: asyncio.Future[None]) -> Iterator[None]:
 @contextmanager
 def _keys(quit_pressed: asyncio.Future[None]) -> Iterator[None]:
     """Has keys come one by one, and unseen."""
-    import os
     import termios
     import tty
 

@@ -133,8 +133,8 @@ async def hanging(session: Session) -> int:
 async def hanging_rows(
     cluster: ClusterClient, topics: list[str] | None, age_ms: int, *, skip_leaderless: bool = False
 ) -> list[Row]:
-    """Returns transactions that are open in a partition for so long, and that no coordinator has open there. A partition
-    without a leader is passed over, or raises CommandError."""
+    """Returns transactions that are open in a partition for so long, and that no coordinator has open there. A
+    partition without a leader is passed over, or raises CommandError."""
     open_rows = [
         row
         for topic in await cluster.topics(topics)
