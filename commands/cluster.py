@@ -21,6 +21,7 @@ def declare(actions: Actions) -> None:
         "describe",
         "show a cluster's brokers, with what they lead and what they hold",
         describe,
+        concurrent=True,
         examples=("odradek cluster describe", "odradek cluster describe -o table"),
     )
     actions.add(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from enum import IntEnum
 from typing import Final, TypeVar
 
-from broker.clock import Clock, SystemClock
-from broker.peers import Address, Backoff, Peer, Peers
-from broker.peers.waiting import pause
-from commands.connecting import Destination
+from broker.peers.address import Address
+from broker.peers.backoff import Backoff
 from commands.errors import BrokerUnreachable, CommandError, hint, raise_if, refusal
+from commands.links import Link, Links, Moments
 from protocol.errors import RETRIABLE, ErrorCode, KafkaError, error_code
 from protocol.messages.metadata import (
     MetadataRequest,
@@ -26,6 +24,7 @@ from protocol.schema import ANY_VERSION
 from protocol.types import uuid_to_text
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 PAUSE: Final = Backoff(initial_ms=100, max_ms=1000)
 """Between tries of what the cluster may answer otherwise in a moment (retry.backoff.ms of Kafka's clients)."""
@@ -53,12 +52,11 @@ def draw_id() -> str:
 class ClusterClient:
     """The brokers of one cluster."""
 
-    def __init__(self, destination: Destination, clock: Clock | None = None) -> None:
-        self.clock = clock or SystemClock()
-        self.timeout_ms = destination.timeout_ms
-        self._bootstrap = [Peer(address, destination.settings, self.clock, draw) for address in destination.bootstrap]
-        self._nodes = Peers(destination.settings, self.clock, draw)
-        self._first: Peer | None = None
+    def __init__(self, links: Links, timeout_ms: int) -> None:
+        """Each request may take `timeout_ms`."""
+        self.timeout_ms = timeout_ms
+        self._links = links
+        self._first: Link | None = None
         """The broker that answered first."""
         self._addresses: dict[int, Address] = {}
         self._controller = -1
@@ -70,7 +68,19 @@ class ClusterClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.gather(self._nodes.close(), *(peer.close() for peer in self._bootstrap))
+        await self._links.close()
+
+    @property
+    def clock(self) -> Moments:
+        return self._links.clock
+
+    async def together(self, awaitables: Iterable[Awaitable[T]]) -> list[T]:
+        """Returns the results of all of these, which run at once in a command that is declared concurrent."""
+        return await self._links.together(awaitables)
+
+    async def pause(self, delay_ms: int) -> None:
+        """Returns once so much time has passed."""
+        await self._links.pause(delay_ms)
 
     # The cluster as it is.
 
@@ -82,7 +92,7 @@ class ClusterClient:
         raise_if("the cluster", response.error_code)
         self._addresses = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
         self._controller = response.controller_id
-        self._nodes.place(self._addresses)
+        self._links.place(self._addresses)
         return response
 
     async def nodes(self) -> list[int]:
@@ -109,7 +119,7 @@ class ClusterClient:
     async def any(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> R:
         """Asks whichever broker answers: the one that did before, or one of the first addresses, each tried once."""
         reasons = []
-        for peer in [self._first] if self._first is not None else self._bootstrap:
+        for peer in [self._first] if self._first is not None else self._links.bootstrap:
             try:
                 answer = await peer.send(
                     request, response, timeout_ms=self.timeout_ms, max_version=max_version, max_dials=1
@@ -142,7 +152,7 @@ class ClusterClient:
             raise CommandError(f"broker {node}: the cluster has none of this id; there are {ids}")
         allowed_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         try:
-            answer = await self._nodes.node(node).send(
+            answer = await self._links.node(node).send(
                 request, response, timeout_ms=allowed_ms, max_version=max_version, max_dials=2
             )
         except PeerUnavailable as error:
@@ -158,12 +168,12 @@ class ClusterClient:
     async def tell(self, node: int, request: object, *, max_version: int = ANY_VERSION) -> None:
         """Sends one broker a request that is never answered, a Produce with acks=0."""
         await self.nodes()
-        await self._nodes.node(node).tell(request, timeout_ms=self.timeout_ms, max_version=max_version)
+        await self._links.node(node).tell(request, timeout_ms=self.timeout_ms, max_version=max_version)
 
     async def every(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> dict[int, R]:
         """Asks all brokers at once; their answers by id."""
         nodes = await self.nodes()
-        answers = await asyncio.gather(*(self.node(node, request, response, max_version=max_version) for node in nodes))
+        answers = await self.together(self.node(node, request, response, max_version=max_version) for node in nodes)
         return dict(zip(nodes, answers, strict=True))
 
     async def controller(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> R:
@@ -230,7 +240,7 @@ class ClusterClient:
             if not code or error_code(code) not in retriable or self.clock.monotonic_ms() >= deadline_ms:
                 return answer
             failures += 1
-            await pause(self.clock, PAUSE.delay_ms(failures, draw()))
+            await self.pause(PAUSE.delay_ms(failures, draw()))
 
 
 COORDINATOR_MOVED: Final = frozenset(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -153,7 +152,7 @@ def is_own(config: DescribeConfigsResourceResult) -> bool:
 
 async def own_configs(cluster: ClusterClient, resources: Sequence[ConfigOwner]) -> list[Mapping[str, str | None]]:
     """Returns what was set for each of these."""
-    described = await asyncio.gather(*(describe_configs(cluster, resource) for resource in resources))
+    described = await cluster.together(describe_configs(cluster, resource) for resource in resources)
     return [{config.name: config.value for config in configs if is_own(config)} for configs in described]
 
 

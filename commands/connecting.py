@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.peers import Address, Settings
-from broker.peers.settings import Dial, dial_tcp, dial_tls
+from broker.peers.address import Address
 from commands.errors import misuse
 from commands.settings import BOOTSTRAP, ClientSetting
 from protocol.handshake import Authenticator
+
+if TYPE_CHECKING:
+    import ssl
 
 PLAINTEXT: Final = "PLAINTEXT"
 SSL: Final = "SSL"
@@ -27,9 +29,13 @@ class Destination(NamedTuple):
     """The cluster to talk to: where it is first looked for, and how."""
 
     bootstrap: tuple[Address, ...]
-    settings: Settings
+    client_id: str
+    connect_timeout_ms: int
+    """The time for a connection to be ready (socket.connection.setup.timeout.ms)."""
     timeout_ms: int
     """The time for each request (request.timeout.ms)."""
+    authenticators: tuple[Authenticator, ...] = ()
+    tls: ssl.SSLContext | None = None
 
 
 def destination(settings: Mapping[str, ClientSetting]) -> Destination:
@@ -37,13 +43,11 @@ def destination(settings: Mapping[str, ClientSetting]) -> Destination:
     protocol = security_protocol(settings)
     return Destination(
         bootstrap=addresses(settings[BOOTSTRAP]),
-        settings=Settings(
-            client_id=settings["client.id"].value,
-            connect_timeout_ms=milliseconds(settings, "socket.connection.setup.timeout.ms"),
-            authenticators=(authenticator_of(settings),) if protocol in (SASL_PLAINTEXT, SASL_SSL) else (),
-            dial=_dial_tls(settings) if protocol in (SSL, SASL_SSL) else dial_tcp,
-        ),
+        client_id=settings["client.id"].value,
+        connect_timeout_ms=milliseconds(settings, "socket.connection.setup.timeout.ms"),
         timeout_ms=milliseconds(settings, "request.timeout.ms"),
+        authenticators=(authenticator_of(settings),) if protocol in (SASL_PLAINTEXT, SASL_SSL) else (),
+        tls=_tls(settings) if protocol in (SSL, SASL_SSL) else None,
     )
 
 
@@ -55,10 +59,10 @@ def security_protocol(settings: Mapping[str, ClientSetting]) -> str:
     return value.upper()
 
 
-def _dial_tls(settings: Mapping[str, ClientSetting]) -> Dial:
+def _tls(settings: Mapping[str, ClientSetting]) -> ssl.SSLContext:
     from commands.tls import tls_context  # no command without TLS needs it
 
-    return dial_tls(tls_context(settings))
+    return tls_context(settings)
 
 
 def addresses(setting: ClientSetting) -> tuple[Address, ...]:

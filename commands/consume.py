@@ -11,19 +11,18 @@ from commands.declaring import Actions, Session
 from commands.errors import misuse
 from commands.fetching import FetchedRecords, PartitionReader
 from commands.positions import EXPECTED, READ_COMMITTED, READ_UNCOMMITTED, Position, bounds, parse_position, resolve
-from commands.printing import as_json
-from commands.record_output import FORMAT_HELP, PrintedRecord, as_row, compile_format
+from commands.record_layout import add_record_layout, record_writer
+from commands.record_output import FORMAT_HELP, PrintedRecord
 from protocol.types import TopicPartition
 
 ISOLATION: Final = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
-PLAIN_FORMAT: Final = "%s\\n"
-"""On a terminal, without a format: values alone."""
 
 
 def declare(actions: Actions) -> None:
     actions.only(
         "read records of topics, by partition or as a member of a group",
         consume,
+        concurrent=True,
         options=_options,
         examples=(
             "odradek consume orders --exit-at-end",
@@ -49,38 +48,11 @@ def _options(parser: argparse.ArgumentParser) -> None:
     add_record_layout(parser)
 
 
-def add_record_layout(parser: argparse.ArgumentParser) -> None:
-    """Adds how records are printed."""
-    parser.add_argument("-f", "--format", metavar="FORMAT", help="see above")
-    parser.add_argument("-J", "--json", action="store_true", help="the same as -o json: lines with kcat's names")
-
-
 class ReadLimits(NamedTuple):
     """Where to stop: before these offsets, of which a partition may have none, and after so many records."""
 
     ends: dict[TopicPartition, int]
     limit: int | None
-
-
-def record_writer(session: Session) -> Callable[[PrintedRecord], None]:
-    """Returns what prints a record."""
-    options = session.options
-    if options.format is not None and options.json:
-        raise misuse("--format and --json: a record is printed in one of these")
-    if options.json or (options.format is None and session.output.is_json):
-        return lambda printed: session.output.line(as_json(as_row(printed)))
-    render = compile_format(options.format if options.format is not None else PLAIN_FORMAT)
-
-    def write(printed: PrintedRecord) -> None:
-        sys.stdout.flush()
-        content = render(printed)
-        buffer = getattr(sys.stdout, "buffer", None)
-        if buffer is None:
-            sys.stdout.write(content.decode(errors="replace"))
-        else:
-            buffer.write(content)
-
-    return write
 
 
 async def consume(session: Session) -> None:

@@ -102,14 +102,16 @@ class Actions:
         options: Options = lambda parser: None,
         examples: Sequence[str],
         more: str = "",
+        concurrent: bool = False,
     ) -> None:
-        """Declares `odradek NAME WORD`; `more` is what its help says beyond its purpose."""
+        """Declares `odradek NAME WORD`; `more` is what its help says beyond its purpose. A `concurrent` action does
+        several things at once, and has an event loop, which takes its time to import."""
         if self._words is None:
             self._words = self.parser.add_subparsers(
                 title="commands", required=True, metavar="COMMAND", parser_class=IntermixedParser
             )
         parser = self._words.add_parser(word, help=purpose, formatter_class=RAW)
-        self._fill(parser, f"{self.name} {word}", purpose, action, options, examples, more)
+        self._fill(parser, f"{self.name} {word}", purpose, action, options, examples, more, concurrent)
 
     def only(
         self,
@@ -119,9 +121,10 @@ class Actions:
         options: Options = lambda parser: None,
         examples: Sequence[str],
         more: str = "",
+        concurrent: bool = False,
     ) -> None:
-        """Declares `odradek NAME`, which has no words below it."""
-        self._fill(self.parser, self.name, purpose, action, options, examples, more)
+        """Declares `odradek NAME`, which has no words below it; otherwise as `add`."""
+        self._fill(self.parser, self.name, purpose, action, options, examples, more, concurrent)
 
     def _fill(
         self,
@@ -132,11 +135,12 @@ class Actions:
         options: Options,
         examples: Sequence[str],
         more: str,
+        concurrent: bool,
     ) -> None:
         lines = "".join(f"  {example}\n" for example in examples)
         parser.description = _sentence(purpose) + (f"\n\n{more}" if more else "")
         parser.epilog = f"examples:\n{lines}\n{EXIT_CODES}"
-        parser.set_defaults(action=action, yes=False)
+        parser.set_defaults(action=action, yes=False, concurrent=concurrent)
         options(parser)
         _common(parser)
         self.declared.append(Declared(path, parser, tuple(examples)))

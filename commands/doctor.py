@@ -23,6 +23,7 @@ def declare(actions: Actions) -> None:
     actions.only(
         "say what is wrong with a cluster, and which command helps",
         doctor,
+        concurrent=True,
         options=_options,
         examples=("odradek doctor", "odradek doctor --watch 1s --lag 100000 -o json"),
         more=MORE,

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
-from broker.peers.waiting import pause
 from commands.cluster_client import FAILURES, ClusterClient
 from commands.configs import config_of_topics
 from commands.errors import CommandError, raise_if
@@ -159,7 +158,7 @@ class Examination:
     async def _courses(self, topics: Iterable[MetadataResponseTopic]) -> list[GroupCourse]:
         readable = readable_places(topics)
         before = await self._groups(readable)
-        await pause(self._cluster.clock, self._watch_ms)
+        await self._cluster.pause(self._watch_ms)
         after = {one.group.group: one for one in await self._groups(readable)}
         return [GroupCourse(one, after[one.group.group]) for one in before if one.group.group in after]
 

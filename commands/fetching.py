@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from broker.peers.waiting import pause
 from commands.cluster_client import PAUSE, ClusterClient, draw
 from commands.errors import BrokerUnreachable, raise_if
 from commands.positions import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
@@ -67,7 +66,7 @@ class PartitionReader:
         for leader in {self.leaders[place] for place in self.positions} - self._under_way.keys():
             self._under_way[leader] = asyncio.ensure_future(self._fetch(leader))
         if not self._under_way:
-            await pause(self._cluster.clock, MAX_WAIT_MS)
+            await self._cluster.pause(MAX_WAIT_MS)
             return
         done, _ = await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
         self._under_way = {leader: task for leader, task in self._under_way.items() if task not in done}
@@ -90,7 +89,7 @@ class PartitionReader:
         if not missing:
             return
         if self._failures:
-            await pause(self._cluster.clock, PAUSE.delay_ms(self._failures, draw()))
+            await self._cluster.pause(PAUSE.delay_ms(self._failures, draw()))
         for topic in await self._cluster.topics(sorted(missing)):
             for partition in topic.partitions:
                 self.leaders[TopicPartition(topic.name or "", partition.partition_index)] = partition.leader_id

@@ -36,6 +36,7 @@ def declare(actions: Actions) -> None:
         "describe",
         "show groups with what each partition has been read up to, and how far that is behind",
         describe,
+        concurrent=True,
         options=add_groups,
         examples=("odradek group describe billing", "odradek group describe billing -o table"),
     )
@@ -43,6 +44,7 @@ def declare(actions: Actions) -> None:
         "members",
         "show the members of groups, with the partitions that they have",
         members,
+        concurrent=True,
         options=add_groups,
         examples=("odradek group members billing",),
     )

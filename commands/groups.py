@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
@@ -177,4 +176,4 @@ async def describe_all(cluster: ClusterClient, names: Iterable[str]) -> list[Gro
     for name in (names := list(names)):
         if name not in kinds:
             raise refusal(f"group {name}", ErrorCode.GROUP_ID_NOT_FOUND)
-    return list(await asyncio.gather(*(describe_group(cluster, name, kinds[name]) for name in names)))
+    return list(await cluster.together(describe_group(cluster, name, kinds[name]) for name in names))

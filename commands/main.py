@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from importlib import import_module
 
+from commands.blocking import BlockingLinks, drive
 from commands.cluster_client import ClusterClient
 from commands.connecting import Destination, destination
 from commands.declaring import Action, Actions, Session
 from commands.errors import DONE, FAILED, INTERRUPTED, UNREACHABLE, CommandError, from_kafka
+from commands.links import Links
 from commands.printing import Output
 from commands.settings import Given, gather
 from commands.table import ClusterCommand
@@ -32,7 +33,7 @@ def main(name: str, command: ClusterCommand, words: Sequence[str]) -> int:
     options = declare(name, command).parser.parse_args(words)
     try:
         given = Given(options.bootstrap, options.profile, options.config_file, options.assignments)
-        status = asyncio.run(_run(destination(gather(given, os.environ)), options))
+        status = _run(destination(gather(given, os.environ)), options)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -46,9 +47,23 @@ def main(name: str, command: ClusterCommand, words: Sequence[str]) -> int:
     return status
 
 
-async def _run(where: Destination, options: Namespace) -> int:
+def _run(where: Destination, options: Namespace) -> int:
+    """Runs an action over blocking sockets, or on an event loop if it does several things at once."""
+    if not options.concurrent:
+        return drive(_act(BlockingLinks(where), where.timeout_ms, options))
+    import asyncio
+
+    from commands.loop_links import LoopLinks
+
+    async def on_a_loop() -> int:
+        return await _act(LoopLinks(where), where.timeout_ms, options)
+
+    return asyncio.run(on_a_loop())
+
+
+async def _act(links: Links, timeout_ms: int, options: Namespace) -> int:
     action: Action = options.action
-    async with ClusterClient(where) as cluster:
+    async with ClusterClient(links, timeout_ms) as cluster:
         status = await action(Session(cluster, Output(options.output), options))
     return DONE if status is None else status
 

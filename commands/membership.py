@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from broker.peers.waiting import pause
 from commands.cluster_client import COORDINATOR_MOVED, ClusterClient, CoordinatorKind
 from commands.errors import raise_if
 from commands.range_assignor import assign_by_range
@@ -79,7 +78,7 @@ class Membership:
     async def keep_alive(self) -> None:
         """Sends heartbeats until cancelled. Raises CommandError."""
         while True:
-            await pause(self._cluster.clock, HEARTBEAT_INTERVAL_MS)
+            await self._cluster.pause(HEARTBEAT_INTERVAL_MS)
             if self.must_rejoin:
                 continue
             member_id, generation = self.identity

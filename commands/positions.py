@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
@@ -85,9 +84,11 @@ async def bounds(
 ) -> Bounds:
     """Returns where partitions begin and end; for READ_COMMITTED the end is the last stable offset."""
     partitions = list(partitions)
-    starts, ends = await asyncio.gather(
-        list_offsets(cluster, dict.fromkeys(partitions, EARLIEST), isolation),
-        list_offsets(cluster, dict.fromkeys(partitions, LATEST), isolation),
+    starts, ends = await cluster.together(
+        (
+            list_offsets(cluster, dict.fromkeys(partitions, EARLIEST), isolation),
+            list_offsets(cluster, dict.fromkeys(partitions, LATEST), isolation),
+        )
     )
     return Bounds(starts, ends)
 
@@ -135,7 +136,7 @@ async def list_offsets(
                     entry = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
                     requests.setdefault(leader, {}).setdefault(name, []).append(entry)
     offsets: Offsets = {}
-    for answer in await asyncio.gather(*(_ask(cluster, leader, isolation, of) for leader, of in requests.items())):
+    for answer in await cluster.together(_ask(cluster, leader, isolation, of) for leader, of in requests.items()):
         offsets |= answer
     for one in timestamps:
         raise_if(str(one), 0 if one in offsets else 3)

@@ -29,6 +29,7 @@ def declare(actions: Actions) -> None:
     actions.only(
         "send records to a topic",
         produce,
+        concurrent=True,
         options=_options,
         examples=(
             "echo hello | odradek produce orders",

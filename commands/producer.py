@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from broker.peers.waiting import pause
 from commands.cluster_client import PAUSE, ClusterClient, draw
 from commands.errors import BrokerUnreachable, CommandError, raise_if, refusal
 from commands.partitioning import partition_of_key
@@ -136,7 +135,7 @@ class RecordProducer:
                 if self._cluster.clock.monotonic_ms() > deadline_ms:
                     raise refusal(str(next(iter(built))), ErrorCode.REQUEST_TIMED_OUT)
                 failures += 1
-                await pause(self._cluster.clock, PAUSE.delay_ms(failures, draw()))
+                await self._cluster.pause(PAUSE.delay_ms(failures, draw()))
                 for topic in {place.topic for place in built}:
                     await self._find(topic)
 

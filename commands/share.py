@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from commands.consume import add_record_layout, record_writer
+from commands.record_layout import add_record_layout, record_writer
 from commands.declaring import Actions, Session, add_yes
 from commands.errors import CommandError, misuse
 from commands.group import add_groups, add_state, delete_group, show, show_listings
 from commands.group_reset import RESET_HELP, reset_offsets, reset_options
 from commands.groups import SHARE, GroupDescription, describe_all
 from commands.record_output import FORMAT_HELP
-from commands.share_consumer import ShareConsumer
 from commands.share_offsets import forget_start_offsets, set_start_offsets, start_offsets, state_rows
 from commands.share_session import ACCEPT, REJECT, RELEASE
 from commands.times import parse_duration
@@ -40,6 +39,7 @@ def declare(actions: Actions) -> None:
         "describe",
         "show share groups with where each partition starts, and how many records are left",
         describe,
+        concurrent=True,
         options=add_groups,
         examples=("odradek share describe workers", "odradek share describe workers -o table"),
     )
@@ -47,6 +47,7 @@ def declare(actions: Actions) -> None:
         "state",
         "show which records behind the start are done, or were delivered before",
         state,
+        concurrent=True,
         options=_group,
         examples=("odradek share state workers",),
         more=STATE_HELP,
@@ -55,6 +56,7 @@ def declare(actions: Actions) -> None:
         "consume",
         "read records as a member of a share group, and acknowledge them",
         consume,
+        concurrent=True,
         options=_consume_options,
         examples=(
             "odradek share consume workers jobs -n 2",
@@ -140,6 +142,8 @@ async def consume(session: Session) -> None:
             raise misuse(f"--timeout: {error}") from None
     if options.count is not None and options.count < 1:
         raise misuse(f"-n {options.count}: a number of records is expected, 1 or more")
+    from commands.share_consumer import ShareConsumer  # an event loop, which the other actions do without
+
     write = record_writer(session)
     await session.cluster.topics(options.topics)  # a member may subscribe to what is not there, a person means a topic
     kind = RELEASE if options.release else REJECT if options.reject else ACCEPT

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from broker.peers.waiting import pause
 from commands.cluster_client import PAUSE, draw
 from commands.declaring import Session
 from commands.errors import BrokerUnreachable, explain, raise_if
@@ -95,7 +94,7 @@ class ShareConsumer:
         for leader in by_leader.keys() - self._under_way.keys():
             self._under_way[leader] = asyncio.ensure_future(self._fetch(leader, by_leader[leader]))
         if not self._under_way:
-            await pause(self._cluster.clock, MAX_WAIT_MS // 5)
+            await self._cluster.pause(MAX_WAIT_MS // 5)
             return
         done, _ = await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
         for leader, task in [item for item in self._under_way.items() if item[1] in done]:
@@ -109,7 +108,7 @@ class ShareConsumer:
         if all(self._leaders.get(place, -1) >= 0 for place in self._member.places):
             return
         if self._failures:
-            await pause(self._cluster.clock, PAUSE.delay_ms(self._failures, draw()))
+            await self._cluster.pause(PAUSE.delay_ms(self._failures, draw()))
         self._failures += 1
         for topic in await self._cluster.topics(self._topics):
             for partition in topic.partitions:

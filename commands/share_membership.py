@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from broker.peers.waiting import pause
 from commands.cluster_client import ClusterClient, CoordinatorKind, draw_id
 from commands.errors import raise_if
 from commands.share_session import SharePlace
@@ -42,7 +41,7 @@ class ShareMembership:
         while True:
             await self._heartbeat()
             is_idle = self._epoch == JOINING or not self.places
-            await pause(self._cluster.clock, min(self._interval_ms, UNASSIGNED_INTERVAL_MS if is_idle else 1 << 31))
+            await self._cluster.pause(min(self._interval_ms, UNASSIGNED_INTERVAL_MS if is_idle else 1 << 31))
 
     async def leave(self) -> None:
         """Leaves the group, whose other members are given what this one had."""

@@ -3,7 +3,6 @@ record behind that (KIP-932, KIP-1226)."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -126,7 +125,7 @@ async def state_rows(cluster: ClusterClient, group: str) -> list[Row]:
         for one in topic.partitions
         if TopicPartition(topic.name or "", one.partition_index) in starts
     ]
-    batches = await asyncio.gather(*(_state_batches(cluster, group, *place) for place in places))
+    batches = await cluster.together(_state_batches(cluster, group, *place) for place in places)
     return [
         {
             "topic": place.topic,

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from broker.clock import SystemClock
 from broker.peers.waiting import done_by
 from commands.cluster_client import FAILURES, ClusterClient
 from commands.declaring import Actions, Session
@@ -35,6 +36,7 @@ def declare(actions: Actions) -> None:
     actions.only(
         "show topics, groups and clients, again and again",
         top,
+        concurrent=True,
         options=_options,
         examples=("odradek top -n 1", "odradek top --every 200ms -n 2 -o table"),
         more="On a terminal it fills the screen, until q is pressed; elsewhere each sample is a line of JSON.",
@@ -56,6 +58,7 @@ async def top(session: Session) -> None:
     if options.count is not None and options.count < 1:
         raise misuse(f"-n {options.count}: a number of samples is expected, 1 or more")
     has_screen = sys.stdout.isatty() and not session.output.is_json
+    clock = SystemClock()
     quit_pressed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     with full_screen(quit_pressed) if has_screen else _nothing():
         before: Sample | None = None
@@ -65,8 +68,8 @@ async def top(session: Session) -> None:
             shown = view(before, now)
             _draw(shown) if has_screen else _print(session, shown)
             before, left = now, None if left is None else left - 1
-            deadline_ms = session.cluster.clock.monotonic_ms() + every_ms
-            if left == 0 or await done_by(session.cluster.clock, deadline_ms, quit_pressed):
+            deadline_ms = clock.monotonic_ms() + every_ms
+            if left == 0 or await done_by(clock, deadline_ms, quit_pressed):
                 return
 
 

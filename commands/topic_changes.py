@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from commands.cluster_client import ClusterClient, leaders
@@ -132,5 +131,5 @@ async def delete_records(cluster: ClusterClient, topic: MetadataResponseTopic, o
         leader: [one.partition_index for one in partitions if one.partition_index in offsets]
         for leader, partitions in leaders(topic).items()
     }
-    answers = await asyncio.gather(*(at(leader, indexes) for leader, indexes in by_leader.items() if indexes))
+    answers = await cluster.together(at(leader, indexes) for leader, indexes in by_leader.items() if indexes)
     return sorted((row for rows in answers for row in rows), key=lambda row: str(row["partition"]).zfill(10))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from typing import Final
 
 from commands.cluster_client import ClusterClient, CoordinatorKind, leaders
@@ -49,6 +48,7 @@ def declare(actions: Actions) -> None:
         "hanging",
         "find transactions in topics that their coordinators know nothing of, and that hold back readers",
         hanging,
+        concurrent=True,
         options=_hanging_options,
         examples=("odradek txn hanging orders", "odradek txn hanging --older-than 1h"),
     )
@@ -157,7 +157,7 @@ async def _coordinated_places(cluster: ClusterClient) -> set[tuple[object, Topic
     request = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
     answers = await cluster.every(request, ListTransactionsResponse)
     names = [one.transactional_id for answer in answers.values() for one in answer.transaction_states]
-    states = await asyncio.gather(*(_describe(cluster, name) for name in names))
+    states = await cluster.together(_describe(cluster, name) for name in names)
     return {
         (state.producer_id, TopicPartition(topic.topic, index))
         for state in states

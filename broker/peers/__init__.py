@@ -1,14 +1,35 @@
 """Connections to other brokers, over which everything here that is a client speaks.
 
-Light to import, for commands that live for a moment: asyncio, and nothing outside the standard library.
+Light to import, for commands that live for a moment: nothing outside the standard library, and asyncio with the parts
+that need it alone.
 """
 
 from __future__ import annotations
 
-from broker.peers.address import Address
-from broker.peers.backoff import Backoff
-from broker.peers.connection import Connection, connect
-from broker.peers.pool import Peer, Peers
-from broker.peers.settings import Settings
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker.peers.address import Address
+    from broker.peers.backoff import Backoff
+    from broker.peers.connection import Connection, connect
+    from broker.peers.pool import Peer, Peers
+    from broker.peers.settings import Settings
 
 __all__ = ["Address", "Backoff", "Connection", "Peer", "Peers", "Settings", "connect"]
+
+_MODULES = {
+    "Address": "address",
+    "Backoff": "backoff",
+    "Connection": "connection",
+    "connect": "connection",
+    "Peer": "pool",
+    "Peers": "pool",
+    "Settings": "settings",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

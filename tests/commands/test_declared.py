@@ -14,6 +14,9 @@ from commands.main import declare
 from commands.table import CLUSTER_COMMANDS, CLUSTER_WORDS, ClusterCommand
 
 ALL = [*CLUSTER_COMMANDS.items(), *(("cluster", command) for command in CLUSTER_WORDS.values())]
+LOOP = {"asyncio", "ssl", "concurrent"}
+WITH_A_LOOP = {"produce", "consume", "doctor", "top"}
+"""Commands all of whose actions do several things at once."""
 SLOW = {"structlog", "uvloop", "storage", "coordinator", "lz4", "zstandard", "cramjam", "xxhash", "tomllib", "difflib"}
 
 
@@ -30,6 +33,8 @@ def test_a_command_imports_nothing_that_is_slow_to(name: str, command: ClusterCo
     program = f"import sys; import commands.main, {command.module}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not SLOW.intersection(loaded)
+    if name not in WITH_A_LOOP:
+        assert not LOOP.intersection(loaded)
 
 
 def test_completion_offers_commands_then_their_words_then_options() -> None:

@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from broker.clock import SystemClock
-from broker.peers import Address, connect
+
+from broker.peers import Address
+from commands.blocking import BlockingLinks, drive
 from commands.cluster_client import ClusterClient
 from commands.connecting import Destination, destination
 from commands.errors import MISUSED, BrokerUnreachable, CommandError
+from commands.links import Links
+from commands.loop_links import LoopLinks
 from commands.settings import Given, gather
 from commands.tls import tls_context
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.broker.inprocess import InProcess
 from tests.broker.security.certificates import Authority, openssl
 
@@ -62,12 +64,23 @@ def served(directory: Path, keystore: Path, protocol: str, **options: str) -> In
     return InProcess(directory, texts)
 
 
-async def brokers_seen(broker: InProcess, to: Destination, listener: int = 1, host: str = "127.0.0.1") -> int:
-    address = Address(host, broker.server.advertised[listener].port)
-    connection = await connect(address, to.settings, SystemClock())
-    answer = await connection.send(MetadataRequest(topics=[]), MetadataResponse, timeout_ms=30_000)
-    await connection.close()
-    return len(answer.brokers)
+def at(broker: InProcess, to: Destination, listener: int, host: str) -> Destination:
+    """The same settings for one of the broker's listeners."""
+    return to._replace(bootstrap=(Address(host, broker.server.advertised[listener].port),))
+
+
+async def brokers_seen(broker: InProcess, to: Destination, host: str = "127.0.0.1") -> int:
+    """The brokers that a cluster tells of, asked on a loop, and by a blocking socket in a thread."""
+    there = at(broker, to, 1, host)
+    counts = [await count_brokers(LoopLinks(there))]
+    counts.append(await asyncio.to_thread(drive, count_brokers(BlockingLinks(there))))
+    assert counts[0] == counts[1]
+    return counts[0]
+
+
+async def count_brokers(links: Links) -> int:
+    async with ClusterClient(links, 30_000) as cluster:
+        return len((await cluster.metadata()).brokers)
 
 
 async def test_settings_of_java_and_of_librdkafka_open_the_same_listener(
@@ -117,11 +130,11 @@ async def test_a_handshake_that_fails_names_the_setting_that_helps(
 ) -> None:
     texts = [text.replace("=CA", f"={authority.certificate}") for text in assignments]
     async with served(tmp_path, keystore, "SSL", listeners=LISTENERS.format(host)) as broker:
-        port = broker.server.advertised[listener].port
-        to = where(*texts)._replace(bootstrap=(Address(host, port),))
-        async with ClusterClient(to) as cluster:
-            with pytest.raises(BrokerUnreachable, match=advice):
-                await asyncio.wait_for(cluster.metadata(), 30)
+        there = at(broker, where(*texts), listener, host)
+        with pytest.raises(BrokerUnreachable, match=advice):
+            await count_brokers(LoopLinks(there))
+        with pytest.raises(BrokerUnreachable, match=advice):
+            await asyncio.to_thread(drive, count_brokers(BlockingLinks(there)))
 
 
 async def test_names_are_not_compared_where_nobody_asks_for_it(
