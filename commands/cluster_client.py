@@ -26,6 +26,10 @@ from protocol.types import uuid_to_text
 R = TypeVar("R")
 T = TypeVar("T")
 
+NO_BOOTSTRAP: Final = "--bootstrap or ODRADEK_BOOTSTRAP says where one is"
+CLOSED_AT_ONCE: Final = "security.protocol has to be the listener's: SSL or SASL_SSL where it speaks TLS"
+"""The setting that helps where no broker answers, and where one does not even take a greeting."""
+
 PAUSE: Final = Backoff(initial_ms=100, max_ms=1000)
 """Between tries of what the cluster may answer otherwise in a moment (retry.backoff.ms of Kafka's clients)."""
 
@@ -132,7 +136,7 @@ class ClusterClient:
             return answer
         self._first = None
         where = "; ".join(reasons)
-        advice = hint(where, "--bootstrap or ODRADEK_BOOTSTRAP says where one is")
+        advice = hint(where, CLOSED_AT_ONCE if "the peer closed the connection" in where else NO_BOOTSTRAP)
         raise BrokerUnreachable(f"no broker answers ({where}); {advice}")
 
     async def node(

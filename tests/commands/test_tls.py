@@ -115,6 +115,7 @@ async def test_a_certificate_of_ones_own_is_shown(tmp_path: Path, authority: Aut
     ("assignments", "host", "listener", "advice"),
     [
         (("security.protocol=SSL",), "127.0.0.1", 1, "ssl.truststore.location"),
+        (("security.protocol=PLAINTEXT",), "127.0.0.1", 1, "security.protocol has to be the listener.s"),
         (("security.protocol=SSL", "ssl.ca.location=CA"), OTHER_HOST, 1, "ssl.endpoint.identification.algorithm"),
         (("security.protocol=SSL", "ssl.ca.location=CA"), "127.0.0.1", 0, "that listener speaks no TLS"),
     ],
