@@ -35,6 +35,7 @@ class ShareMembership:
         self._topics = list(topics)
         self._epoch = JOINING
         self._interval_ms = UNASSIGNED_INTERVAL_MS
+        self._has_asked = False
 
     async def keep_alive(self) -> None:
         """Joins, and sends heartbeats until cancelled. Raises CommandError."""
@@ -45,7 +46,7 @@ class ShareMembership:
 
     async def leave(self) -> None:
         """Leaves the group, whose other members are given what this one had."""
-        if self._epoch != JOINING:
+        if self._has_asked:  # also one whose first answer it has not waited for
             self._epoch = LEAVING
             await self._ask()
 
@@ -64,6 +65,7 @@ class ShareMembership:
             ]
 
     async def _ask(self) -> ShareGroupHeartbeatResponse:
+        self._has_asked = True
         request = ShareGroupHeartbeatRequest(
             group_id=self._group,
             member_id=self.member_id,
