@@ -100,4 +100,6 @@ async def quorum(session: Session) -> None:
         for one in described.replicas
     ]
     columns = ("node", "role", "log_end", "lag", "fetched", "caught_up")
-    session.output.document({**head, "replicas": replicas}, (("quorum", tuple(head), [head]), ("nodes", columns, replicas)))
+    session.output.document(
+        {**head, "replicas": replicas}, (("quorum", tuple(head), [head]), ("nodes", columns, replicas))
+    )

@@ -26,10 +26,6 @@ from protocol.types import uuid_to_text
 R = TypeVar("R")
 T = TypeVar("T")
 
-NO_BOOTSTRAP: Final = "--bootstrap or ODRADEK_BOOTSTRAP says where one is"
-CLOSED_AT_ONCE: Final = "security.protocol has to be the listener's: SSL or SASL_SSL where it speaks TLS"
-"""The setting that helps where no broker answers, and where one does not even take a greeting."""
-
 PAUSE: Final = Backoff(initial_ms=100, max_ms=1000)
 """Between tries of what the cluster may answer otherwise in a moment (retry.backoff.ms of Kafka's clients)."""
 
@@ -136,7 +132,7 @@ class ClusterClient:
             return answer
         self._first = None
         where = "; ".join(reasons)
-        advice = hint(where, CLOSED_AT_ONCE if "the peer closed the connection" in where else NO_BOOTSTRAP)
+        advice = hint(where, "--bootstrap or ODRADEK_BOOTSTRAP says where one is")
         raise BrokerUnreachable(f"no broker answers ({where}); {advice}")
 
     async def node(
@@ -160,7 +156,7 @@ class ClusterClient:
                 request, response, timeout_ms=allowed_ms, max_version=max_version, max_dials=2
             )
         except PeerUnavailable as error:
-            advice = hint(error.message, "that is the address it advertises (advertised.listeners)")
+            advice = "that is the address it advertises (advertised.listeners)"
             raise BrokerUnreachable(f"broker {node} at {error.peer}: {error.message}; {advice}") from None
         self._note_throttling(answer)
         return answer

@@ -118,6 +118,8 @@ def profiles() -> list[str]:
     if not exists(path):
         return []
     try:
-        return [name for name, value in tomllib.loads(read_text(path, "profiles in")).items() if isinstance(value, dict)]
+        return [
+            name for name, value in tomllib.loads(read_text(path, "profiles in")).items() if isinstance(value, dict)
+        ]
     except (CommandError, tomllib.TOMLDecodeError):
         return []

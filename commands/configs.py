@@ -166,5 +166,6 @@ async def config_of_topics(cluster: ClusterClient, topics: Iterable[str], name: 
     values: dict[str, str] = {}
     for result in (await cluster.any(request, DescribeConfigsResponse)).results:
         raise_if(f"topic {result.resource_name}", result.error_code, result.error_message)
-        values |= {result.resource_name: config.value for config in result.configs if config.value is not None}
+        for config in result.configs:
+            values[result.resource_name] = config.value or ""
     return values

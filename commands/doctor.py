@@ -34,9 +34,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--watch", default="3s", metavar="TIME", help="between the two looks at groups; default 3s")
     parser.add_argument("--lag", type=int, default=1000, metavar="N", help="records left from which on; default 1000")
     parser.add_argument("--free", type=float, default=10.0, metavar="PERCENT", help="room on disks; default 10")
-    parser.add_argument(
-        "--older-than", default="15m", metavar="TIME", help="of a transaction that hangs; default 15m"
-    )
+    parser.add_argument("--older-than", default="15m", metavar="TIME", help="of a transaction that hangs; default 15m")
 
 
 async def doctor(session: Session) -> int:

@@ -33,17 +33,21 @@ ADVICE: Final[dict[ErrorCode, str]] = {
 """A command that helps, or an option that would be right, by the error that the cluster answered."""
 
 
+OTHER_PROTOCOL: Final = "security.protocol has to be the listener's: SSL or SASL_SSL where it speaks TLS, else neither"
+
 HINTS: Final = (
     (
         "certificate is not valid for",
         "the certificate has another name: connect by that one, or set ssl.endpoint.identification.algorithm=none",
     ),
     ("CERTIFICATE_VERIFY_FAILED", "ssl.truststore.location (ssl.ca.location) names a file of authorities to trust"),
-    ("WRONG_VERSION_NUMBER", "that listener speaks no TLS: security.protocol has to be PLAINTEXT or SASL_PLAINTEXT"),
+    ("WRONG_VERSION_NUMBER", "the listener speaks no TLS: security.protocol has to be PLAINTEXT or SASL_PLAINTEXT"),
     (
         "CERTIFICATE_REQUIRED",
         "the listener asks for a certificate: ssl.keystore.location, or ssl.certificate.location and ssl.key.location",
     ),
+    ("EOF occurred", OTHER_PROTOCOL),
+    ("the peer closed the connection", OTHER_PROTOCOL),
     ("SSL", "the listener and this side do not agree on TLS: ssl.enabled.protocols, ssl.cipher.suites"),
 )
 """Settings that help, by a part of the reason why a broker cannot be talked to; the first that fits counts."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from commands.record_layout import add_record_layout, record_writer
 from commands.declaring import Actions, Session, add_yes
 from commands.errors import CommandError, misuse
 from commands.group import add_groups, add_state, delete_group, show, show_listings
 from commands.group_reset import RESET_HELP, reset_offsets, reset_options
 from commands.groups import SHARE, GroupDescription, describe_all
+from commands.record_layout import add_record_layout, record_writer
 from commands.record_output import FORMAT_HELP
 from commands.share_offsets import forget_start_offsets, set_start_offsets, start_offsets, state_rows
 from commands.share_session import ACCEPT, REJECT, RELEASE

@@ -151,7 +151,9 @@ class ShareConsumer:
                 place = SharePlace(topic.topic_id, partition.partition_index)
                 if self._is_sound(place, partition):
                     ranges = [
-                        RangeAcknowledgement(one.first, one.acknowledgements(self._kind, self._print(place, one.printed)))
+                        RangeAcknowledgement(
+                            one.first, one.acknowledgements(self._kind, self._print(place, one.printed))
+                        )
                         for one in acquired_ranges(partition)
                     ]
                     if ranges:
@@ -160,9 +162,7 @@ class ShareConsumer:
         if acknowledgements and self._kind != RELEASE:  # the end of the session gives back what was printed too
             await self._acknowledge(leader, acknowledgements)
 
-    def _print(
-        self, place: SharePlace, records_of: Callable[[TopicPartition], list[PrintedRecord]]
-    ) -> set[int]:
+    def _print(self, place: SharePlace, records_of: Callable[[TopicPartition], list[PrintedRecord]]) -> set[int]:
         """Prints as many records as are still to be; returns their offsets."""
         records = records_of(self._names[place])[: self._left]
         for printed in records:

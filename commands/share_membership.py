@@ -72,6 +72,4 @@ class ShareMembership:
             member_epoch=self._epoch,
             subscribed_topic_names=self._topics if self._epoch == JOINING else None,
         )
-        return await self._cluster.coordinated(
-            CoordinatorKind.GROUP, self._group, request, ShareGroupHeartbeatResponse
-        )
+        return await self._cluster.coordinated(CoordinatorKind.GROUP, self._group, request, ShareGroupHeartbeatResponse)

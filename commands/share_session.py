@@ -112,7 +112,8 @@ class ShareSession:
                 for topic_id, indexes in _by_topic(added).items()
             ],
             forgotten_topics_data=[
-                ForgottenTopic(topic_id=topic_id, partitions=indexes) for topic_id, indexes in _by_topic(removed).items()
+                ForgottenTopic(topic_id=topic_id, partitions=indexes)
+                for topic_id, indexes in _by_topic(removed).items()
             ],
         )
 

@@ -55,7 +55,8 @@ async def connect(address: Address, settings: Settings, clock: Clock, *, timeout
         dialing.result()
         await connection.ready()
     except (OSError, ValueError, OverflowError) as error:  # the latter two: no host or port that there could be
-        raise PeerUnavailable(str(address), f"cannot be connected to: {error}") from error
+        reason = str(error) or "the peer closed the connection"  # in the middle of a handshake of TLS, without a word
+        raise PeerUnavailable(str(address), f"cannot be connected to: {reason}") from error
     finally:
         if not dialing.done():
             dialing.cancel()

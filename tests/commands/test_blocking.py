@@ -80,8 +80,8 @@ async def test_who_is_silent_is_waited_for_no_longer_than_asked() -> None:
         await talk.gone()
 
     async with linked(silent) as link:
-        with pytest.raises((RequestTimedOut, PeerUnavailable), match="within 20 ms"):
-            await cluster_id(link, timeout_ms=20)
+        with pytest.raises((RequestTimedOut, PeerUnavailable), match=r"within \d+ ms"):
+            await cluster_id(link, timeout_ms=200)
 
 
 async def test_a_peer_that_speaks_something_else_is_an_error_that_says_so() -> None:

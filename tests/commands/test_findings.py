@@ -46,7 +46,9 @@ def group(
     lag: int, *members: str, kind: str = CLASSIC, committed: int = 0, state: str = "Stable", epoch: int = -1
 ) -> GroupFacts:
     listed = [GroupMember(name, None, name, "h", []) for name in members]
-    return GroupFacts(GroupDescription("billing", kind, state, "range", 1, listed, epoch), {ORDERS: committed}, {ORDERS: lag})
+    return GroupFacts(
+        GroupDescription("billing", kind, state, "range", 1, listed, epoch), {ORDERS: committed}, {ORDERS: lag}
+    )
 
 
 def course(before: GroupFacts, after: GroupFacts) -> Facts:
@@ -190,9 +192,7 @@ def test_a_thing_that_is_wrong_has_its_sentence(facts: Facts, severity: str, sen
 
 
 def test_every_check_has_a_sentence_above() -> None:
-    silent = {
-        check.__name__ for check in CHECKS if not any(list(check(facts, LIMITS)) for facts, _, _, _ in SENTENCES)
-    }
+    silent = {check.__name__ for check in CHECKS if not any(list(check(facts, LIMITS)) for facts, _, _, _ in SENTENCES)}
     assert not silent
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import uvloop
 
-
 from broker.peers import Address
 from commands.blocking import BlockingLinks, drive
 from commands.cluster_client import ClusterClient
@@ -117,7 +116,7 @@ async def test_a_certificate_of_ones_own_is_shown(tmp_path: Path, authority: Aut
         (("security.protocol=SSL",), "127.0.0.1", 1, "ssl.truststore.location"),
         (("security.protocol=PLAINTEXT",), "127.0.0.1", 1, "security.protocol has to be the listener.s"),
         (("security.protocol=SSL", "ssl.ca.location=CA"), OTHER_HOST, 1, "ssl.endpoint.identification.algorithm"),
-        (("security.protocol=SSL", "ssl.ca.location=CA"), "127.0.0.1", 0, "that listener speaks no TLS"),
+        (("security.protocol=SSL", "ssl.ca.location=CA"), "127.0.0.1", 0, "security.protocol has to be"),
     ],
 )
 async def test_a_handshake_that_fails_names_the_setting_that_helps(
@@ -151,7 +150,11 @@ def test_an_encrypted_key_needs_its_password(authority: Authority, tmp_path: Pat
     own = authority.issue("locked")
     locked = tmp_path / "locked.key"
     openssl("pkcs8", "-topk8", "-in", str(own.with_suffix(".key")), "-passout", "pass:secret", "-out", str(locked))
-    texts = ("security.protocol=SSL", f"ssl.key.location={locked}", f"ssl.certificate.location={own.with_suffix('.crt')}")
+    texts = (
+        "security.protocol=SSL",
+        f"ssl.key.location={locked}",
+        f"ssl.certificate.location={own.with_suffix('.crt')}",
+    )
     assert isinstance(where(*texts, "ssl.key.password=secret"), Destination)
     with pytest.raises(CommandError, match=r"ssl\.keystore\.key") as refused:
         where(*texts, "ssl.key.password=no-such-secret")

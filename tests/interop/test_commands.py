@@ -60,7 +60,9 @@ def test_configs_with_their_sources(run: Run, topic: str) -> None:
     run("config", "describe", "topic", "no-such-topic", status=1)
 
 
-def test_one_config_is_printed_bare(command_brokers: list[Broker], capsys: pytest.CaptureFixture[str], topic: str) -> None:
+def test_one_config_is_printed_bare(
+    command_brokers: list[Broker], capsys: pytest.CaptureFixture[str], topic: str
+) -> None:
     for broker in command_brokers:
         call(capsys, broker.bootstrap, ("topic", "create", topic, "-c", "retention.ms=77"))
         assert call(capsys, broker.bootstrap, ("config", "get", "topic", topic, "retention.ms")).out == "77\n"
@@ -227,7 +229,9 @@ def test_a_cluster_is_described(run: Run) -> None:
     assert described["without_leader"] == 0
 
 
-@pytest.mark.parametrize(("mechanism", "protocol"), [("SCRAM-SHA-256", "SASL_PLAINTEXT"), ("SCRAM-SHA-512", "SASL_SSL")])
+@pytest.mark.parametrize(
+    ("mechanism", "protocol"), [("SCRAM-SHA-256", "SASL_PLAINTEXT"), ("SCRAM-SHA-512", "SASL_SSL")]
+)
 def test_a_user_whose_password_was_set_gets_in(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], feed: Feed, mechanism: str, protocol: str
 ) -> None:

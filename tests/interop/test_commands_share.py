@@ -42,10 +42,10 @@ def test_a_group_is_listed_described_reset_and_deleted(run: Run, jobs: str) -> N
     assert listing["type"] == "share"
     (described,) = run("share", "describe", jobs).rows
     assert (described["members"], described["lag"]) == (0, 0)
-    assert run("share", "reset", jobs, "--to", "start").rows == [
-        {"topic": jobs, "partition": 0, "committed": 4, "new": 0, "result": "would be set"}
-    ]
-    run("share", "reset", jobs, "--to", "start", "--yes")
+    # The start that is stored follows acknowledgements by and by.
+    (planned,) = run("share", "reset", jobs, "--to", "start", varying={"committed"}).rows
+    assert (planned["new"], planned["result"]) == (0, "would be set")
+    run("share", "reset", jobs, "--to", "start", "--yes", varying={"committed"})
     assert run("share", "describe", jobs).rows[0]["lag"] == 4
     run("share", "reset", jobs, "--shift", "1", "--yes")
     assert [row["offset"] for row in run("share", "consume", jobs, jobs, "-n", "1").rows] == [1]

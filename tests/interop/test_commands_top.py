@@ -60,9 +60,7 @@ def test_a_terminal_has_a_screen_that_is_drawn_anew_until_q_is_pressed(
         os.close(ours)
 
 
-def test_elsewhere_each_sample_is_a_line(
-    start_odradek: Start, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_elsewhere_each_sample_is_a_line(start_odradek: Start, capsys: pytest.CaptureFixture[str]) -> None:
     broker = start_odradek()
     call(capsys, broker.bootstrap, ("topic", "create", "orders", "-p", "2"))
     outcome = call(capsys, broker.bootstrap, ("top", "-n", "2", "--every", "10ms"))
