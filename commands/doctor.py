@@ -8,7 +8,7 @@ from typing import Final
 from commands.declaring import Actions, Session
 from commands.errors import DONE, FAILED, misuse
 from commands.examination import Examination
-from commands.findings import Finding, Limits, findings
+from commands.findings import Diagnosis, DoctorLimits, findings
 from commands.times import parse_duration
 
 MORE: Final = """\
@@ -43,7 +43,7 @@ async def doctor(session: Session) -> int:
         _duration(name, getattr(options, name.replace("-", "_"))) for name in ("watch", "older-than")
     )
     facts = await Examination(session.cluster, watch_ms, hanging_ms).facts()
-    listed = findings(facts, Limits(options.lag, options.free))
+    listed = findings(facts, DoctorLimits(options.lag, options.free))
     if session.output.is_json:
         session.output.rows(KEYS, [one._asdict() for one in listed])
     else:
@@ -56,7 +56,7 @@ async def doctor(session: Session) -> int:
     return FAILED if listed else DONE
 
 
-def _print(session: Session, listed: list[Finding]) -> None:
+def _print(session: Session, listed: list[Diagnosis]) -> None:
     for one in listed:
         session.output.line(f"{one.severity.upper():<7}  {one.sentence}")
         session.output.line(f"         {one.command}")

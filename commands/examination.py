@@ -1,4 +1,4 @@
-"""What `odradek doctor` looks at: the facts of a cluster, each asked for even where others cannot be had."""
+"""The facts of a cluster that `odradek doctor` looks at, each asked for even where others cannot be had."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from commands.errors import CommandError, raise_if
 from commands.group_facts import GroupFacts, group_facts, has_lag, readable_places
 from commands.groups import GroupListing, list_groups
 from commands.printing import Row
-from commands.quorum import NOBODY, Quorum, describe_quorum
+from commands.quorum import NOBODY, QuorumDescription, describe_quorum
 from commands.txn import hanging_rows
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
@@ -44,14 +44,14 @@ class GroupCourse(NamedTuple):
     after: GroupFacts
 
 
-class Facts(NamedTuple):
+class ClusterFacts(NamedTuple):
     """The facts of a cluster."""
 
     brokers: Sequence[DescribeClusterBroker] = ()
     topics: Sequence[MetadataResponseTopic] = ()
     min_isr: Mapping[str, int] = MappingProxyType({})
     disks: Sequence[DiskFacts] = ()
-    quorum: Quorum | None = None
+    quorum: QuorumDescription | None = None
     """None where there is none to ask for; one led by NOBODY where it did not answer."""
     groups: Sequence[GroupCourse] = ()
     watched_ms: int = 0
@@ -79,7 +79,7 @@ class Examination:
         self._hanging_ms = hanging_ms
         self._unseen: list[tuple[str, str]] = []
 
-    async def facts(self) -> Facts:
+    async def facts(self) -> ClusterFacts:
         """Returns all that can be seen. Raises CommandError where no broker answers at all."""
         cluster = self._cluster
         topics = sorted((await cluster.metadata(None)).topics, key=lambda topic: topic.name or "")
@@ -92,7 +92,7 @@ class Examination:
             self._seen("transactions", hanging_rows(cluster, None, self._hanging_ms, skip_leaderless=True), []),
         )
         groups = await self._courses(topics)
-        return Facts(
+        return ClusterFacts(
             brokers=brokers,
             topics=topics,
             min_isr=min_isr,
@@ -144,7 +144,7 @@ class Examination:
             for entry in answer.results
         ]
 
-    async def _quorum(self) -> Quorum | None:
+    async def _quorum(self) -> QuorumDescription | None:
         try:
             return await describe_quorum(self._cluster)
         except UnsupportedVersion:
@@ -153,7 +153,7 @@ class Examination:
             if any(word in str(error) for word in ("AUTHORIZATION", "SECURITY")):
                 raise
             self._unseen.append(("the controllers", str(error)))
-            return Quorum(NOBODY, -1, -1, ())
+            return QuorumDescription(NOBODY, -1, -1, ())
 
     async def _courses(self, topics: Iterable[MetadataResponseTopic]) -> list[GroupCourse]:
         readable = readable_places(topics)

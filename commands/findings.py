@@ -1,11 +1,11 @@
-"""What the facts of a cluster mean: a sentence for each thing that is wrong, with the command that helps. Pure."""
+"""A sentence for each thing that is wrong with a cluster, with the command that helps, out of its facts. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from commands.examination import Facts, GroupCourse
+from commands.examination import ClusterFacts, GroupCourse
 from commands.groups import SHARE
 from commands.quorum import NOBODY
 from protocol.types import TopicPartition
@@ -24,7 +24,7 @@ SILENT_MS: Final = 30_000
 what takes longer than its fetches, half a second)."""
 
 
-class Limits(NamedTuple):
+class DoctorLimits(NamedTuple):
     """From where on something is a finding."""
 
     lag: int = 1000
@@ -33,7 +33,7 @@ class Limits(NamedTuple):
     """Room on a disk."""
 
 
-class Finding(NamedTuple):
+class Diagnosis(NamedTuple):
     """A thing that is wrong."""
 
     severity: str
@@ -43,16 +43,16 @@ class Finding(NamedTuple):
     """The command that helps, or shows more of it."""
 
 
-def findings(facts: Facts, limits: Limits) -> list[Finding]:
+def findings(facts: ClusterFacts, limits: DoctorLimits) -> list[Diagnosis]:
     """Returns what is wrong, the worst first."""
     listed = [one for check in CHECKS for one in check(facts, limits)]
     return sorted(listed, key=lambda one: (ERROR, WARNING, UNSEEN).index(one.severity))
 
 
-def fenced_brokers(facts: Facts, _: Limits) -> Iterator[Finding]:
+def fenced_brokers(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     for broker in facts.brokers:
         if broker.is_fenced:
-            yield Finding(
+            yield Diagnosis(
                 ERROR,
                 f"broker {broker.broker_id}",
                 f"broker {broker.broker_id} is registered, and the controllers do not hear from it.",
@@ -60,11 +60,11 @@ def fenced_brokers(facts: Facts, _: Limits) -> Iterator[Finding]:
             )
 
 
-def offline_partitions(facts: Facts, _: Limits) -> Iterator[Finding]:
+def offline_partitions(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     offline = [(place, one) for place, one in facts.partitions if one.leader_id < 0]
     for topic, indexes in _by_topic(place for place, _ in offline):
         replicas = sorted({node for place, one in offline if place.topic == topic for node in one.replica_nodes})
-        yield Finding(
+        yield Diagnosis(
             ERROR,
             f"topic {topic}",
             f"{_partitions(topic, indexes)} no leader, and can neither be read nor written: no replica in sync runs "
@@ -73,7 +73,7 @@ def offline_partitions(facts: Facts, _: Limits) -> Iterator[Finding]:
         )
 
 
-def below_min_isr(facts: Facts, _: Limits) -> Iterator[Finding]:
+def below_min_isr(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     short = [
         (place, len(one.isr_nodes))
         for place, one in facts.partitions
@@ -81,7 +81,7 @@ def below_min_isr(facts: Facts, _: Limits) -> Iterator[Finding]:
     ]
     for topic, indexes in _by_topic(place for place, _ in short):
         fewest = min(count for place, count in short if place.topic == topic)
-        yield Finding(
+        yield Diagnosis(
             ERROR,
             f"topic {topic}",
             f"{_partitions(topic, indexes)} {fewest} in sync of the {facts.min_isr[topic]} replicas that "
@@ -90,7 +90,7 @@ def below_min_isr(facts: Facts, _: Limits) -> Iterator[Finding]:
         )
 
 
-def under_replicated(facts: Facts, _: Limits) -> Iterator[Finding]:
+def under_replicated(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     behind = [
         (place, set(one.replica_nodes) - set(one.isr_nodes))
         for place, one in facts.partitions
@@ -98,7 +98,7 @@ def under_replicated(facts: Facts, _: Limits) -> Iterator[Finding]:
     ]
     for topic, indexes in _by_topic(place for place, _ in behind):
         brokers = sorted({node for place, nodes in behind if place.topic == topic for node in nodes})
-        yield Finding(
+        yield Diagnosis(
             WARNING,
             f"topic {topic}",
             f"{_partitions(topic, indexes)} replicas that are not in sync, on the brokers {_listed(brokers)}.",
@@ -106,10 +106,10 @@ def under_replicated(facts: Facts, _: Limits) -> Iterator[Finding]:
         )
 
 
-def offline_disks(facts: Facts, _: Limits) -> Iterator[Finding]:
+def offline_disks(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     for disk in facts.disks:
         if disk.is_offline:
-            yield Finding(
+            yield Diagnosis(
                 ERROR,
                 f"broker {disk.broker}",
                 f"broker {disk.broker} has lost its log directory {disk.path}: its replicas there are offline until "
@@ -118,13 +118,13 @@ def offline_disks(facts: Facts, _: Limits) -> Iterator[Finding]:
             )
 
 
-def full_disks(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def full_disks(facts: ClusterFacts, limits: DoctorLimits) -> Iterator[Diagnosis]:
     for disk in facts.disks:
         if not disk.total_bytes or disk.free_bytes is None or disk.is_offline:
             continue
         percent = disk.free_bytes / disk.total_bytes * 100
         if percent < limits.free_percent:
-            yield Finding(
+            yield Diagnosis(
                 WARNING,
                 f"broker {disk.broker}",
                 f"broker {disk.broker} has {percent:.1f} % of its disk left at {disk.path}, "
@@ -133,9 +133,9 @@ def full_disks(facts: Facts, limits: Limits) -> Iterator[Finding]:
             )
 
 
-def quorum_without_leader(facts: Facts, _: Limits) -> Iterator[Finding]:
+def quorum_without_leader(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     if facts.quorum is not None and facts.quorum.leader == NOBODY:
-        yield Finding(
+        yield Diagnosis(
             ERROR,
             "controllers",
             "the controllers have no leader: nothing about the cluster can change until more than half of them run.",
@@ -143,7 +143,7 @@ def quorum_without_leader(facts: Facts, _: Limits) -> Iterator[Finding]:
         )
 
 
-def silent_controllers(facts: Facts, _: Limits) -> Iterator[Finding]:
+def silent_controllers(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     if facts.quorum is None or facts.quorum.leader == NOBODY:
         return
     voters = facts.quorum.voters
@@ -157,7 +157,7 @@ def silent_controllers(facts: Facts, _: Limits) -> Iterator[Finding]:
     for voter in silent:
         since = "ever" if voter.caught_up_ms < 0 else f"for {(now_ms - voter.caught_up_ms) // 1000} s"
         left = "no other may fail" if may_fail <= 0 else f"{may_fail} more may fail"
-        yield Finding(
+        yield Diagnosis(
             ERROR if may_fail <= 0 else WARNING,
             f"controller {voter.node}",
             f"controller {voter.node} has not caught up with the leader {since}; {left} of {len(voters)}.",
@@ -165,10 +165,10 @@ def silent_controllers(facts: Facts, _: Limits) -> Iterator[Finding]:
         )
 
 
-def hanging_transactions(facts: Facts, _: Limits) -> Iterator[Finding]:
+def hanging_transactions(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     for row in facts.hanging:
         place = f"{row['topic']}-{row['partition']}"
-        yield Finding(
+        yield Diagnosis(
             ERROR,
             f"topic {row['topic']}",
             f"a transaction of producer {row['producer']} hangs in {place} since {row['last_write']}: consumers with "
@@ -177,7 +177,7 @@ def hanging_transactions(facts: Facts, _: Limits) -> Iterator[Finding]:
         )
 
 
-def flapping_groups(facts: Facts, _: Limits) -> Iterator[Finding]:
+def flapping_groups(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     for course in facts.groups:
         before, after = course.before.group, course.after.group
         members = {member.member for member in before.members}, {member.member for member in after.members}
@@ -186,7 +186,7 @@ def flapping_groups(facts: Facts, _: Limits) -> Iterator[Finding]:
             change = f"it is {after.state} with {len(members[1])} members"
             if members[0] != members[1]:
                 change = f"{len(members[0] - members[1])} members left, {len(members[1] - members[0])} joined"
-            yield Finding(
+            yield Diagnosis(
                 WARNING,
                 f"group {after.group}",
                 f"group {after.group} rebalanced while it was watched for {_seconds(facts.watched_ms)}: {change}.",
@@ -194,12 +194,12 @@ def flapping_groups(facts: Facts, _: Limits) -> Iterator[Finding]:
             )
 
 
-def lagging_groups(facts: Facts, limits: Limits) -> Iterator[Finding]:
+def lagging_groups(facts: ClusterFacts, limits: DoctorLimits) -> Iterator[Diagnosis]:
     for course in facts.groups:
         if course.after.lag > limits.lag and (why := _why_it_lags(course, facts.watched_ms)):
             group = course.after.group
             worst = max(course.after.lags, key=lambda place: course.after.lags[place])
-            yield Finding(
+            yield Diagnosis(
                 WARNING,
                 f"group {group.group}",
                 f"group {group.group} has {course.after.lag} records left, {course.after.lags[worst]} of them in "
@@ -220,9 +220,9 @@ def _why_it_lags(course: GroupCourse, watched_ms: int) -> str:
     return "" if after.lag < before.lag else f"they have not become fewer for {_seconds(watched_ms)}"
 
 
-def throttled_client(facts: Facts, _: Limits) -> Iterator[Finding]:
+def throttled_client(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     if facts.throttled_ms > 0:
-        yield Finding(
+        yield Diagnosis(
             WARNING,
             "this client",
             f"a quota made this very client wait for {facts.throttled_ms} ms, and all others of its user and "
@@ -231,13 +231,13 @@ def throttled_client(facts: Facts, _: Limits) -> Iterator[Finding]:
         )
 
 
-def unseen_parts(facts: Facts, _: Limits) -> Iterator[Finding]:
+def unseen_parts(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     for part, reason in facts.unseen:
         helps = "odradek acl list" if "AUTHORIZATION" in reason else "odradek cluster describe"
-        yield Finding(UNSEEN, part, f"{part} could not be looked at: {reason}.", helps)
+        yield Diagnosis(UNSEEN, part, f"{part} could not be looked at: {reason}.", helps)
 
 
-Check = Callable[[Facts, Limits], Iterator[Finding]]
+Check = Callable[[ClusterFacts, DoctorLimits], Iterator[Diagnosis]]
 
 CHECKS: Final[tuple[Check, ...]] = (
     quorum_without_leader,

@@ -1,4 +1,4 @@
-"""What `odradek top` shows: samples of a cluster, rates between two of them, and a screen of lines. Pure."""
+"""The contents of `odradek top`: samples of a cluster, rates between two of them, and a screen of lines. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST_ROWS: Final = 2
 ELLIPSIS: Final = "…"
 
 
-class Sample(NamedTuple):
+class ClusterSample(NamedTuple):
     """A cluster at one moment."""
 
     now_ms: int
@@ -45,7 +45,7 @@ class View(NamedTuple):
         return {**self.head, "topics": self.topics, "groups": self.groups, "clients": self.clients}
 
 
-def view(before: Sample | None, now: Sample) -> View:
+def view(before: ClusterSample | None, now: ClusterSample) -> View:
     """Returns the tables of a sample, with rates since the one before; what is busiest, or furthest behind, first."""
     elapsed_s = (now.now_ms - before.now_ms) / 1000 if before is not None else 0.0
     head: Row = {
@@ -59,7 +59,7 @@ def view(before: Sample | None, now: Sample) -> View:
     return View(head, _topics(before, now, elapsed_s), _groups(before, now, elapsed_s), _clients(now.groups))
 
 
-def _topics(before: Sample | None, now: Sample, elapsed_s: float) -> list[Row]:
+def _topics(before: ClusterSample | None, now: ClusterSample, elapsed_s: float) -> list[Row]:
     rows: list[dict[str, object]] = []
     for topic in sorted({place.topic for place in now.ends}):
         places = [place for place in now.ends if place.topic == topic]
@@ -77,7 +77,7 @@ def _topics(before: Sample | None, now: Sample, elapsed_s: float) -> list[Row]:
     return sorted(rows, key=lambda row: -_number(row["records_per_s"]))
 
 
-def _groups(before: Sample | None, now: Sample, elapsed_s: float) -> list[Row]:
+def _groups(before: ClusterSample | None, now: ClusterSample, elapsed_s: float) -> list[Row]:
     earlier = {} if before is None else {one.group.group: one for one in before.groups}
     rows: list[dict[str, object]] = []
     for facts in now.groups:

@@ -28,7 +28,7 @@ class QuorumReplica(NamedTuple):
     caught_up_ms: int
 
 
-class Quorum(NamedTuple):
+class QuorumDescription(NamedTuple):
     """Who leads the controllers, and how far the others are."""
 
     leader: int
@@ -41,7 +41,7 @@ class Quorum(NamedTuple):
         return [replica for replica in self.replicas if replica.is_voter]
 
 
-async def describe_quorum(cluster: ClusterClient) -> Quorum:
+async def describe_quorum(cluster: ClusterClient) -> QuorumDescription:
     """Returns the quorum. Raises CommandError, UnsupportedVersion for a cluster that has ZooKeeper in its place."""
     request = DescribeQuorumRequest(
         topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])]
@@ -50,7 +50,7 @@ async def describe_quorum(cluster: ClusterClient) -> Quorum:
     raise_if("the quorum", answer.error_code, answer.error_message)
     partition = answer.topics[0].partitions[0]
     raise_if("the quorum", partition.error_code, partition.error_message)
-    return Quorum(
+    return QuorumDescription(
         partition.leader_id,
         partition.leader_epoch,
         partition.high_watermark,

@@ -16,9 +16,9 @@ from commands.share_session import (
     MAX_WAIT_MS,
     RELEASE,
     Acknowledgements,
+    MemberShareSession,
     RangeAcknowledgement,
     SharePlace,
-    ShareSession,
     acquired_ranges,
 )
 from protocol.errors import RETRIABLE, ErrorCode, error_code
@@ -51,7 +51,7 @@ class ShareConsumer:
         self._group: str = options.group
         self._topics: list[str] = options.topics
         self._member = ShareMembership(session.cluster, options.group, options.topics)
-        self._sessions: dict[int, ShareSession] = {}
+        self._sessions: dict[int, MemberShareSession] = {}
         self._under_way: dict[int, asyncio.Task[ShareFetchResponse | None]] = {}
         self._names: dict[SharePlace, TopicPartition] = {}
         self._leaders: dict[SharePlace, int] = {}
@@ -118,7 +118,7 @@ class ShareConsumer:
 
     async def _fetch(self, leader: int, places: set[SharePlace]) -> ShareFetchResponse | None:
         if (session := self._sessions.get(leader)) is None:
-            session = self._sessions[leader] = ShareSession(self._group, self._member.member_id)
+            session = self._sessions[leader] = MemberShareSession(self._group, self._member.member_id)
         request = session.fetch(places, self._left)
         answer = await self._ask(leader, session, request, ShareFetchResponse)
         if answer is None:
@@ -126,7 +126,7 @@ class ShareConsumer:
                 self._leaders.pop(place, None)
         return answer
 
-    async def _ask(self, leader: int, session: ShareSession, request: object, response: type[R]) -> R | None:
+    async def _ask(self, leader: int, session: MemberShareSession, request: object, response: type[R]) -> R | None:
         """Returns the answer to a request of a session; None where the session is to begin anew."""
         try:
             answer = await self._cluster.node(leader, request, response)

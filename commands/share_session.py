@@ -75,7 +75,7 @@ class RangeAcknowledgement(NamedTuple):
 Acknowledgements = Mapping[SharePlace, list[RangeAcknowledgement]]
 
 
-class ShareSession:
+class MemberShareSession:
     """A session with one broker."""
 
     def __init__(self, group: str, member_id: str) -> None:

@@ -17,7 +17,7 @@ from commands.declaring import Actions, Session
 from commands.errors import misuse
 from commands.group_facts import GroupFacts, group_facts, has_lag, readable_places
 from commands.groups import list_groups
-from commands.live import CLIENT_COLUMNS, GROUP_COLUMNS, TOPIC_COLUMNS, Sample, View, screen, view
+from commands.live import CLIENT_COLUMNS, GROUP_COLUMNS, TOPIC_COLUMNS, ClusterSample, View, screen, view
 from commands.positions import bounds
 from commands.times import parse_duration
 
@@ -61,7 +61,7 @@ async def top(session: Session) -> None:
     clock = SystemClock()
     quit_pressed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     with full_screen(quit_pressed) if has_screen else _nothing():
-        before: Sample | None = None
+        before: ClusterSample | None = None
         left: int | None = options.count
         while True:
             now = await sample(session.cluster, internal=options.internal)
@@ -73,7 +73,7 @@ async def top(session: Session) -> None:
                 return
 
 
-async def sample(cluster: ClusterClient, *, internal: bool) -> Sample:
+async def sample(cluster: ClusterClient, *, internal: bool) -> ClusterSample:
     """Looks at a cluster."""
     metadata = await cluster.metadata(None)
     topics = [topic for topic in metadata.topics if internal or not topic.is_internal]
@@ -82,7 +82,7 @@ async def sample(cluster: ClusterClient, *, internal: bool) -> Sample:
     listings = [listing for listing in await list_groups(cluster) if has_lag(listing)]
     everywhere = readable_places(metadata.topics)
     groups = await asyncio.gather(*(group_facts(cluster, one, everywhere) for one in listings), return_exceptions=True)
-    return Sample(
+    return ClusterSample(
         cluster.clock.now_ms(),
         metadata.cluster_id or "",
         len(metadata.brokers),

@@ -1,20 +1,20 @@
-"""What the doctor says of a cluster's facts: each sentence, and that it is not said where nothing is wrong."""
+"""The sentences that the doctor makes of a cluster's facts, and that it makes none where nothing is wrong."""
 
 from __future__ import annotations
 
 import pytest
 
-from commands.examination import DiskFacts, Facts, GroupCourse
-from commands.findings import CHECKS, ERROR, UNSEEN, WARNING, Finding, Limits, findings
+from commands.examination import ClusterFacts, DiskFacts, GroupCourse
+from commands.findings import CHECKS, ERROR, UNSEEN, WARNING, Diagnosis, DoctorLimits, findings
 from commands.group_facts import GroupFacts
 from commands.groups import CLASSIC, CONSUMER, SHARE, GroupDescription, GroupMember
-from commands.quorum import NOBODY, Quorum, QuorumReplica
+from commands.quorum import NOBODY, QuorumDescription, QuorumReplica
 from protocol.messages.describe_cluster import DescribeClusterBroker
 from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from protocol.types import TopicPartition
 
 NOW_MS = 1_800_000_000_000
-LIMITS = Limits()
+LIMITS = DoctorLimits()
 ORDERS = TopicPartition("orders", 0)
 
 
@@ -33,13 +33,13 @@ def broker(number: int, *, fenced: bool = False) -> DescribeClusterBroker:
     return DescribeClusterBroker(broker_id=number, host="h", port=1, is_fenced=fenced)
 
 
-def quorum(leader: int, *ages_s: float) -> Quorum:
+def quorum(leader: int, *ages_s: float) -> QuorumDescription:
     """Voters 1 and up that have caught up so long ago; never for one of a negative age."""
     voters = [
         QuorumReplica(node, True, 5, NOW_MS, -1 if age < 0 else NOW_MS - int(age * 1000))
         for node, age in enumerate(ages_s, 1)
     ]
-    return Quorum(leader, 1, 5, tuple(voters))
+    return QuorumDescription(leader, 1, 5, tuple(voters))
 
 
 def group(
@@ -51,8 +51,8 @@ def group(
     )
 
 
-def course(before: GroupFacts, after: GroupFacts) -> Facts:
-    return Facts(groups=[GroupCourse(before, after)], watched_ms=3000)
+def course(before: GroupFacts, after: GroupFacts) -> ClusterFacts:
+    return ClusterFacts(groups=[GroupCourse(before, after)], watched_ms=3000)
 
 
 HANGING = {
@@ -64,65 +64,65 @@ HANGING = {
     "last_write": "2026-01-01T00:00:00.000Z",
 }
 
-SENTENCES: list[tuple[Facts, str, str, str]] = [
+SENTENCES: list[tuple[ClusterFacts, str, str, str]] = [
     (
-        Facts(topics=orders((-1, [1]))),
+        ClusterFacts(topics=orders((-1, [1]))),
         ERROR,
         "orders-0 has no leader, and can neither be read nor written: no replica in sync runs on the brokers 1, 2, 3.",
         "odradek topic describe orders",
     ),
     (
-        Facts(topics=orders((1, [1]), (1, [1])), min_isr={"orders": 2}),
+        ClusterFacts(topics=orders((1, [1]), (1, [1])), min_isr={"orders": 2}),
         ERROR,
         "the partitions 0, 1 of orders have 1 in sync of the 2 replicas that min.insync.replicas asks for: producers "
         "with acks=all are refused.",
         "odradek cluster describe",
     ),
     (
-        Facts(topics=orders((1, [1, 2, 3]), (2, [2, 1]))),
+        ClusterFacts(topics=orders((1, [1, 2, 3]), (2, [2, 1]))),
         WARNING,
         "orders-1 has replicas that are not in sync, on the brokers 3.",
         "odradek topic describe orders",
     ),
     (
-        Facts(brokers=[broker(1), broker(3, fenced=True)]),
+        ClusterFacts(brokers=[broker(1), broker(3, fenced=True)]),
         ERROR,
         "broker 3 is registered, and the controllers do not hear from it.",
         "odradek cluster describe",
     ),
     (
-        Facts(disks=[DiskFacts(1, "/data", True, None, None)]),
+        ClusterFacts(disks=[DiskFacts(1, "/data", True, None, None)]),
         ERROR,
         "broker 1 has lost its log directory /data: its replicas there are offline until the disk is repaired and the "
         "broker started again.",
         "odradek cluster describe",
     ),
     (
-        Facts(disks=[DiskFacts(1, "/data", False, 200 << 30, 5 << 30)]),
+        ClusterFacts(disks=[DiskFacts(1, "/data", False, 200 << 30, 5 << 30)]),
         WARNING,
         "broker 1 has 2.5 % of its disk left at /data, 5.0 of 200.0 GiB.",
         "odradek topic alter TOPIC -c retention.bytes=N",
     ),
     (
-        Facts(quorum=quorum(NOBODY)),
+        ClusterFacts(quorum=quorum(NOBODY)),
         ERROR,
         "the controllers have no leader: nothing about the cluster can change until more than half of them run.",
         "odradek cluster quorum",
     ),
     (
-        Facts(quorum=quorum(1, 0, 0.5, 40)),
+        ClusterFacts(quorum=quorum(1, 0, 0.5, 40)),
         ERROR,
         "controller 3 has not caught up with the leader for 40 s; no other may fail of 3.",
         "odradek cluster quorum",
     ),
     (
-        Facts(quorum=quorum(1, 0, 0, 0, 0, -1)),
+        ClusterFacts(quorum=quorum(1, 0, 0, 0, 0, -1)),
         WARNING,
         "controller 5 has not caught up with the leader ever; 1 more may fail of 5.",
         "odradek cluster quorum",
     ),
     (
-        Facts(hanging=[HANGING]),
+        ClusterFacts(hanging=[HANGING]),
         ERROR,
         "a transaction of producer 7 hangs in orders-0 since 2026-01-01T00:00:00.000Z: consumers with read_committed "
         "get no further than offset 42.",
@@ -171,13 +171,13 @@ SENTENCES: list[tuple[Facts, str, str, str]] = [
         "odradek share describe billing",
     ),
     (
-        Facts(throttled_ms=70),
+        ClusterFacts(throttled_ms=70),
         WARNING,
         "a quota made this very client wait for 70 ms, and all others of its user and client.id.",
         "odradek quota list",
     ),
     (
-        Facts(unseen=[("transactions", "CLUSTER_AUTHORIZATION_FAILED: no")]),
+        ClusterFacts(unseen=[("transactions", "CLUSTER_AUTHORIZATION_FAILED: no")]),
         UNSEEN,
         "transactions could not be looked at: CLUSTER_AUTHORIZATION_FAILED: no.",
         "odradek acl list",
@@ -186,7 +186,9 @@ SENTENCES: list[tuple[Facts, str, str, str]] = [
 
 
 @pytest.mark.parametrize(("facts", "severity", "sentence", "command"), SENTENCES)
-def test_a_thing_that_is_wrong_has_its_sentence(facts: Facts, severity: str, sentence: str, command: str) -> None:
+def test_a_thing_that_is_wrong_has_its_sentence(
+    facts: ClusterFacts, severity: str, sentence: str, command: str
+) -> None:
     (finding,) = [one for one in findings(facts, LIMITS) if one.sentence == sentence]
     assert (finding.severity, finding.command) == (severity, command)
 
@@ -199,24 +201,26 @@ def test_every_check_has_a_sentence_above() -> None:
 @pytest.mark.parametrize(
     "facts",
     [
-        Facts(),
-        Facts(brokers=[broker(1)], topics=orders((1, [1, 2, 3])), min_isr={"orders": 2}, quorum=quorum(1, 0, 0.2, 1)),
-        Facts(disks=[DiskFacts(1, "/data", False, 100, 50), DiskFacts(1, "/old", False, None, None)]),
+        ClusterFacts(),
+        ClusterFacts(
+            brokers=[broker(1)], topics=orders((1, [1, 2, 3])), min_isr={"orders": 2}, quorum=quorum(1, 0, 0.2, 1)
+        ),
+        ClusterFacts(disks=[DiskFacts(1, "/data", False, 100, 50), DiskFacts(1, "/old", False, None, None)]),
         course(group(2000, "a"), group(1500, "a", committed=500)),
         course(group(1000, state="Empty"), group(1000, state="Empty")),
         course(group(0, "b", "a"), group(0, "a", "b")),
     ],
 )
-def test_nothing_is_said_where_nothing_is_wrong(facts: Facts) -> None:
+def test_nothing_is_said_where_nothing_is_wrong(facts: ClusterFacts) -> None:
     assert findings(facts, LIMITS) == []
 
 
 def test_a_single_replica_is_no_less_than_its_topic_can_have() -> None:
     alone = orders((1, [1]))
     alone[0].partitions[0].replica_nodes = [1]
-    assert findings(Facts(topics=alone, min_isr={"orders": 2}), LIMITS) == []
+    assert findings(ClusterFacts(topics=alone, min_isr={"orders": 2}), LIMITS) == []
 
 
 def test_the_worst_comes_first() -> None:
-    listed: list[Finding] = findings(Facts(throttled_ms=1, unseen=[("x", "y")], quorum=quorum(NOBODY)), LIMITS)
+    listed: list[Diagnosis] = findings(ClusterFacts(throttled_ms=1, unseen=[("x", "y")], quorum=quorum(NOBODY)), LIMITS)
     assert [one.severity for one in listed] == [ERROR, WARNING, UNSEEN]

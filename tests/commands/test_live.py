@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commands.group_facts import GroupFacts
 from commands.groups import CLASSIC, GroupDescription, GroupMember
-from commands.live import Sample, rows_for, screen, view
+from commands.live import ClusterSample, rows_for, screen, view
 from protocol.types import TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -15,8 +15,8 @@ def group(name: str, committed: int, lag: int, *clients: str) -> GroupFacts:
     return GroupFacts(GroupDescription(name, CLASSIC, "Stable", "range", 1, members), {A0: committed}, {A0: lag})
 
 
-def sample(now_ms: int, ends: dict[TopicPartition, int], *groups: GroupFacts) -> Sample:
-    return Sample(now_ms, "id", 3, ends, dict.fromkeys(ends, 0), list(groups))
+def sample(now_ms: int, ends: dict[TopicPartition, int], *groups: GroupFacts) -> ClusterSample:
+    return ClusterSample(now_ms, "id", 3, ends, dict.fromkeys(ends, 0), list(groups))
 
 
 FIRST = sample(0, {A0: 10, A1: 0, B0: 0}, group("g", 5, 5, "x"), group("slow", 0, 10))

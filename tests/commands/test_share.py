@@ -8,9 +8,9 @@ from commands.share_session import (
     GAP,
     RELEASE,
     AcquiredRange,
+    MemberShareSession,
     RangeAcknowledgement,
     SharePlace,
-    ShareSession,
     acquired_ranges,
 )
 from protocol.messages.share_fetch import AcquiredRecords, LeaderIdAndEpoch, PartitionData, ShareFetchRequest
@@ -35,7 +35,7 @@ def record(offset: int) -> Record:
 
 
 def test_partitions_are_named_once_and_taken_out_when_they_go_to_others() -> None:
-    session = ShareSession("g", "m")
+    session = MemberShareSession("g", "m")
     assert not session.is_open
     assert named(session.fetch({HERE, THERE}, None)) == ([0, 1], [])
     session.answered()
@@ -46,7 +46,7 @@ def test_partitions_are_named_once_and_taken_out_when_they_go_to_others() -> Non
 
 
 def test_epochs_count_all_requests_of_a_session() -> None:
-    session = ShareSession("g", "m")
+    session = MemberShareSession("g", "m")
     epochs = [session.fetch({HERE}, None).share_session_epoch]
     session.answered()
     epochs.append(session.acknowledge({HERE: [RangeAcknowledgement(0, [ACCEPT])]}).share_session_epoch)
@@ -57,7 +57,7 @@ def test_epochs_count_all_requests_of_a_session() -> None:
 
 
 def test_a_session_that_was_lost_begins_with_all_partitions() -> None:
-    session = ShareSession("g", "m")
+    session = MemberShareSession("g", "m")
     session.fetch({HERE}, None)
     session.answered()
     session.begin_anew()
@@ -66,7 +66,7 @@ def test_a_session_that_was_lost_begins_with_all_partitions() -> None:
 
 
 def test_who_wants_two_records_locks_no_more() -> None:
-    limited, unlimited = (ShareSession("g", "m").fetch({HERE}, limit) for limit in (2, None))
+    limited, unlimited = (MemberShareSession("g", "m").fetch({HERE}, limit) for limit in (2, None))
     assert (limited.max_records, limited.share_acquire_mode) == (2, 1)
     assert (unlimited.max_records, unlimited.share_acquire_mode) == (500, 0)
 

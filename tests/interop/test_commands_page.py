@@ -40,7 +40,7 @@ SNAPSHOT = (
 EITHER_WAY = {"odradek doctor"}
 
 
-class World:
+class PageCluster:
     """A broker, and a folder for files."""
 
     def __init__(self, folder: Path) -> None:
@@ -78,8 +78,8 @@ def offsets(partitions: object) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture
-def worlds(tmp_path: Path) -> Iterator[list[World]]:
-    made = [World(tmp_path / name) for name in ("ours", "theirs", "others")]
+def worlds(tmp_path: Path) -> Iterator[list[PageCluster]]:
+    made = [PageCluster(tmp_path / name) for name in ("ours", "theirs", "others")]
     yield made
     for world in made:
         world.broker.stop()
@@ -87,7 +87,7 @@ def worlds(tmp_path: Path) -> Iterator[list[World]]:
 
 
 def test_our_lines_do_what_they_are_there_for(tmp_path: Path) -> None:
-    world = World(tmp_path / "ours")
+    world = PageCluster(tmp_path / "ours")
     for row in counterparts():
         ended = world.shell.run(row.odradek)
         assert ended.status == 0 or row.odradek in EITHER_WAY, (row.odradek, ended)
@@ -96,7 +96,7 @@ def test_our_lines_do_what_they_are_there_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.commands
-def test_each_pair_leaves_the_same(worlds: list[World]) -> None:
+def test_each_pair_leaves_the_same(worlds: list[PageCluster]) -> None:
     ours, theirs, others = worlds
     theirs.shell = Shell(theirs.folder, {"odradek": odradek(theirs.broker.bootstrap), **apache_tools(theirs)})
     others.shell = Shell(others.folder, {"odradek": odradek(others.broker.bootstrap), "kcat": kcat(others)})
@@ -112,7 +112,7 @@ def test_each_pair_leaves_the_same(worlds: list[World]) -> None:
             assert ended.status == 0 or line in EITHER_WAY, (line, ended)
 
 
-def apache_tools(world: World) -> dict[str, Program]:
+def apache_tools(world: PageCluster) -> dict[str, Program]:
     """Apache's tools by the names of their scripts."""
 
     def tool(name: str) -> Program:
@@ -127,7 +127,7 @@ def apache_tools(world: World) -> dict[str, Program]:
     return {name: tool(name) for name in jvm.TOOLS}
 
 
-def kcat(world: World) -> Program:
+def kcat(world: PageCluster) -> Program:
     def run(words: list[str], stdin: bytes) -> Ended:
         done = run_program(["kcat", "-b", world.broker.bootstrap, *words], stdin=stdin, timeout_s=60, check=False)
         return Ended(done.returncode, done.stdout, done.stderr.decode())

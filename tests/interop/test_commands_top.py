@@ -24,7 +24,7 @@ PATIENCE_S = 60
 
 
 def read_until(terminal: int, text: bytes, times: int = 1) -> bytes:
-    """What the terminal shows up to the how many-eth of a text."""
+    """Returns all that the terminal shows up to the how many-eth of a text."""
     shown = b""
     deadline = time.monotonic() + PATIENCE_S
     while shown.count(text) < times:
