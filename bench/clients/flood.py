@@ -4,7 +4,8 @@
 
 One connection to each partition's leader: a producer sends the same batch of 64 KB again and again, several ahead of
 their answers, and a consumer asks for a megabyte after the other, and begins anew at the end. Values are not looked
-at. Requests are those of today's clients: Produce 9, Fetch 12. Prints JSON: bytes of batches, seconds.
+at. Requests are those of today's clients: Produce 9, Fetch 12; ListOffsets 1 tells where a partition begins. Prints
+JSON: bytes of batches, seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ import crc32c
 
 from bench import wire
 
-PRODUCE, FETCH = 0, 1
+PRODUCE, FETCH, LIST_OFFSETS = 0, 1, 2
+OFFSET_OUT_OF_RANGE: Final = 1
+EARLIEST: Final = -2
 VALUE_BYTES: Final = 1_000
 RECORDS: Final = 64
 IN_FLIGHT: Final = 5
@@ -31,6 +34,10 @@ WAIT_MS: Final = 500
 SIZE_BYTES: Final = 4
 PRODUCE_ERROR_AT: Final = 4 + 1 + 1
 """Of an answer to Produce 9 of one partition: correlation id, tags and the count of topics; then a name."""
+FETCH_ERROR_AT: Final = 4 + 1 + 4 + 2 + 4 + 1
+"""The same of Fetch 12: with the throttle time, the error of the whole and the session."""
+BEHIND_NAME: Final = 1 + 4
+"""The count of partitions, and the number of the first: then its error."""
 
 
 class Leader(NamedTuple):
@@ -93,6 +100,17 @@ def fetch_request(topic: str, partition: int, offset: int) -> bytes:
     return flexible(FETCH, 12, limits + topics + uvarint(1) + compact(b"") + b"\0")
 
 
+def start_offset(connection: socket.socket, topic: str, partition: int) -> int:
+    """Returns the first offset of a partition, by ListOffsets 1."""
+    name = topic.encode()
+    query = struct.pack(f">iih{len(name)}siiq", -1, 1, len(name), name, 1, partition, EARLIEST)
+    body = wire.ask(connection, wire.request(LIST_OFFSETS, 1, query))
+    error, _, offset = struct.unpack_from(">hqq", body, 4 + 2 + len(name) + 4 + 4)
+    if error:
+        raise FloodRefused(f"ListOffsets was answered with error code {error}")
+    return int(offset)
+
+
 def leaders(bootstrap: str, topic: str) -> Iterator[Leader]:
     """Yields the partitions of a topic, by Metadata 1."""
     with wire.connect(bootstrap) as connection:
@@ -129,7 +147,7 @@ def produce(connection: socket.socket, topic: str, partition: int, until: float)
     """Returns the bytes of batches that were acknowledged."""
     records = batch(int(time.time() * 1000))
     request, buffer, sent, taken = produce_request(topic, partition, records), bytearray(4096), 0, 0
-    error_at = PRODUCE_ERROR_AT + len(compact(topic.encode())) + 1 + 4
+    error_at = PRODUCE_ERROR_AT + len(compact(topic.encode())) + BEHIND_NAME
     while taken < sent or time.monotonic() < until:
         while sent < taken + IN_FLIGHT and time.monotonic() < until:
             connection.sendall(request)
@@ -145,11 +163,21 @@ def produce(connection: socket.socket, topic: str, partition: int, until: float)
 
 def consume(connection: socket.socket, topic: str, partition: int, until: float) -> int:
     """Returns the bytes of whole batches that came."""
-    size, buffer, offset, taken = len(batch(0)), bytearray(2 * FETCH_BYTES), 0, 0
+    size, buffer, offset, taken = (
+        len(batch(0)),
+        bytearray(2 * FETCH_BYTES),
+        start_offset(connection, topic, partition),
+        0,
+    )
+    error_at = FETCH_ERROR_AT + len(compact(topic.encode())) + BEHIND_NAME
     while time.monotonic() < until:
         connection.sendall(fetch_request(topic, partition, offset))
         batches = answer(connection, buffer) // size
-        offset = offset + batches * RECORDS if batches else 0
+        (error,) = struct.unpack_from(">h", buffer, error_at)
+        if error not in (0, OFFSET_OUT_OF_RANGE):
+            raise FloodRefused(f"Fetch was answered with error code {error}")
+        # at the end, or where retention has been, it begins anew
+        offset = offset + batches * RECORDS if batches else start_offset(connection, topic, partition)
         taken += batches * size
     return taken
 
