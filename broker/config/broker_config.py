@@ -9,6 +9,7 @@ from typing import ClassVar, Final, Self
 
 from broker.config.addresses import ADDRESSES, QUORUM, AddressOptions, addresses, own_voter
 from broker.config.authorization import AuthorizationOptions, authorizer_problem
+from broker.config.control import ControlAddress, ControlOptions, control_address, control_problem
 from broker.config.controller import ControllerOptions
 from broker.config.groups import GroupOptions
 from broker.config.listener_options import listener_texts, options_of
@@ -44,6 +45,7 @@ class BrokerConfig(
     ShareOptions,
     TransactionOptions,
     ObservabilityOptions,
+    ControlOptions,
     AuthorizationOptions,
     ZookeeperOptions,
 ):
@@ -61,6 +63,7 @@ class BrokerConfig(
     """queued.max.request.bytes, or the largest request if that is more."""
     request_memory_bytes_per_ip: int  # the part of request_memory_bytes that one address may hold
     metrics_address: tuple[str, int] | None  # host and port of odradek.metrics.listener, where it is set
+    control_address: ControlAddress | None  # where odradek.control.listener is set
     topic_defaults: LogConfig  # the configs of a topic that sets none of its own
 
     @classmethod
@@ -97,6 +100,7 @@ class BrokerConfig(
             "connection_limits": limits_by_host(self.max_connections_per_ip_overrides),
             "topic_defaults": _topic_defaults(self),
             "metrics_address": metrics_address(self.odradek_metrics_listener),
+            "control_address": control_address(self.odradek_control_listener),
             **_request_memory(self),
             **addresses(self),
         }
@@ -256,5 +260,6 @@ _REQUIREMENTS: Final = (
     _connections_per_ip,
     _queued_bytes,
     telemetry_problem,
+    control_problem,
 )
 _UNBUILT: Final = (own_voter, selector_problem, authorizer_problem)

@@ -14,9 +14,10 @@ class NodeOptions(Config):
         "odradek.profile",
         STRING,
         "production",
-        one_of=("dev", "production"),
+        one_of=("dev", "production", "test"),
         doc="dev lowers a replication factor that one node cannot reach to what it can, where production refuses it as "
-        "Apache Kafka does. `odradek run` without a file of options is dev.",
+        "Apache Kafka does. `odradek run` without a file of options is dev. test is dev, and allows "
+        "odradek.control.listener.",
     )
     broker_rack = option(
         "broker.rack",
@@ -141,3 +142,8 @@ class NodeOptions(Config):
     controller_quota_window_size_seconds = option(
         "controller.quota.window.size.seconds", INT, 1, at_least=1, importance="low", doc="Length of one such sample."
     )
+
+    @property
+    def lowers_replication_factors(self) -> bool:
+        """True where a replication factor that one node cannot reach is lowered to what it can."""
+        return self.odradek_profile != "production"

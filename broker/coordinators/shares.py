@@ -50,7 +50,7 @@ def topic_of(environment: Environment) -> InternalTopic:
 def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
     """Returns Kafka's configs of the topic. Where the replication factor is lowered to the number of brokers, so is
     min.insync.replicas."""
-    is_lowered = config.odradek_profile == "dev"
+    is_lowered = config.lowers_replication_factors
     min_isr = config.share_coordinator_state_topic_min_isr
     return {
         "cleanup.policy": "delete",

@@ -101,13 +101,26 @@ class Cleaner:
             else:
                 await self._rest()
 
-    def _begin(self, dirty: Dirty) -> None:
+    async def clean_now(self, one: Log) -> bool:
+        """Cleans a log to its last closed segment, however little there is to clean; False where there is nothing.
+        Raises KafkaError."""
+        while one.is_at_work and self._busy:
+            await asyncio.wait(self._busy, return_when=asyncio.FIRST_COMPLETED)
+        with failing(one.log_dir, f"looking for what to clean of {one.topic_partition}", report=one.report):
+            dirty = dirty_part(one, self._clock.now_ms())
+        if dirty is None or not self._may_be_cleaned(one):
+            return False
+        await asyncio.wait([self._begin(dirty)])
+        return True
+
+    def _begin(self, dirty: Dirty) -> asyncio.Task[None]:
         process = self._idle.pop() if self._idle else CleanerProcess()
         dirty.log.cleaning = True
         self._rested_s = 0.0
         task = asyncio.create_task(self._clean(dirty, process), name=f"clean {dirty.log.topic_partition}")
         self._busy[task] = process
         task.add_done_callback(lambda _: self._done(task, dirty.log))
+        return task
 
     def _done(self, task: asyncio.Task[None], cleaned: Log) -> None:
         cleaned.cleaning = False

@@ -55,6 +55,7 @@ class ControllerServer:
         self.exit_code = 0
         self.advertised: list[ListenerAddress] = []
         """The listeners as brokers are told of them, once they are bound."""
+        self.announced = ""  # it has no control server
         self._stop = stop
         self._clock = SystemClock()
         self._disk = OsDisk(OpenFiles(files=shares.files, mappings=shares.mappings))

@@ -21,7 +21,7 @@ from broker.network.listener import Listener
 from broker.network.request_memory import RequestMemory
 from broker.network.strangers import Strangers
 from broker.network.unread import UnreadAnswers
-from broker.requests.dispatch import Dispatcher
+from broker.requests.answering import FrameAnswerer
 
 if TYPE_CHECKING:
     from broker.process.securing import TlsDoor
@@ -57,7 +57,7 @@ class Listening:
         self._servers: list[asyncio.Server] = []
         self._limit_of_address: Callable[[str], float | None] | None = None
 
-    async def open(self, bound: Sequence[Bound], dispatcher: Dispatcher) -> None:
+    async def open(self, bound: Sequence[Bound], dispatcher: FrameAnswerer) -> None:
         """Accepts connections, whose requests the dispatcher answers. What these listeners admit, and hold in memory,
         is bounded for all of them together."""
         host = dispatcher.host
@@ -90,7 +90,7 @@ class Listening:
             listener.admission.limit_of_address = limit_of_address
 
     def _door(
-        self, address: ListenerAddress, dispatcher: Dispatcher, lines: ConnectionLines
+        self, address: ListenerAddress, dispatcher: FrameAnswerer, lines: ConnectionLines
     ) -> tuple[AnswerFrame, Strangers | None, TlsDoor | None]:
         """Returns who answers on a listener, who keeps its connections until they have authenticated, and what secures
         them."""

@@ -85,7 +85,7 @@ def cluster_options(
         default_replication_factor=config.default_replication_factor,
         min_insync_replicas=config.min_insync_replicas,
         delete_topic_enable=config.delete_topic_enable,
-        clamp_replication_factor=config.odradek_profile == "dev",
+        clamp_replication_factor=config.lowers_replication_factors,
         has_broker="broker" in config.process_roles,
         broker_session_timeout_ms=config.broker_session_timeout_ms,
         auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,

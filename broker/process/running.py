@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import uvloop
 
 from broker import logging
+from broker.clock import Clock, SystemClock
 from broker.config import BrokerConfig
 from broker.config.listeners import ListenerAddress
 from broker.disks.lock import DirectoryInUse, DirectoryLock
@@ -34,6 +35,11 @@ class NodeProcess(Protocol):
     exit_code: int
     advertised: list[ListenerAddress]
 
+    @property
+    def announced(self) -> str:
+        """The lines that go before the ready line, if there are any."""
+        ...
+
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...
@@ -47,8 +53,9 @@ def run(config: BrokerConfig) -> int:
         with contextlib.ExitStack() as stack:
             failed = _lock_directories(config, stack)
             config = _with_id(config)
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                return runner.run(_serve(config, failed))
+            clock, new_loop = _time(config)
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                return runner.run(_serve(config, failed, clock))
     except (ConfigError, DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
         log.error("cannot start", reason=str(error))
         return CANNOT_START
@@ -60,6 +67,15 @@ def _with_id(config: BrokerConfig) -> BrokerConfig:
     from broker.zookeeper.generated_id import with_broker_id  # few brokers need it
 
     return with_broker_id(config, OsDisk())
+
+
+def _time(config: BrokerConfig) -> tuple[Clock, Callable[[], asyncio.AbstractEventLoop]]:
+    """Returns the clock of the process, and what makes its event loop: the machine's, unless tests let time pass."""
+    if config.control_address is None:
+        return SystemClock(), uvloop.new_event_loop
+    from broker.process.controlling import travelling_time  # no other broker imports any of it
+
+    return travelling_time()
 
 
 def _directories(config: BrokerConfig) -> list[str]:
@@ -81,15 +97,15 @@ def _lock_directories(config: BrokerConfig, stack: contextlib.ExitStack) -> dict
     return failed
 
 
-async def _serve(config: BrokerConfig, failed: Mapping[str, Exception]) -> int:
+async def _serve(config: BrokerConfig, failed: Mapping[str, Exception], clock: Clock) -> int:
     """Runs the broker until a signal or a failure stops it, and returns the exit code."""
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    node = _node(config, stop, failed)
+    node = _node(config, stop, failed, clock)
     if not await _started(node, stop):
         return node.exit_code
-    sys.stdout.write(f"ready {address(node.advertised[0])}\n")
+    sys.stdout.write(f"{node.announced}ready {address(node.advertised[0])}\n")
     sys.stdout.flush()
     from broker.process.warming_up import warm_up  # no start needs it
 
@@ -114,11 +130,11 @@ async def _started(node: NodeProcess, stop: asyncio.Event) -> bool:
     return False
 
 
-def _node(config: BrokerConfig, stop: asyncio.Event, failed: Mapping[str, Exception]) -> NodeProcess:
+def _node(config: BrokerConfig, stop: asyncio.Event, failed: Mapping[str, Exception], clock: Clock) -> NodeProcess:
     if config.is_broker:
         from broker.process.server import Server
 
-        return Server(config, stop, failed)
+        return Server(config, stop, failed, clock)
     from broker.process.controller_server import ControllerServer  # has no logs of topics, which could fail
 
     return ControllerServer(config, stop)

@@ -15,7 +15,7 @@ from broker.exchange.context import ANONYMOUS, ClientConnection, Principal
 from broker.logging import get_logger
 from broker.network.connection_lines import ConnectionLines
 from broker.network.strangers import Stranger, Strangers
-from broker.requests.dispatch import Dispatcher
+from broker.requests.answering import FrameAnswerer
 from broker.security.authentication import Authentication
 from broker.security.gate import AnswerFrame, SaslGate
 from broker.security.mechanisms import mechanisms
@@ -97,7 +97,7 @@ class TlsDoor:
         return Principal("User", principal)
 
 
-def secure(address: ListenerAddress, dispatcher: Dispatcher, clock: Clock, lines: ConnectionLines) -> Doors:
+def secure(address: ListenerAddress, dispatcher: FrameAnswerer, clock: Clock, lines: ConnectionLines) -> Doors:
     """Returns how a listener is answered. Raises ConfigError."""
     host = dispatcher.host
     own, max_request_bytes = host.config.options_of(address.name), host.config.socket_request_max_bytes
@@ -124,7 +124,7 @@ def _begin_nothing(_: Stranger) -> None:
 
 
 def _beginner(
-    address: ListenerAddress, dispatcher: Dispatcher, delay_ms: int, clock: Clock
+    address: ListenerAddress, dispatcher: FrameAnswerer, delay_ms: int, clock: Clock
 ) -> Callable[[Stranger], None]:
     """Returns what has a connection authenticate by SASL. Raises ConfigError."""
     host = dispatcher.host

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from broker import logging
-from broker.clock import SystemClock
+from broker.clock import Clock, SystemClock
 from broker.config import BrokerConfig
 from broker.config.layers import Layers
 from broker.config.listeners import ListenerAddress
@@ -34,13 +34,14 @@ from broker.requests.slow_requests import SlowRequests
 from broker.workers import Workers
 from coordinator.cluster.brokers.info import Endpoint
 from protocol.errors import ErrorCode, KafkaError
-from storage.disk import OsDisk
+from storage.disk import Disk, OsDisk
 from storage.logs import Logs
 from storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
     from broker.metrics.endpoint import MetricsEndpoint
+    from broker.process.controlling import BrokerControl
     from broker.process.joining import Replication
     from broker.process.zookeeper import Zookeeper
     from broker.replica.alter_partition import AlterPartition
@@ -64,9 +65,14 @@ class Server:
     """One broker's life: `start`, then clients, then `stop`."""
 
     def __init__(
-        self, config: BrokerConfig, stop: asyncio.Event, failed: Mapping[str, Exception] | None = None
+        self,
+        config: BrokerConfig,
+        stop: asyncio.Event,
+        failed: Mapping[str, Exception] | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        """`failed` are the errors of log directories that have failed already."""
+        """`failed` are the errors of log directories that have failed already; the clock is the machine's unless
+        given."""
         self.config = config
         self._failed_dirs = failed or {}
         shares = descriptors.divide()
@@ -74,8 +80,10 @@ class Server:
         self.advertised: list[ListenerAddress] = []
         """The listeners as clients are told of them, once they are bound."""
         self._stop = stop
-        self._clock = SystemClock()
-        self._disk = OsDisk(OpenFiles(files=shares.files, mappings=shares.mappings))
+        self._clock: Clock = SystemClock() if clock is None else clock
+        open_files = OpenFiles(files=shares.files, mappings=shares.mappings)
+        self.control = self._controlled(open_files)
+        self._disk: Disk = OsDisk(open_files) if self.control is None else self.control.disk
         self._metadata_worker = Workers(METADATA_THREADS, "metadata")
         self._workers = Workers(BACKGROUND_THREADS, "background")
         self._live_config = LiveConfig(Layers(config))
@@ -119,13 +127,37 @@ class Server:
         self.housekeeping.start()
         SlowRequests(self.broker).follow()
         Limiting(self.broker, self._listening)
-        await self._listening.open(bound, Dispatcher(self.broker, FAST))
+        await self._serve_clients(bound)
         if self._zookeeper is not None:
             self._zookeeper.begin(self.broker)
         self._serve_metrics()
+        if self.control is not None:
+            await self.control.serve(
+                self.broker, self.housekeeping.cleaner, self._workers, self.listeners, self.advertised
+            )
         gc.freeze()  # the objects of now stay: no collection has to traverse them
         gc.set_threshold(OBJECTS_PER_COLLECTION)
         gc.enable()
+
+    def _controlled(self, open_files: OpenFiles) -> BrokerControl | None:
+        """Returns the control of a broker that is for tests."""
+        if self.config.control_address is None:
+            return None
+        from broker.process.controlling import BrokerControl  # no other broker imports any of it
+
+        return BrokerControl(self.config, open_files)
+
+    async def _serve_clients(self, bound: list[Bound]) -> None:
+        dispatcher = Dispatcher(self.broker, FAST)
+        if self.control is None:
+            await self._listening.open(bound, dispatcher)
+        else:
+            await self._listening.open(bound, self.control.interpose(self.broker, dispatcher))
+
+    @property
+    def announced(self) -> str:
+        """The lines before the ready line: where the control server is reached, if there is one."""
+        return "" if self.control is None else f"control {self.control.address}\n"
 
     def _authorize(self) -> None:
         if self.config.authorizer_class_name:
@@ -303,6 +335,8 @@ class Server:
     async def stop(self) -> None:
         """Hands leadership over while followers can still fetch, takes no more connections, sends the answers that are
         due, closes the logs, and writes the markers of a clean shutdown last."""
+        if self.control is not None:
+            self.control.close()
         if self._replication is not None:
             await self.metadata.node.leave()
         if self._zookeeper is not None:

@@ -42,7 +42,14 @@ LATER = [
     "protocol.messages.create_topics",
 ]
 """The modules that no broker needs before it has a client."""
-ELSEWHERE = ["broker.metrics", "broker.peers", "broker.process.joining", "protocol.client", "structlog"]
+ELSEWHERE = [
+    "broker.control",
+    "broker.metrics",
+    "broker.peers",
+    "broker.process.joining",
+    "protocol.client",
+    "structlog",
+]
 """The modules of a broker that has its controllers elsewhere, somebody to watch it, or something to log."""
 
 
