@@ -66,9 +66,13 @@ def tool(name: str, *arguments: str, stdin: str = "", timeout_s: float = 120) ->
 
 def compiled(source: str, version: str) -> str:
     """The class path with `source` compiled against the Java client of one version."""
-    jars = clients(version)
+    return compiled_against(source, clients(version), version)
+
+
+def compiled_against(source: str, jars: Path, label: str) -> str:
+    """The class path with `source` compiled against jars, of which `label` is the name in the cache."""
     text = (HERE / source).read_bytes()
-    folder = JARS / f"classes-{version}-{hashlib.sha256(text).hexdigest()[:12]}"
+    folder = JARS / f"classes-{label}-{hashlib.sha256(text).hexdigest()[:12]}"
     with locked(folder.name):
         if not folder.exists():
             made = folder.with_suffix(".new")

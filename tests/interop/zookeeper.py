@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
+from confluent_kafka import Producer
 from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import KazooTimeoutError
 
 from bench.jars import resolve
-from tests.interop.jvm import HERE, java
+from tests.interop.brokers import Odradek
+from tests.interop.jvm import HERE, compiled_against, java
 from tests.interop.processes import Server, free_port, run
 
 OLDEST, NEWEST = "3.6.4", "3.9.3"
@@ -20,8 +25,17 @@ TICK_MS = 500
 """A session lasts two ticks at least, and twenty at most."""
 
 READY_TIMEOUT_S = 60
+SOON_S = 90
+"""Sessions have to end, and rebalances begin again after pauses."""
+
+SESSION_MS = 6_000
 LOG4J = f"-Dlog4j.configuration=file:{HERE / 'log4j.properties'}"
 SMALL = ("-Xmx128m", LOG4J)
+
+T = TypeVar("T")
+
+PASSWORD_SECRET, PASSWORD_BYTES = 0xB3415C00, 16
+JAVA_MULTIPLIER, JAVA_MASK = 0x5DEECE66D, (1 << 48) - 1
 
 
 @cache
@@ -40,6 +54,12 @@ def old_java(version: str, main: str, *arguments: str) -> list[str]:
     """The command line of a class of an old Kafka, by `java` itself: the scripts of the age pass flags that today's
     refuse."""
     return java(f"{old_kafka(version)}/*", main, *arguments, flags=SMALL)
+
+
+def old_program(version: str, source: str, *arguments: str) -> list[str]:
+    """The command line of a program of ours, by the Scala clients of an old Kafka."""
+    classpath = compiled_against(source, old_kafka(version), f"old-{version}")
+    return java(classpath, Path(source).stem, *arguments, flags=SMALL)
 
 
 def old_tool(version: str, main: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:
@@ -132,9 +152,34 @@ class Ensemble:
     def leader(self) -> ZooKeeper:
         return next(server for server in self.servers if server.mode() == "leader")
 
+    def kill(self) -> None:
+        """Kill all of them."""
+        for server in self.servers:
+            server.kill9()
+
     def forget(self) -> None:
         for server in self.servers:
             server.forget()
+
+
+def session_password(session_id: int) -> bytes:
+    """The password of a session, which a server of ZooKeeper derives from its id (ZooKeeperServer.generatePasswd): the
+    first sixteen bytes of a java.util.Random."""
+    state, password = (session_id ^ PASSWORD_SECRET ^ JAVA_MULTIPLIER) & JAVA_MASK, b""
+    while len(password) < PASSWORD_BYTES:
+        state = (state * JAVA_MULTIPLIER + 0xB) & JAVA_MASK
+        password += (state >> 16).to_bytes(4, "little")
+    return password
+
+
+def expire(address: str, session_id: int) -> None:
+    """Ends the session of somebody else, who is told that it has expired."""
+    client = KazooClient(address, client_id=(session_id, session_password(session_id)))
+    client.start(timeout=READY_TIMEOUT_S)
+    assert client.client_id is not None
+    assert client.client_id[0] == session_id, "the session was not taken over"
+    client.stop()
+    client.close()
 
 
 @contextmanager
@@ -147,6 +192,15 @@ def znodes(address: str) -> Iterator[KazooClient]:
     finally:
         client.stop()
         client.close()
+
+
+def looked(address: str, look: Callable[[KazooClient], T]) -> T | None:
+    """The answer of a look at the znodes; None where the ensemble has none just now."""
+    try:
+        with znodes(address) as client:
+            return look(client)
+    except (KazooException, KazooTimeoutError):
+        return None
 
 
 class OldKafka(Server):
@@ -187,3 +241,39 @@ class OldKafka(Server):
                 assert self.is_running, f"{self.name} ended\n{self.tail()}"
                 assert time.monotonic() < deadline, f"{self.name} did not register\n{self.tail()}"
                 time.sleep(0.05)  # its registration is what says that it serves
+
+
+def until(condition: Callable[[], object], servers: Iterable[Server] = (), patience_s: float = SOON_S) -> None:
+    """Waits for what others do with znodes and logs, of which nobody is told."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, "\n".join(server.tail(4_000) for server in servers)
+        time.sleep(0.05)  # the znodes of others are looked at, not waited for
+
+
+def facing(connect: str, **options: str) -> dict[str, str]:
+    """The properties of a broker before an ensemble; `options` have `__` for each dot."""
+    return {
+        "zookeeper.connect": connect,
+        "zookeeper.session.timeout.ms": str(SESSION_MS),
+        "zookeeper.connection.timeout.ms": "60000",  # a start on a busy machine
+        "offsets.topic.num.partitions": "1",
+        **{name.replace("__", "."): text for name, text in options.items()},
+    }
+
+
+def started(data: Path, connect: str, **options: str) -> Odradek:
+    """A broker that is the active one of its ensemble."""
+    broker = Odradek(data, facing(connect, **options))
+    broker.start()
+    with znodes(connect) as client:
+        until(lambda: client.exists("/controller"), [broker])
+    return broker
+
+
+def produce(broker: Odradek, topic: str, values: range) -> None:
+    """Writes numbers, all of which the broker acknowledges."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for value in values:
+        producer.produce(topic, str(value).encode())
+    assert producer.flush(SOON_S) == 0
