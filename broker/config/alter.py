@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.layers import Layers, base_name, declared
+from broker.config.listener_options import LISTENER_PREFIX
 from broker.config.unsupported import LISTENER_ONLY, why_ignored
 from coordinator.telemetry.config import ClientMetricsConfig
 from protocol.config import LIST, PER_BROKER, READ_ONLY, ConfigError
@@ -28,15 +29,23 @@ TOO_FEW_THREADS = "Log cleaner threads cannot be reduced to less than half the c
 ONLY_PER_BROKER = "Cannot update these configs at default cluster level, broker id must be specified"
 
 
-def broker_checker(layers: Callable[[], Layers]) -> Checker:
+CheckStores = Callable[[BrokerConfig, BrokerConfig, Iterable[str]], None]
+"""(options before, options after, names of those that change) → raises ConfigError for stores that do not fit."""
+
+
+def broker_checker(layers: Callable[[], Layers], check_stores: CheckStores) -> Checker:
     """Returns the checker of the dynamic configs that a change would give a broker, or all brokers for an empty name.
+    `check_stores` looks at files, and so only at those of this node.
 
     It raises KafkaError(INVALID_REQUEST), as Kafka does for brokers, where other resources get INVALID_CONFIG.
     """
 
     def check(name: str, configs: Texts) -> None:
         try:
-            check_broker(layers(), configs, per_broker=bool(name))
+            before = layers()
+            after = check_broker(before, configs, per_broker=bool(name))
+            if name == str(before.static.node_id):
+                _check_stores(before, after, configs, check_stores)
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, error.message) from None
 
@@ -66,8 +75,19 @@ def list_defaults() -> dict[str, str | None]:
     return {option.name: (option.text(option.default) or "") if option.type is LIST else None for option in options}
 
 
-def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> None:
-    """Raises ConfigError when these cannot be the dynamic configs of this broker (`per_broker`), or of all brokers.
+def _check_stores(before: Layers, after: Layers, configs: Texts, check_stores: CheckStores) -> None:
+    changed = [name for name, text in configs.items() if before.broker.get(name) != text]
+    changed += before.broker.keys() - configs.keys()
+    if any(name.startswith(LISTENER_PREFIX) for name in changed):
+        try:
+            check_stores(before.effective, after.effective, changed)
+        except ConfigError as error:
+            raise ConfigError(INVALID_DYNAMIC.format(error.message)) from error
+
+
+def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> Layers:
+    """Returns the layers with other dynamic configs. Raises ConfigError when these cannot be those of this broker
+    (`per_broker`), or of all brokers.
 
     Checks only those that change: older ones may come from a broker that has more options.
     """
@@ -84,6 +104,7 @@ def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> None:
     after = layers.changed(broker=configs) if per_broker else layers.changed(cluster=configs)
     if after.problems and after.problems != layers.problems:
         raise ConfigError(f"requirement failed: {after.problems[-1]}")
+    return after
 
 
 def _check_cleaner_threads(layers: Layers, new: Texts) -> None:

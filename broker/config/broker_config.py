@@ -11,6 +11,7 @@ from broker.config.addresses import ADDRESSES, QUORUM, AddressOptions, addresses
 from broker.config.authorization import AuthorizationOptions, authorizer_problem
 from broker.config.control import ControlAddress, ControlOptions, control_address, control_problem
 from broker.config.controller import ControllerOptions
+from broker.config.delegation_tokens import DelegationTokenOptions
 from broker.config.groups import GroupOptions
 from broker.config.listener_options import listener_texts, options_of
 from broker.config.listener_security import contradictions
@@ -36,6 +37,7 @@ MIN_DEDUPE_BUFFER_BYTES: Final = 1 << 20  # per cleaner thread; a smaller offset
 class BrokerConfig(
     AddressOptions,
     SecurityOptions,
+    DelegationTokenOptions,
     ControllerOptions,
     TopicDefaults,
     LogOptions,

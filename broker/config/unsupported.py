@@ -13,7 +13,6 @@ from broker.config.listener_options import LISTENER_PREFIX
 REFUSED: Final = {
     "sasl.client.callback.handler.class": "classes of Java are not loaded",
     "ssl.engine.factory.class": "classes of Java are not loaded",
-    "sasl.server.callback.handler.class": "classes of Java are not loaded, and others would be let in than it says",
     "config.providers": "values are not looked up elsewhere, and would be taken as they stand",
 }
 
@@ -41,9 +40,8 @@ IGNORED: Final = {
         zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location
         zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.time.ms
         """,
-    "authentication by tickets and tokens is not built yet, and of TLS what OpenSSL has no use for": """
-        delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
-        delegation.token.secret.key early.start.listeners sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+    "this broker logs in to others by passwords, and of TLS OpenSSL has no use for the rest": """
+        early.start.listeners sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
         sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
         sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
         sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
@@ -55,14 +53,9 @@ IGNORED: Final = {
         sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
         sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
         sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
-        sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
-        sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-        sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
-        sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
-        sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-        security.providers ssl.allow.dn.changes ssl.allow.san.changes
-        ssl.keymanager.algorithm ssl.keystore.password ssl.protocol ssl.provider ssl.secure.random.implementation
-        ssl.trustmanager.algorithm ssl.truststore.password
+        sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
+        security.providers ssl.keymanager.algorithm ssl.protocol ssl.provider ssl.secure.random.implementation
+        ssl.trustmanager.algorithm
         """,
     "tiered storage is not built": """
         follower.fetch.last.tiered.offset.enable remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
@@ -121,7 +114,7 @@ LISTENER_ONLY: Final = _words(
     ssl.truststore.type
     """
 )
-"""Ignored options that Kafka lets clients change for single listeners only (SslConfigs.RECONFIGURABLE_CONFIGS)."""
+"""Options that Kafka lets clients change for single listeners only (SslConfigs.RECONFIGURABLE_CONFIGS)."""
 
 NOT_CONFIGURATION: Final = _words(
     """

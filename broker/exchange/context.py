@@ -34,6 +34,7 @@ class ClientConnection:
         "_raw_client_id",
         "authentication",
         "begun_ns",
+        "by_token",
         "client_software",
         "closed",
         "decided_by",
@@ -54,6 +55,8 @@ class ClientConnection:
         self.listener_name = listener_name
         self.finish = finish
         self.principal = ANONYMOUS
+        self.by_token = False
+        """Whether it authenticated by a delegation token."""
         self.authentication: object | None = None
         """How far it is with authenticating, on a listener that asks for it by SASL (broker/security/)."""
         self.refused_because = ""

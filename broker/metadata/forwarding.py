@@ -43,6 +43,9 @@ FORWARDED: Final = (
     ApiKey.UNREGISTER_BROKER,
     ApiKey.ALTER_CLIENT_QUOTAS,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
     ApiKey.DESCRIBE_QUORUM,
     ApiKey.ADD_RAFT_VOTER,
     ApiKey.REMOVE_RAFT_VOTER,
@@ -67,7 +70,7 @@ def envelope(request: object, version: int, requester: Requester) -> EnvelopeReq
         request_api_key=api.key, request_api_version=version, correlation_id=0, client_id=requester.client_id
     )
     data = encode(header, 2 if version >= api.flexible.first else 1) + encode(request, version)
-    principal = DefaultPrincipalData(type=requester.kind, name=requester.name, token_authenticated=False)
+    principal = DefaultPrincipalData(type=requester.kind, name=requester.name, token_authenticated=requester.by_token)
     return EnvelopeRequest(
         request_data=data,
         request_principal=PRINCIPAL_VERSION.to_bytes(2) + encode(principal, PRINCIPAL_VERSION),

@@ -47,15 +47,18 @@ if TYPE_CHECKING:
     from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
     from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
     from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+    from protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
     from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
     from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
     from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
     from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
     from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+    from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
     from protocol.messages.incremental_alter_configs import (
         IncrementalAlterConfigsRequest,
         IncrementalAlterConfigsResponse,
     )
+    from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
     from protocol.messages.unregister_broker import UnregisterBrokerRequest
     from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
@@ -90,7 +93,8 @@ class LocalController:
         self._clock = clock
         self._state = loader.image.copy()
         self._sessions = BrokerSessions(options.broker_session_timeout_ms, options.own_broker_id)
-        self._timer = DutyTimer(Duties(options, configs, self._sessions), clock, lambda: self._state, self._write_soon)
+        duties = Duties(options, configs, self._sessions, clock.now_ms)
+        self._timer = DutyTimer(duties, clock, lambda: self._state, self._write_soon)
         log.on_failure = self._renounce
 
     def activate(self, bootstrap: Callable[[], Sequence[MetadataRecord]]) -> None:
@@ -232,6 +236,32 @@ class LocalController:
         from coordinator.cluster.security.acl_requests import delete_acls
 
         return await self._decide(lambda state: delete_acls(state, request, version))
+
+    async def create_delegation_token(
+        self, request: CreateDelegationTokenRequest, requester: str
+    ) -> CreateDelegationTokenResponse:
+        from coordinator.cluster.security.delegation_tokens import create_delegation_token
+
+        options, now_ms = self._options.tokens, self._clock.now_ms()
+        return await self._decide(
+            lambda state: create_delegation_token(state, request, requester, options, now_ms, self._new_uuid)
+        )
+
+    async def renew_delegation_token(
+        self, request: RenewDelegationTokenRequest, requester: str
+    ) -> RenewDelegationTokenResponse:
+        from coordinator.cluster.security.delegation_tokens import renew_delegation_token
+
+        options, now_ms = self._options.tokens, self._clock.now_ms()
+        return await self._decide(lambda state: renew_delegation_token(state, request, requester, options, now_ms))
+
+    async def expire_delegation_token(
+        self, request: ExpireDelegationTokenRequest, requester: str
+    ) -> ExpireDelegationTokenResponse:
+        from coordinator.cluster.security.delegation_tokens import expire_delegation_token
+
+        options, now_ms = self._options.tokens, self._clock.now_ms()
+        return await self._decide(lambda state: expire_delegation_token(state, request, requester, options, now_ms))
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         from coordinator.cluster.partitions.elect_leaders import elect_leaders

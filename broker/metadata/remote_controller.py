@@ -32,15 +32,18 @@ from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHea
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+from protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from protocol.schema import Kind, fields_of, identity
@@ -71,6 +74,11 @@ class RemoteController:
 
     def on_behalf_of(self, requester: Requester) -> RemoteController:
         return RemoteController(self._controllers, self._session_ms, requester)
+
+    def _of(self, principal: str) -> RemoteController:
+        """Returns the controller as a user asks it, of whom no more is known."""
+        kind, _, name = principal.partition(":")
+        return self.on_behalf_of(Requester(kind, name, None, "127.0.0.1"))
 
     async def _forwarded(self, request: object, response: type[R], version: int | None = None) -> R:
         """Sends a request of the APIs that clients have too: in an Envelope for a client, else as this broker's own."""
@@ -131,6 +139,21 @@ class RemoteController:
 
     async def delete_acls(self, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
         return await self._forwarded(request, DeleteAclsResponse, version)
+
+    async def create_delegation_token(
+        self, request: CreateDelegationTokenRequest, requester: str
+    ) -> CreateDelegationTokenResponse:
+        return await self._of(requester)._forwarded(request, CreateDelegationTokenResponse)
+
+    async def renew_delegation_token(
+        self, request: RenewDelegationTokenRequest, requester: str
+    ) -> RenewDelegationTokenResponse:
+        return await self._of(requester)._forwarded(request, RenewDelegationTokenResponse)
+
+    async def expire_delegation_token(
+        self, request: ExpireDelegationTokenRequest, requester: str
+    ) -> ExpireDelegationTokenResponse:
+        return await self._of(requester)._forwarded(request, ExpireDelegationTokenResponse)
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         return await self._forwarded(request, ElectLeadersResponse)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from broker.config import BrokerConfig
 from broker.config.alter import broker_checker, check_client_metrics, group_checker, list_defaults
@@ -13,7 +13,7 @@ from broker.metadata.opening import MetadataSettings
 from broker.metadata.snapshots import SnapshotRules
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.configs.resource import ResourceType
-from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.options import ClusterOptions, TokenRules
 from storage.config import LogConfig
 
 UNREACHABLE = (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
@@ -58,7 +58,7 @@ def metadata_settings(
         options=cluster_options(config, listeners, controller_listeners),
         metadata_log_dir=config.metadata_dir,
         checkers={
-            ResourceType.BROKER: broker_checker(lambda: live_config.layers),
+            ResourceType.BROKER: broker_checker(lambda: live_config.layers, _check_stores),
             ResourceType.GROUP: group_checker(lambda: live_config.layers),
             ResourceType.CLIENT_METRICS: check_client_metrics,
         },
@@ -66,6 +66,12 @@ def metadata_settings(
         log_config=metadata_log_config(config),
         list_options={ResourceType.BROKER: list_defaults()},
     )
+
+
+def _check_stores(before: BrokerConfig, after: BrokerConfig, names: Iterable[str]) -> None:
+    from broker.security.store_changes import check_stores  # no start needs it
+
+    check_stores(before, after, names)
 
 
 def cluster_options(
@@ -92,5 +98,16 @@ def cluster_options(
         leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * MS_PER_S,
         unclean_leader_election_interval_ms=config.unclean_leader_election_interval_ms,
         metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
+        tokens=token_rules(config),
         static_configs=config.explicit,
+    )
+
+
+def token_rules(config: BrokerConfig) -> TokenRules:
+    """Returns the options of delegation tokens; an empty secret is none."""
+    return TokenRules(
+        secret_key=config.delegation_token_secret_key or None,
+        max_lifetime_ms=config.delegation_token_max_lifetime_ms,
+        expiry_time_ms=config.delegation_token_expiry_time_ms,
+        expiry_check_interval_ms=config.delegation_token_expiry_check_interval_ms,
     )

@@ -8,5 +8,5 @@ from coordinator.cluster.requester import Requester
 
 def requester_of(context: Context) -> Requester:
     """Returns the client of a request."""
-    principal = context.principal
-    return Requester(principal.kind, principal.name, context.client_id, context.connection.ip)
+    connection = context.connection
+    return Requester(*connection.principal, context.client_id, connection.ip, connection.by_token)

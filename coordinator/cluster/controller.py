@@ -30,15 +30,18 @@ if TYPE_CHECKING:
     from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
     from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
     from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+    from protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
     from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
     from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
     from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
     from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
     from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+    from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
     from protocol.messages.incremental_alter_configs import (
         IncrementalAlterConfigsRequest,
         IncrementalAlterConfigsResponse,
     )
+    from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
     from protocol.messages.unregister_broker import UnregisterBrokerRequest
     from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
@@ -107,6 +110,24 @@ class Controller(Protocol):
 
     async def delete_acls(self, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
         """DeleteAcls, whose filters mean less in version 0."""
+        ...
+
+    async def create_delegation_token(
+        self, request: CreateDelegationTokenRequest, requester: str
+    ) -> CreateDelegationTokenResponse:
+        """CreateDelegationToken, which the requester, a principal, may ask for."""
+        ...
+
+    async def renew_delegation_token(
+        self, request: RenewDelegationTokenRequest, requester: str
+    ) -> RenewDelegationTokenResponse:
+        """RenewDelegationToken."""
+        ...
+
+    async def expire_delegation_token(
+        self, request: ExpireDelegationTokenRequest, requester: str
+    ) -> ExpireDelegationTokenResponse:
+        """ExpireDelegationToken."""
         ...
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:

@@ -46,10 +46,18 @@ class Duty(NamedTuple):
 class Duties:
     """The duties and the times at which they are due next, of a clock that only grows."""
 
-    def __init__(self, options: ClusterOptions, configs: ConfigRules, sessions: BrokerSessions) -> None:
+    def __init__(
+        self,
+        options: ClusterOptions,
+        configs: ConfigRules,
+        sessions: BrokerSessions,
+        time_of_day_ms: Callable[[], int],
+    ) -> None:
+        """`time_of_day_ms` returns milliseconds since 1970, which records have."""
         self._own_id = options.own_broker_id
         self._configs = configs
         self._sessions = sessions
+        self._time_of_day_ms = time_of_day_ms
         self._idle_at = -1
         """Where the log ends as long as nobody writes to it."""
         self._duties = tuple(duty for duty in self._all(options) if duty.period_ms)
@@ -58,6 +66,7 @@ class Duties:
     def _all(self, options: ClusterOptions) -> tuple[Duty, ...]:
         check_ms = max(options.broker_session_timeout_ms // CHECKS_A_SESSION, 1)
         balance_ms = options.leader_imbalance_check_interval_ms if options.auto_leader_rebalance_enable else 0
+        sweep_ms = options.tokens.expiry_check_interval_ms if options.tokens.secret_key is not None else 0
         return (
             Duty("fence a stale broker", check_ms, self._fence, alone=False),
             Duty("elect preferred leaders", balance_ms, lambda state, _: elect_preferred_leaders(state, self._configs)),
@@ -66,6 +75,7 @@ class Duties:
                 options.unclean_leader_election_interval_ms,
                 lambda state, _: elect_unclean_leaders(state, self._configs),
             ),
+            Duty("remove expired delegation tokens", sweep_ms, self._expire_tokens),
             Duty(
                 "write a no-op record", options.metadata_max_idle_interval_ms, self._note_idle, alone=False, silent=True
             ),
@@ -111,6 +121,11 @@ class Duties:
         if not records:
             self._sessions.end(broker_id)
         return Decided(records, True)
+
+    def _expire_tokens(self, image: Image, _: int) -> Decided[bool]:
+        from coordinator.cluster.security.delegation_tokens import expire_tokens  # few clusters have any
+
+        return expire_tokens(image, self._time_of_day_ms())
 
     def _note_idle(self, image: Image, _: int) -> Decided[bool]:
         is_idle = image.offset == self._idle_at

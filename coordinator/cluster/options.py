@@ -11,6 +11,22 @@ from coordinator.cluster.image import NO_CONFIGS
 NO_BROKER = -1
 
 
+class TokenRules(NamedTuple):
+    """Delegation tokens: delegation.token.…, by the rest of the names."""
+
+    secret_key: str | None = None
+    """None where there are no tokens."""
+    max_lifetime_ms: int = 604_800_000
+    expiry_time_ms: int = 86_400_000
+    expiry_check_interval_ms: int = 3_600_000
+
+    def __repr__(self) -> str:
+        return f"TokenRules({'with' if self.secret_key else 'without'} a key)"
+
+
+NO_TOKENS = TokenRules()
+
+
 class ClusterOptions(NamedTuple):
     """Options of the node, by Kafka's names where it has one."""
 
@@ -33,6 +49,7 @@ class ClusterOptions(NamedTuple):
     leader_imbalance_check_interval_ms: int = 300_000
     unclean_leader_election_interval_ms: int = 300_000
     metadata_max_idle_interval_ms: int = 500
+    tokens: TokenRules = NO_TOKENS
     static_configs: Mapping[str, str] = NO_CONFIGS
     """The options that server.properties sets, by Kafka's names; a topic's configs fall back to them."""
 

@@ -13,3 +13,5 @@ class Requester(NamedTuple):
     client_id: str | None
     host: str
     """An address, IPv4 or IPv6."""
+    by_token: bool = False
+    """Whether it authenticated by a delegation token."""

@@ -65,7 +65,7 @@ class DecidingWorld:
         self.image = Image("the-cluster")
         self.rules = ConfigRules(OPTIONS.node_id)
         self.sessions = BrokerSessions(SESSION_MS, OPTIONS.own_broker_id)
-        self.duties = Duties(OPTIONS, self.rules, self.sessions)
+        self.duties = Duties(OPTIONS, self.rules, self.sessions, lambda: self.now_ms)
         self.duties.begin(0)
         self.brokers = {broker_id: Broker(broker_id) for broker_id in BROKERS}
         self.fetched: dict[int, tuple[int, int]] = {}

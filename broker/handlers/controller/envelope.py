@@ -41,7 +41,9 @@ async def envelope(call: HostCall[EnvelopeRequest]) -> EnvelopeResponse:
     request = call.request
     try:
         client = ClientConnection(call.context.listener, as_it_is)
-        client.principal = principal_of(request.request_principal)
+        principal = principal_of(request.request_principal)
+        client.principal = Principal(principal.type, principal.name)
+        client.by_token = principal.token_authenticated
         client.ip = client.peer = address_of(request.client_host_address)
         frame = memoryview(request.request_data)
         check_forwardable(frame)
@@ -69,7 +71,7 @@ def as_it_is(_: Context, answer: AnswerBuffers) -> AnswerBuffers:
     return answer
 
 
-def principal_of(data: bytes | None) -> Principal:
+def principal_of(data: bytes | None) -> DefaultPrincipalData:
     """Returns the principal in an envelope. Raises KafkaError(PRINCIPAL_DESERIALIZATION_FAILURE)."""
     try:
         (version,) = PRINCIPAL_VERSION.unpack_from(data or b"")
@@ -78,7 +80,7 @@ def principal_of(data: bytes | None) -> Principal:
         principal, _ = decode(DefaultPrincipalData, version, (data or b"")[PRINCIPAL_VERSION.size :])
     except (ProtocolError, *MALFORMED) as error:
         raise KafkaError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from error
-    return Principal(principal.type, principal.name)
+    return principal
 
 
 def address_of(data: bytes) -> str:

@@ -15,7 +15,7 @@ LAYERS = Layers(BrokerConfig.parse({"log.retention.hours": "100"}))
 
 def message_of(name: str, configs: dict[str, str], layers: Layers = LAYERS) -> str:
     with pytest.raises(KafkaError) as raised:
-        broker_checker(lambda: layers)(name, configs)
+        broker_checker(lambda: layers, lambda *_: None)(name, configs)
     assert raised.value.code is ErrorCode.INVALID_REQUEST
     return str(raised.value.message)
 
@@ -94,12 +94,12 @@ def test_a_change_is_refused_in_kafkas_words(broker: str, name: str, value: str,
     ],
 )
 def test_a_change_is_allowed_as_kafka_allows_it(broker: str, name: str, value: str) -> None:
-    broker_checker(lambda: LAYERS)(broker, {name: value})
+    broker_checker(lambda: LAYERS, lambda *_: None)(broker, {name: value})
 
 
 def test_what_is_set_already_is_in_nobodys_way() -> None:
     moved = Layers(BrokerConfig(), {"num.io.threads": "9"})
-    broker_checker(lambda: moved)("", {"num.io.threads": "9", "log.retention.ms": "5"})
+    broker_checker(lambda: moved, lambda *_: None)("", {"num.io.threads": "9", "log.retention.ms": "5"})
     assert (
         message_of("", {"num.io.threads": "10"}, moved) == "Cannot update these configs dynamically: [num.io.threads]"
     )
@@ -167,7 +167,7 @@ CLEANING = Layers(BrokerConfig.parse({"log.cleaner.threads": "4"}))
 @pytest.mark.parametrize("broker", ["", "1"])
 def test_the_cleaners_threads_are_doubled_or_halved_at_most(broker: str) -> None:
     for threads in ("2", "3", "4", "8"):
-        broker_checker(lambda: CLEANING)(broker, {"log.cleaner.threads": threads})
+        broker_checker(lambda: CLEANING, lambda *_: None)(broker, {"log.cleaner.threads": threads})
     more = message_of(broker, {"log.cleaner.threads": "9"}, CLEANING)
     assert more.startswith(f"{INVALID}Log cleaner threads cannot be increased to more than double the current value 4")
     fewer = message_of(broker, {"log.cleaner.threads": "1"}, CLEANING)

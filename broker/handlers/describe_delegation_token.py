@@ -1,0 +1,41 @@
+"""DescribeDelegationToken (41): tells tokens with their keys, to who may know them (KIP-48).
+
+One's own, and those that one asked for or may renew; others take DESCRIBE on the token, or DESCRIBE_TOKENS on its
+owner. v2 is flexible, v3 tells who asked for a token (KIP-373).
+"""
+
+from __future__ import annotations
+
+from broker.exchange.authorisation import DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_USER, by_handler
+from broker.requests.api import Api
+from broker.requests.call import HostCall
+from broker.requests.token_requests import may_ask
+from coordinator.cluster.security.delegation_tokens import describable, described
+from protocol.errors import ErrorCode
+from protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
+from protocol.metadata_records.security import DelegationTokenRecord
+
+
+async def describe_delegation_token(call: HostCall[DescribeDelegationTokenRequest]) -> DescribeDelegationTokenResponse:
+    secret_key = call.host.config.delegation_token_secret_key
+    if not may_ask(call):
+        return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, tokens=[])
+    if not secret_key:
+        return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, tokens=[])
+
+    def may(token: DelegationTokenRecord) -> bool:
+        return call.may(DESCRIBE_DELEGATION_TOKEN, token.token_id, quiet=True) or call.may(
+            DESCRIBE_TOKENS_USER, token.owner, quiet=True
+        )
+
+    tokens = describable(call.host.image, call.request, str(call.context.principal), may)
+    call.count(sum(1 + len(token.renewers) for token in tokens))
+    return DescribeDelegationTokenResponse(error_code=0, tokens=[described(token, secret_key) for token in tokens])
+
+
+API = Api(
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+    describe_delegation_token,
+    by_handler(DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_USER),
+)

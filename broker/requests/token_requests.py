@@ -1,0 +1,45 @@
+"""The rules that requests for delegation tokens share: who may ask for them, and over which connections.
+
+Source: kafka.server.KafkaApis.allowTokenRequests, ControllerApis.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from broker.exchange.authorisation import CREATE_TOKENS_USER
+from broker.exchange.context import ANONYMOUS, ClientConnection
+from broker.requests.call import HostCall
+from coordinator.cluster.security.delegation_tokens import owner_of
+from protocol.errors import ErrorCode
+from protocol.messages.create_delegation_token import CreateDelegationTokenRequest
+
+USER_PREFIX: Final = "User:"
+ERROR_TIMESTAMP: Final = -1
+"""The times of a token that a broker refuses (DelegationTokenManager.ErrorTimestamp)."""
+
+Q = TypeVar("Q")
+
+
+def may_ask(call: HostCall[Q]) -> bool:
+    """True for a client that has proven who it is, by something else than a token: a token makes no others, and lives
+    no longer by its own word."""
+    return is_proven(call.connection) and not call.connection.by_token
+
+
+def is_proven(connection: ClientConnection) -> bool:
+    """True where the client authenticated by SASL, or by a certificate."""
+    return connection.authentication is not None or connection.principal != ANONYMOUS
+
+
+def refused_creation(call: HostCall[CreateDelegationTokenRequest]) -> ErrorCode:
+    """Returns why a token is not made; NONE where it may be. Tokens are for users alone: who shows one is one."""
+    owner, requester = owner_of(call.request, str(call.context.principal)), str(call.context.principal)
+    if not may_ask(call):
+        return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    if owner != requester and not call.may(CREATE_TOKENS_USER, owner):
+        return ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+    renewers = (f"{one.principal_type}:" for one in call.request.renewers)
+    if not owner.startswith(USER_PREFIX) or any(kind != USER_PREFIX for kind in renewers):
+        return ErrorCode.INVALID_PRINCIPAL_TYPE
+    return ErrorCode.NONE

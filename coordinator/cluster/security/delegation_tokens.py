@@ -1,0 +1,236 @@
+"""Decides on delegation tokens: made, renewed, ended, described (KIP-48, KIP-373).
+
+The metadata log has whose a token is and how long it lives. Its key is nowhere: each node makes it of the token's id
+and of the secret that all of them have. Principals are texts here, as in the records: User:alice.
+Source: org.apache.kafka.controller.DelegationTokenControlManager, kafka.server.DelegationTokenManager.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterator
+from copy import copy
+from functools import lru_cache
+from typing import Final
+
+from coordinator.cluster.decided import MAX_RECORDS, Decided
+from coordinator.cluster.image import Image
+from coordinator.cluster.options import TokenRules
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
+from protocol.messages.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenRequest,
+)
+from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
+from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+from protocol.metadata_records.security import DelegationTokenRecord, RemoveDelegationTokenRecord
+from protocol.types import Buffer, Uuid, uuid_to_text
+
+TOKEN_METADATA_VERSION: Final = 14
+"""3.6-IV2, from which on the metadata log may hold tokens."""
+
+DIGEST: Final = "sha512"
+MAX_MS: Final = (1 << 63) - 1
+
+
+@lru_cache(maxsize=16_384)
+def token_key(secret_key: str, token_id: str) -> bytes:
+    """Returns the key of a token (its HMAC), which is its password in base64."""
+    return hmac.digest(secret_key.encode(), token_id.encode(), DIGEST)
+
+
+def principal(kind: str, name: str) -> str:
+    """Returns a principal as records have it."""
+    return f"{kind}:{name}"
+
+
+def kind_and_name(text: str) -> tuple[str, str]:
+    """Returns the type and the name of a principal in a record."""
+    kind, _, name = text.partition(":")
+    return kind, name
+
+
+def owner_of(request: CreateDelegationTokenRequest, requester: str) -> str:
+    """Returns for whom a token is asked: for its requester, unless another is named."""
+    if not request.owner_principal_name:
+        return requester
+    return principal(request.owner_principal_type or "", request.owner_principal_name)
+
+
+def tokens(image: Image) -> Iterator[DelegationTokenRecord]:
+    """Yields the tokens that are there, those that have expired among them."""
+    return (record for record in image.other_records.values() if isinstance(record, DelegationTokenRecord))
+
+
+def has_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
+    """True once a token is of no use any more."""
+    return token.max_timestamp < now_ms or token.expiration_timestamp < now_ms
+
+
+def create_delegation_token(
+    image: Image,
+    request: CreateDelegationTokenRequest,
+    requester: str,
+    options: TokenRules,
+    now_ms: int,
+    new_uuid: Callable[[], Uuid],
+) -> Decided[CreateDelegationTokenResponse]:
+    """Makes a token for its owner, who may be another than the requester: that was asked before."""
+    owner = owner_of(request, requester)
+    disabled = _disabled(image, options)
+    if disabled or options.secret_key is None:
+        return Decided((), created(disabled, owner, requester))
+    lifetime_ms = options.max_lifetime_ms
+    if request.max_lifetime_ms > 0:
+        lifetime_ms = min(lifetime_ms, request.max_lifetime_ms)
+    max_ms = min(now_ms + lifetime_ms, MAX_MS)
+    record = DelegationTokenRecord(
+        owner=owner,
+        requester=requester,
+        renewers=[principal(one.principal_type, one.principal_name) for one in request.renewers],
+        issue_timestamp=now_ms,
+        max_timestamp=max_ms,
+        expiration_timestamp=min(max_ms, now_ms + options.expiry_time_ms),
+        token_id=uuid_to_text(new_uuid()),
+    )
+    response = created(ErrorCode.NONE, owner, requester)
+    response.issue_timestamp_ms = record.issue_timestamp
+    response.expiry_timestamp_ms = record.expiration_timestamp
+    response.max_timestamp_ms = record.max_timestamp
+    response.token_id, response.hmac = record.token_id, token_key(options.secret_key, record.token_id)
+    return Decided([record], response)
+
+
+def created(code: ErrorCode, owner: str, requester: str, timestamp_ms: int = 0) -> CreateDelegationTokenResponse:
+    """Returns an answer without a token; brokers refuse with −1 as its times, controllers with 0."""
+    (kind, name), (requester_kind, requester_name) = kind_and_name(owner), kind_and_name(requester)
+    return CreateDelegationTokenResponse(
+        error_code=code,
+        principal_type=kind,
+        principal_name=name,
+        token_requester_principal_type=requester_kind,
+        token_requester_principal_name=requester_name,
+        issue_timestamp_ms=timestamp_ms,
+        expiry_timestamp_ms=timestamp_ms,
+        max_timestamp_ms=timestamp_ms,
+        token_id="",
+        hmac=b"",
+    )
+
+
+def renew_delegation_token(
+    image: Image, request: RenewDelegationTokenRequest, requester: str, options: TokenRules, now_ms: int
+) -> Decided[RenewDelegationTokenResponse]:
+    """Puts off the end of a token, within its longest life."""
+    try:
+        token = _of_key(image, request.hmac, options)
+        _check_lives(token, now_ms)
+        _check_asker(token, requester)
+    except KafkaError as error:
+        return Decided((), RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=0))
+    period_ms = options.expiry_time_ms
+    if request.renew_period_ms > 0:
+        period_ms = min(period_ms, request.renew_period_ms)
+    renewed = _until(token, now_ms + period_ms)
+    expires_ms = renewed.expiration_timestamp
+    return Decided([renewed], RenewDelegationTokenResponse(error_code=0, expiry_timestamp_ms=expires_ms))
+
+
+def expire_delegation_token(
+    image: Image, request: ExpireDelegationTokenRequest, requester: str, options: TokenRules, now_ms: int
+) -> Decided[ExpireDelegationTokenResponse]:
+    """Sets when a token ends; at once with a negative time, which takes it away."""
+    try:
+        token = _of_key(image, request.hmac, options)
+        _check_asker(token, requester)
+        if request.expiry_time_period_ms < 0:
+            removed = RemoveDelegationTokenRecord(token_id=token.token_id)
+            return Decided([removed], ExpireDelegationTokenResponse(error_code=0, expiry_timestamp_ms=now_ms))
+        _check_lives(token, now_ms)
+    except KafkaError as error:
+        return Decided((), ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=0))
+    ending = _until(token, now_ms + request.expiry_time_period_ms)
+    expires_ms = ending.expiration_timestamp
+    return Decided([ending], ExpireDelegationTokenResponse(error_code=0, expiry_timestamp_ms=expires_ms))
+
+
+def _disabled(image: Image, options: TokenRules) -> ErrorCode:
+    if options.secret_key is None:
+        return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+    return ErrorCode.UNSUPPORTED_VERSION if image.metadata_version < TOKEN_METADATA_VERSION else ErrorCode.NONE
+
+
+def _of_key(image: Image, key: Buffer, options: TokenRules) -> DelegationTokenRecord:
+    """Returns the token that has a key. Raises KafkaError."""
+    if (disabled := _disabled(image, options)) or options.secret_key is None:
+        raise KafkaError(disabled)
+    token_of_key = None
+    for token in tokens(image):  # all of them: the time says nothing of the key
+        if hmac.compare_digest(token_key(options.secret_key, token.token_id), bytes(key)):
+            token_of_key = token
+    if token_of_key is None:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+    return token_of_key
+
+
+def _check_lives(token: DelegationTokenRecord, now_ms: int) -> None:
+    if has_expired(token, now_ms):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
+
+
+def _check_asker(token: DelegationTokenRecord, requester: str) -> None:
+    if requester not in (token.owner, *token.renewers):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
+
+
+def _until(token: DelegationTokenRecord, expires_ms: int) -> DelegationTokenRecord:
+    """Returns the record of a token that ends at another time, within its longest life."""
+    changed = copy(token)
+    changed.expiration_timestamp = min(token.max_timestamp, expires_ms)
+    return changed
+
+
+def expire_tokens(image: Image, now_ms: int) -> Decided[bool]:
+    """Takes away the tokens that have expired; the answer is whether there are more."""
+    expired = [token.token_id for token in tokens(image) if has_expired(token, now_ms)]
+    records = [RemoveDelegationTokenRecord(token_id=token_id) for token_id in expired[:MAX_RECORDS]]
+    return Decided(records, len(expired) > MAX_RECORDS)
+
+
+def describable(
+    image: Image, request: DescribeDelegationTokenRequest, requester: str, may: Callable[[DelegationTokenRecord], bool]
+) -> list[DelegationTokenRecord]:
+    """Returns the tokens of the owners that are named, or of all, which the requester may know: as owner, requester or
+    renewer, or where `may` says so."""
+    named = None
+    if request.owners is not None:
+        named = {principal(one.principal_type, one.principal_name) for one in request.owners}
+    return [
+        token
+        for token in tokens(image)
+        if (named is None or not named.isdisjoint(_concerned(token))) and (requester in _concerned(token) or may(token))
+    ]
+
+
+def _concerned(token: DelegationTokenRecord) -> tuple[str, ...]:
+    return (token.owner, token.requester, *token.renewers)
+
+
+def described(token: DelegationTokenRecord, secret_key: str) -> DescribedDelegationToken:
+    """Returns a token as it is told, its key with it."""
+    (kind, name), (requester_kind, requester_name) = kind_and_name(token.owner), kind_and_name(token.requester)
+    renewers = map(kind_and_name, token.renewers)
+    return DescribedDelegationToken(
+        principal_type=kind,
+        principal_name=name,
+        token_requester_principal_type=requester_kind,
+        token_requester_principal_name=requester_name,
+        issue_timestamp=token.issue_timestamp,
+        expiry_timestamp=token.expiration_timestamp,
+        max_timestamp=token.max_timestamp,
+        token_id=token.token_id,
+        hmac=token_key(secret_key, token.token_id),
+        renewers=[DescribedDelegationTokenRenewer(principal_type=one, principal_name=two) for one, two in renewers],
+    )
