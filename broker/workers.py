@@ -28,3 +28,7 @@ class Workers:
     def close(self) -> None:
         """Waits for begun work."""
         self._pool.shutdown()
+
+    def abandon(self) -> None:
+        """Begins no more work, and waits for none: what has begun comes to an end that nobody hears of."""
+        self._pool.shutdown(wait=False)

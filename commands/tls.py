@@ -43,8 +43,10 @@ class ClientTls(NamedTuple):
     ssl_client_auth: str = "none"
     ssl_keystore_type: str = "PEM"
     ssl_keystore_location: str | None = None
+    ssl_keystore_password: str | None = None
     ssl_truststore_type: str = "PEM"
     ssl_truststore_location: str | None = None
+    ssl_truststore_password: str | None = None
 
 
 def tls_context(settings: Mapping[str, ClientSetting]) -> ssl.SSLContext:

@@ -1,6 +1,7 @@
-"""The subject of a certificate as Java's X500Principal.getName() spells it (RFC 2253): the name of a principal.
+"""The subject of a certificate as Java's X500Principal.getName() spells it (RFC 2253): the name of a principal. And its
+other names.
 
-Only as much of DER is read as leads to the subject. A certificate that gets here has been checked by OpenSSL.
+Only as much of DER is read as leads to them. A certificate that gets here has been checked by OpenSSL.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ SEQUENCE: Final = 0x30
 EXPLICIT_VERSION: Final = 0xA0
 SUBJECT_INDEX: Final = 4
 """Behind serial number, signature algorithm, issuer and validity."""
+
+EXTENSIONS: Final = 0xA3
+OCTETS: Final = 0x04
+ALTERNATIVE_NAMES: Final = bytes.fromhex("551d11")
+"""Object identifier 2.5.29.17."""
 
 KEYWORDS: Final = {
     "2.5.4.3": "CN",
@@ -51,6 +57,29 @@ def subject(certificate: bytes) -> str:
         return name_of(fields[SUBJECT_INDEX].content)
     except (IndexError, StopIteration, UnicodeDecodeError) as error:
         raise ValueError(f"a certificate whose subject cannot be read: {error}") from error
+
+
+def alternative_names(certificate: bytes) -> frozenset[bytes]:
+    """Returns the other names of a certificate in DER (subjectAltName), each as it is encoded. Raises ValueError where
+    it is none."""
+    try:
+        (whole,) = _elements(certificate)
+        signed = next(_elements(whole.content))
+        extensions = [field.content for field in _elements(signed.content) if field.tag == EXTENSIONS]
+        listed = [
+            one for content in extensions for sequence in _elements(content) for one in _elements(sequence.content)
+        ]
+        return frozenset(name for one in listed for name in _names_in(one))
+    except (IndexError, StopIteration) as error:
+        raise ValueError(f"a certificate whose names cannot be read: {error}") from error
+
+
+def _names_in(extension: Element) -> Iterator[bytes]:
+    kind, *rest = _elements(extension.content)
+    if kind.content == ALTERNATIVE_NAMES:
+        (value,) = (one for one in rest if one.tag == OCTETS)
+        (names,) = _elements(value.content)
+        yield from (name.encoded for name in _elements(names.content))
 
 
 def name_of(names: bytes) -> str:

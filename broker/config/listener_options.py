@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from broker.config.oauth_options import OAuthOptions
 from broker.config.security import ListenerOptions
 from protocol.config import Option
 
 LISTENER_PREFIX: Final = "listener.name."
 
-OF_MECHANISM: Final = ("sasl.jaas.config", "connections.max.reauth.ms")
+OF_MECHANISM: Final = ("sasl.jaas.config", "connections.max.reauth.ms", *OAuthOptions.OPTIONS)
 """Options that one mechanism of a listener may have for itself."""
 
 

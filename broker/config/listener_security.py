@@ -16,11 +16,18 @@ from protocol.config import ConfigError
 
 if TYPE_CHECKING:
     from broker.config.jaas import LoginModule
+    from broker.config.oauth import TokenOptions
 
 PLAIN: Final = "PLAIN"
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-MECHANISMS: Final = (PLAIN, *SCRAM)
-"""The SASL mechanisms that are built."""
+OAUTHBEARER: Final = "OAUTHBEARER"
+MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER)
+"""The SASL mechanisms by which clients can authenticate."""
+
+PEER_MECHANISMS: Final = (PLAIN, *SCRAM)
+"""Those by which this node can authenticate to others."""
+
+BY_PEERS: Final = ", ".join(PEER_MECHANISMS)
 
 
 class SecuredConfig(Protocol):
@@ -60,6 +67,8 @@ class MechanismOptions(NamedTuple):
     """None of a mechanism whose users are in the metadata log."""
     max_reauth_ms: int
     """How long a session lasts that began with it; 0 is no limit."""
+    tokens: TokenOptions | None = None
+    """How tokens are validated, of OAUTHBEARER alone."""
 
 
 def mechanisms_of(config: SecuredConfig, listener: str) -> tuple[MechanismOptions, ...]:
@@ -74,7 +83,21 @@ def _mechanism(config: SecuredConfig, listener: str, mechanism: str) -> Mechanis
         problem = f"{name}: listener {listener} is to offer {mechanism}; built are {', '.join(MECHANISMS)}"
         raise ConfigError(problem, name=name)
     own = config.options_of(listener, mechanism)
-    return MechanismOptions(mechanism, login_module(own, listener, mechanism), own.connections_max_reauth_ms)
+    module = login_module(own, listener, mechanism)
+    if mechanism != OAUTHBEARER:
+        check_handler(own, mechanism)
+        return MechanismOptions(mechanism, module, own.connections_max_reauth_ms)
+    from broker.config.oauth import token_options  # no start without tokens needs it
+
+    return MechanismOptions(mechanism, module, own.connections_max_reauth_ms, token_options(own, module))
+
+
+def check_handler(own: ListenerOptions, mechanism: str) -> None:
+    """Raises ConfigError where a class of Java is to say who may log in."""
+    name, handler = "sasl.server.callback.handler.class", own.sasl_server_callback_handler_class
+    if handler is not None:
+        problem = f"{handler} of {mechanism}: classes of Java are not loaded, and others would be let in than it says"
+        raise ConfigError(f"{name}: {problem}", name=name)
 
 
 def jaas_option(listener: str, mechanism: str) -> str:
@@ -83,13 +106,13 @@ def jaas_option(listener: str, mechanism: str) -> str:
 
 
 def login_module(own: ListenerOptions, listener: str, mechanism: str) -> LoginModule | None:
-    """Returns the login module of a listener's mechanism. Of SCRAM it is not asked for: the users are in the metadata
-    log. Raises ConfigError."""
+    """Returns the login module of a listener's mechanism. Of SCRAM and OAUTHBEARER it is not asked for: users are in
+    the metadata log, and in tokens. Raises ConfigError."""
     from broker.config.jaas import PLAIN_MODULE, parse_jaas  # no start without SASL needs it
 
     name = jaas_option(listener, mechanism)
     if own.sasl_jaas_config is None:
-        if mechanism in SCRAM:
+        if mechanism != PLAIN:
             return None
         problem = f'set it to {PLAIN_MODULE} required user_<name>="<password>"; or no user can log in'
         raise ConfigError(f"{name}: {problem}", name=name)
@@ -160,8 +183,8 @@ def controller_listener(config: SecuredAddresses) -> PeerListener:
 def login_of(config: SecuredConfig, listener: PeerListener) -> tuple[str, str]:
     """Returns the name and the password by which this node authenticates to others. Raises ConfigError."""
     name, mechanism, option = listener.name, listener.mechanism, listener.option
-    if mechanism not in MECHANISMS:
-        problem = f"{option}: it is {mechanism} at listener {name}; built are {', '.join(MECHANISMS)}"
+    if mechanism not in PEER_MECHANISMS:
+        problem = f"{option}: it is {mechanism} at listener {name}; this node logs in to others by {BY_PEERS}"
         raise ConfigError(problem, name=option)
     module = login_module(config.options_of(name, mechanism), name, mechanism)
     login = None if module is None else module.login

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.config import CLASS, INT, LIST, LONG, PASSWORD, PER_BROKER, STRING, Config, option
+from broker.config.oauth_options import OAuthOptions
+from protocol.config import BOOLEAN, CLASS, INT, LIST, LONG, PASSWORD, PER_BROKER, STRING, Config, option
 
 DEFAULT_PRINCIPAL_BUILDER: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
@@ -17,7 +18,7 @@ class SaslOptions(Config):
         LIST,
         ("GSSAPI",),
         update=PER_BROKER,
-        doc="SASL mechanisms by which clients may authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.",
+        doc="SASL mechanisms by which clients may authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER.",
     )
     sasl_jaas_config = option(
         "sasl.jaas.config",
@@ -25,21 +26,21 @@ class SaslOptions(Config):
         None,
         update=PER_BROKER,
         doc="Login module of a mechanism, with its options, as listener.name.<listener>.<mechanism>.sasl.jaas.config: "
-        "of PLAIN the users that may log in, and the name by which this broker does.",
+        "of PLAIN the users that may log in, and the name by which this broker does; of OAUTHBEARER TLS to the issuer.",
     )
     sasl_mechanism_inter_broker_protocol = option(
         "sasl.mechanism.inter.broker.protocol",
         STRING,
         "GSSAPI",
         update=PER_BROKER,
-        doc="SASL mechanism by which this broker authenticates to others.",
+        doc="SASL mechanism by which this broker authenticates to others: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.",
     )
     sasl_mechanism_controller_protocol = option(
         "sasl.mechanism.controller.protocol",
         STRING,
         "GSSAPI",
         importance="high",
-        doc="SASL mechanism by which this broker authenticates to controllers.",
+        doc="SASL mechanism by which this broker authenticates to controllers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.",
     )
     sasl_server_max_receive_size = option(
         "sasl.server.max.receive.size",
@@ -107,7 +108,11 @@ class TlsOptions(Config):
         "1.3 are always on.",
     )
     ssl_keystore_type = option(
-        "ssl.keystore.type", STRING, "JKS", update=PER_BROKER, doc="Format of the key store: only PEM is read."
+        "ssl.keystore.type",
+        STRING,
+        "JKS",
+        update=PER_BROKER,
+        doc="Format of the key store: PEM or PKCS12. JKS means PKCS12 too, as to Java; Java's own format is not read.",
     )
     ssl_keystore_location = option(
         "ssl.keystore.location",
@@ -115,6 +120,9 @@ class TlsOptions(Config):
         None,
         update=PER_BROKER,
         doc="File of the key store, which nobody else may read: a private key and the chain of its certificates.",
+    )
+    ssl_keystore_password = option(
+        "ssl.keystore.password", PASSWORD, None, update=PER_BROKER, doc="Password of the key store in PKCS12."
     )
     ssl_key_password = option(
         "ssl.key.password", PASSWORD, None, update=PER_BROKER, doc="Password of the private key in PEM."
@@ -130,7 +138,11 @@ class TlsOptions(Config):
         doc="Certificates of that key, as PEM in the option itself.",
     )
     ssl_truststore_type = option(
-        "ssl.truststore.type", STRING, "JKS", update=PER_BROKER, doc="Format of the trust store: only PEM is read."
+        "ssl.truststore.type",
+        STRING,
+        "JKS",
+        update=PER_BROKER,
+        doc="Format of the trust store: PEM or PKCS12, by the name of JKS too.",
     )
     ssl_truststore_location = option(
         "ssl.truststore.location",
@@ -138,6 +150,9 @@ class TlsOptions(Config):
         None,
         update=PER_BROKER,
         doc="File of the trust store: certificates of the authorities that sign those of clients and brokers.",
+    )
+    ssl_truststore_password = option(
+        "ssl.truststore.password", PASSWORD, None, update=PER_BROKER, doc="Password of the trust store in PKCS12."
     )
     ssl_truststore_certificates = option(
         "ssl.truststore.certificates",
@@ -155,6 +170,20 @@ class TlsOptions(Config):
         doc="https has this broker check that the certificate of another names the host that it connected to; empty "
         "checks no name.",
     )
+    ssl_allow_dn_changes = option(
+        "ssl.allow.dn.changes",
+        BOOLEAN,
+        False,
+        importance="low",
+        doc="Whether another key store may be set whose certificate has another subject.",
+    )
+    ssl_allow_san_changes = option(
+        "ssl.allow.san.changes",
+        BOOLEAN,
+        False,
+        importance="low",
+        doc="Whether another key store may be set whose certificate lacks a name that the one before it has.",
+    )
     ssl_principal_mapping_rules = option(
         "ssl.principal.mapping.rules",
         STRING,
@@ -165,7 +194,7 @@ class TlsOptions(Config):
     )
 
 
-class SecurityOptions(SaslOptions, TlsOptions):
+class SecurityOptions(SaslOptions, OAuthOptions, TlsOptions):
     """Who clients are, and what is kept from others on the way."""
 
     principal_builder_class = option(

@@ -38,8 +38,8 @@ async def sasl_authenticate(call: HostCall[SaslAuthenticateRequest]) -> SaslAuth
 
 def message_of(error: SaslError, authentication: Authentication) -> str:
     """Returns the words in which a client learns that it failed."""
-    if error.may_be_told:
-        return error.reason
+    if error.client_message is not None:
+        return error.client_message
     what = "re-authentication" if authentication.is_repeated else "authentication"
     return (
         f"Authentication failed during {what} due to invalid credentials with SASL mechanism {authentication.mechanism}"

@@ -55,6 +55,8 @@ class Listening:
         self._clock = clock
         self._max_connections = max_connections
         self._servers: list[asyncio.Server] = []
+        self._closing = contextlib.ExitStack()
+        """Ends what listeners have begun."""
         self._limit_of_address: Callable[[str], float | None] | None = None
 
     async def open(self, bound: Sequence[Bound], dispatcher: FrameAnswerer) -> None:
@@ -98,10 +100,11 @@ class Listening:
             return dispatcher.answer, None, None
         from broker.process.securing import secure
 
-        return secure(address, dispatcher, self._clock, lines)
+        return secure(address, dispatcher, self._clock, lines, self._closing)
 
     def close(self) -> None:
         """Accepts no more connections, and closes each one once its answers have gone out."""
+        self._closing.close()
         for server in self._servers:
             server.close()
         for listener in self.listeners:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.clock import Clock
@@ -18,7 +19,7 @@ from broker.network.strangers import Stranger, Strangers
 from broker.requests.answering import FrameAnswerer
 from broker.security.authentication import Authentication
 from broker.security.gate import AnswerFrame, SaslGate
-from broker.security.mechanisms import mechanisms
+from broker.security.mechanisms import Surroundings, mechanisms
 from protocol.config import ConfigError
 from protocol.errors import ProtocolError
 
@@ -97,15 +98,17 @@ class TlsDoor:
         return Principal("User", principal)
 
 
-def secure(address: ListenerAddress, dispatcher: FrameAnswerer, clock: Clock, lines: ConnectionLines) -> Doors:
-    """Returns how a listener is answered. Raises ConfigError."""
+def secure(
+    address: ListenerAddress, dispatcher: FrameAnswerer, clock: Clock, lines: ConnectionLines, closing: ExitStack
+) -> Doors:
+    """Returns how a listener is answered until `closing` is closed. Raises ConfigError."""
     host = dispatcher.host
     own, max_request_bytes = host.config.options_of(address.name), host.config.socket_request_max_bytes
     answer: AnswerFrame = dispatcher.answer
     begin: Callable[[Stranger], None] = _begin_nothing
     if is_sasl(address):
         answer = SaslGate(dispatcher.answer).answer
-        begin = _beginner(address, dispatcher, own.connection_failed_authentication_delay_ms, clock)
+        begin = _beginner(address, dispatcher, own.connection_failed_authentication_delay_ms, clock, closing)
         max_request_bytes = min(own.sasl_server_max_receive_size, max_request_bytes)
     strangers = Strangers(
         clock,
@@ -124,11 +127,12 @@ def _begin_nothing(_: Stranger) -> None:
 
 
 def _beginner(
-    address: ListenerAddress, dispatcher: FrameAnswerer, delay_ms: int, clock: Clock
+    address: ListenerAddress, dispatcher: FrameAnswerer, delay_ms: int, clock: Clock, closing: ExitStack
 ) -> Callable[[Stranger], None]:
     """Returns what has a connection authenticate by SASL. Raises ConfigError."""
     host = dispatcher.host
-    offered = mechanisms(host.config, address.name, host.image, os.urandom)
+    around = Surroundings(host.image, clock, os.urandom, host.config.delegation_token_secret_key, closing)
+    offered = mechanisms(host.config, address.name, around)
 
     def begin(connection: Stranger) -> None:
         assert isinstance(connection, ClientConnection)

@@ -156,6 +156,7 @@ class Authentication:
         self.state = AuthenticationState.AUTHENTICATED
         lifetime_ms = self._lifetime_ms(identity)
         self.ends_ns = 0 if lifetime_ms is None else self._clock.monotonic_ns() + lifetime_ms * NS_PER_MS
+        self._connection.by_token = identity.by_token
         self._connection.authenticated(principal)
 
     def _lifetime_ms(self, identity: ProvenIdentity) -> int | None:

@@ -1,6 +1,6 @@
-"""Contexts of TLS, out of a listener's options: keys and certificates as PEM, in files or in the options themselves.
+"""Contexts of TLS, out of a listener's options.
 
-Keys never reach a disk: what stands in an option is handed to OpenSSL in memory.
+Keys never reach a disk: they are handed to OpenSSL in memory.
 Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory, KIP-651.
 """
 
@@ -8,47 +8,10 @@ from __future__ import annotations
 
 import os
 import ssl
-import stat
-from typing import Final, Protocol
+from typing import Final
 
+from broker.security.key_stores import KeyStore, TlsSettings, key_store, trust_store
 from protocol.config import ConfigError
-
-
-class TlsSettings(Protocol):
-    """The options of a listener, or of a client, that a context is made of; each has its option's name."""
-
-    @property
-    def ssl_client_auth(self) -> str: ...
-    @property
-    def ssl_enabled_protocols(self) -> tuple[str, ...]: ...
-    @property
-    def ssl_cipher_suites(self) -> tuple[str, ...]: ...
-    @property
-    def ssl_keystore_type(self) -> str: ...
-    @property
-    def ssl_keystore_location(self) -> str | None: ...
-    @property
-    def ssl_keystore_key(self) -> str | None: ...
-    @property
-    def ssl_keystore_certificate_chain(self) -> str | None: ...
-    @property
-    def ssl_key_password(self) -> str | None: ...
-    @property
-    def ssl_truststore_type(self) -> str: ...
-    @property
-    def ssl_truststore_location(self) -> str | None: ...
-    @property
-    def ssl_truststore_certificates(self) -> str | None: ...
-    @property
-    def ssl_endpoint_identification_algorithm(self) -> str: ...
-
-
-PEM: Final = "PEM"
-READABLE_BY_OTHERS: Final = stat.S_IROTH | stat.S_IWOTH
-CONVERT: Final = (
-    "{name} is {type}, and only PEM is read here. Convert it: keytool -importkeystore -srckeystore STORE "
-    "-destkeystore store.p12 -deststoretype PKCS12 (of JKS), then openssl pkcs12 -in store.p12 -out store.pem -nodes"
-)
 
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -126,72 +89,40 @@ def openssl_suite(name: str) -> str:
 
 def _load_key(context: ssl.SSLContext, options: TlsSettings) -> bool:
     """Loads key and certificates; False where there are none."""
-    location, password = options.ssl_keystore_location, options.ssl_key_password or ""
-    inline = options.ssl_keystore_key
-    if location is None and inline is None:
+    store = key_store(options)
+    if store is None:
         return False
-    _check_type("ssl.keystore.type", options.ssl_keystore_type)
-    if location is not None:
-        check_private("ssl.keystore.location", location)
-        _chain(context, "ssl.keystore.location", location, location, password)
-        return True
-    chain = options.ssl_keystore_certificate_chain
-    if chain is None:
-        name = "ssl.keystore.certificate.chain"
-        raise ConfigError(f"{name}: ssl.keystore.key needs its certificates there", name=name)
     descriptor = os.memfd_create("key")  # OpenSSL reads files alone; this one is of memory, and has no name
     try:
-        os.write(descriptor, f"{_with_lines(inline or '')}\n{_with_lines(chain)}\n".encode())
-        _chain(context, "ssl.keystore.key", "the option", f"/proc/self/fd/{descriptor}", password)
+        os.write(descriptor, store.pem)
+        _load_chain(context, store, f"/proc/self/fd/{descriptor}")
     finally:
         os.close(descriptor)
     return True
 
 
-def _chain(context: ssl.SSLContext, name: str, told_as: str, path: str, password: str) -> None:
+def _load_chain(context: ssl.SSLContext, store: KeyStore, path: str) -> None:
     try:
-        context.load_cert_chain(path, password=lambda: password)  # without it OpenSSL would ask the terminal
+        context.load_cert_chain(path, password=lambda: store.password)  # without it OpenSSL would ask the terminal
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "it cannot be read"
         raise ConfigError(
-            f"{name}: {told_as}: no private key with its certificates as PEM: {reason}", name=name
+            f"{store.option}: {store.where}: no private key with its certificates as PEM: {_reason(error)}",
+            name=store.option,
         ) from None
 
 
 def _load_trust(context: ssl.SSLContext, options: TlsSettings) -> None:
     """Loads the authorities that are trusted; where none are named, those of the system."""
-    location, inline = options.ssl_truststore_location, options.ssl_truststore_certificates
-    if location is None and inline is None:
+    store = trust_store(options)
+    if store is None:
         context.load_default_certs()
         return
-    _check_type("ssl.truststore.type", options.ssl_truststore_type)
-    name = "ssl.truststore.certificates" if location is None else "ssl.truststore.location"
     try:
-        if location is None:
-            context.load_verify_locations(cadata=_with_lines(inline or ""))
-        else:
-            context.load_verify_locations(cafile=location)
+        context.load_verify_locations(cafile=store.file, cadata=store.pem)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "it cannot be read"
-        where = "" if location is None else f"{location}: "
-        raise ConfigError(f"{name}: {where}no certificates as PEM: {reason}", name=name) from None
+        problem = f"{store.option}: {store.where}: no certificates as PEM: {_reason(error)}"
+        raise ConfigError(problem, name=store.option) from None
 
 
-def _with_lines(pem: str) -> str:
-    """Returns PEM with its lines, which a \\n may stand for."""
-    return pem.replace("\\n", "\n")
-
-
-def _check_type(name: str, kind: str) -> None:
-    if kind.upper() != PEM:
-        raise ConfigError(f"{name}: {CONVERT.format(name=name, type=kind)}; then set {name}=PEM", name=name)
-
-
-def check_private(name: str, path: str) -> None:
-    """Raises ConfigError where a file with a key cannot be read, or others can read it."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError as error:
-        raise ConfigError(f"{name}: {path}: {error.strerror}", name=name) from None
-    if mode & READABLE_BY_OTHERS:
-        raise ConfigError(f"{name}: {path}: others may read it (mode {mode & 0o777:03o}); chmod o= it", name=name)
+def _reason(error: Exception) -> str:
+    return getattr(error, "reason", None) or getattr(error, "strerror", None) or "it cannot be read"

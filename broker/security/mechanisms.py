@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
+from typing import NamedTuple
 
+from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.listener_security import PLAIN, MechanismOptions, mechanisms_of
 from broker.security.authentication import SaslMechanism
@@ -13,32 +16,54 @@ from coordinator.cluster.scram import MECHANISMS
 from protocol.metadata_records.security import UserScramCredentialRecord
 from protocol.sasl.exchange import ServerExchange
 from protocol.sasl.plain import PlainServer
-from protocol.sasl.scram import Credential, ScramServer, base36
+from protocol.sasl.scram import Credential, ScramServer, TokenLookup, base36, no_token
 
 NONCE_BYTES = 20
 SECRET_BYTES = 32
 
 
-def mechanisms(
-    config: BrokerConfig, listener: str, image: Image, draw: Callable[[int], bytes]
-) -> dict[str, SaslMechanism]:
-    """Returns the mechanisms of a listener, by name; `draw` returns random bytes. Raises ConfigError."""
-    secret = draw(SECRET_BYTES)
+class Surroundings(NamedTuple):
+    """The things that mechanisms need beside their options."""
+
+    image: Image
+    clock: Clock
+    draw: Callable[[int], bytes]
+    """Returns random bytes."""
+    token_secret: str | None
+    """Of which the keys of delegation tokens are made, where there are any."""
+    closing: ExitStack
+    """Is closed with the listener."""
+
+
+def mechanisms(config: BrokerConfig, listener: str, around: Surroundings) -> dict[str, SaslMechanism]:
+    """Returns the mechanisms of a listener, by name. Raises ConfigError."""
+    secret = around.draw(SECRET_BYTES)
     return {
-        one.name: SaslMechanism(_beginner(one, image, draw, secret), one.max_reauth_ms)
+        one.name: SaslMechanism(_beginner(one, listener, around, secret), one.max_reauth_ms)
         for one in mechanisms_of(config, listener)
     }
 
 
 def _beginner(
-    mechanism: MechanismOptions, image: Image, draw: Callable[[int], bytes], secret: bytes
+    mechanism: MechanismOptions, listener: str, around: Surroundings, secret: bytes
 ) -> Callable[[], ServerExchange]:
     if mechanism.login is not None and mechanism.name == PLAIN:
         return partial(PlainServer, mechanism.login.users)
-    find = partial(scram_credential, image, MECHANISMS[mechanism.name].code)
+    if mechanism.tokens is not None:
+        from broker.security.oauth.tokens import validator  # no start without tokens needs it
+        from protocol.sasl.oauthbearer import OAuthBearerServer
+
+        return partial(OAuthBearerServer, validator(mechanism.tokens, listener, around.clock, around.closing))
+    find = partial(scram_credential, around.image, MECHANISMS[mechanism.name].code)
+    find_token: TokenLookup = no_token
+    if around.token_secret:
+        from broker.security.delegation_tokens import token_credential  # nor one without delegation tokens
+
+        find_token = partial(token_credential, around.image, around.token_secret, mechanism.name, around.clock.now_ms)
 
     def begin() -> ServerExchange:
-        return ScramServer(mechanism.name, find, base36(int.from_bytes(draw(NONCE_BYTES))), secret)
+        nonce = base36(int.from_bytes(around.draw(NONCE_BYTES)))
+        return ScramServer(mechanism.name, find, nonce, secret, find_token)
 
     return begin
 

@@ -7,12 +7,18 @@ from typing import NamedTuple, Protocol
 
 class SaslError(Exception):
     """The client is not who it says, or says it wrongly. `reason` is for the log alone, unless `may_be_told`: what a
-    stranger is told says nothing of which users there are."""
+    stranger is told says nothing of which users there are. `client_message` is what it
+    learns where that is something else."""
 
-    def __init__(self, reason: str, *, may_be_told: bool = False) -> None:
+    def __init__(self, reason: str, *, may_be_told: bool = False, client_message: str | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.may_be_told = may_be_told
+        self.client_message = reason if may_be_told else client_message
+
+    @property
+    def may_be_told(self) -> bool:
+        """True where the client is told more than that it failed."""
+        return self.client_message is not None
 
 
 class ProvenIdentity(NamedTuple):
@@ -21,6 +27,8 @@ class ProvenIdentity(NamedTuple):
     name: str
     expires_ms: int | None = None
     """When the credential ends, in milliseconds since 1970; None for one that does not."""
+    by_token: bool = False
+    """Whether it was proven by a delegation token."""
 
 
 class ExchangeStep(NamedTuple):

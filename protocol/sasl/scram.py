@@ -59,21 +59,44 @@ class Credential(NamedTuple):
 Lookup = Callable[[str], Credential | None]
 
 
+class TokenCredential(NamedTuple):
+    """The keys of a delegation token (KIP-48), and whom it proves."""
+
+    keys: Credential
+    owner: str
+    """The name of a user."""
+    expires_ms: int
+    """When it ends, in milliseconds since 1970."""
+
+
+TokenLookup = Callable[[str], TokenCredential | None]
+
+
+def no_token(_: str) -> TokenCredential | None:
+    """Returns the token of an id where there are none."""
+    return None
+
+
 class ScramServer:
     """The broker's side of one exchange: two messages of the client's."""
 
-    def __init__(self, mechanism: str, find: Lookup, nonce: str, secret: bytes) -> None:
-        """`find` gives a user's keys; `nonce` is drawn for this exchange; `secret` is the broker's own, out of which
-        users that do not exist get salts that stay the same."""
+    def __init__(
+        self, mechanism: str, find: Lookup, nonce: str, secret: bytes, find_token: TokenLookup = no_token
+    ) -> None:
+        """`find` gives a user's keys, `find_token` those of a token by its id; `nonce` is drawn for this exchange;
+        `secret` is the broker's own, out of which users that do not exist get salts that stay the same."""
         self._digest = DIGESTS[mechanism]
         self._find = find
+        self._find_token = find_token
         self._nonce = nonce
         self._secret = secret
         self._name = ""
+        self._token: TokenCredential | None = None
+        """The token that is shown, where it is one."""
         self._first: re.Match[str] | None = None
         self._server_first = ""
         self._credential: Credential | None = None
-        """None for a user that does not exist."""
+        """None for a user, or token, that does not exist."""
         self._is_over = False
 
     def step(self, message: bytes) -> ExchangeStep:
@@ -91,9 +114,12 @@ class ScramServer:
         if first["authzid"] is not None and unescaped(first["authzid"]) != name:
             reason = "Authentication failed: Client requested an authorization id that is different from username"
             raise SaslError(reason, may_be_told=True)
-        if "tokenauth=true" in first["extensions"].split(","):
-            raise SaslError("it would authenticate by a delegation token, of which there are none")
-        self._first, self._name, self._credential = first, name, self._find(name)
+        self._first, self._name = first, name
+        if is_token(first["extensions"]):
+            self._token = self._find_token(name)
+            self._credential = None if self._token is None else self._token.keys
+        else:
+            self._credential = self._find(name)
         salt, iterations = self._challenge()
         self._server_first = f"r={first['nonce']}{self._nonce},s={base64.b64encode(salt).decode()},i={iterations}"
         return ExchangeStep(self._server_first.encode())
@@ -119,9 +145,19 @@ class ScramServer:
         stored_key = hashlib.new(self._digest, xor(signature, proof)).digest()
         is_proven = hmac.compare_digest(stored_key, keys.stored_key)
         if not (is_proven and is_bound and is_fresh and self._credential is not None):
-            raise SaslError("the password is wrong, or there is no such user")
+            raise SaslError("the password is wrong, or there is no such user or token")
         verifier = hmac.digest(keys.server_key, exchanged, self._digest)
-        return ExchangeStep(f"v={base64.b64encode(verifier).decode()}".encode(), ProvenIdentity(self._name))
+        return ExchangeStep(f"v={base64.b64encode(verifier).decode()}".encode(), self._identity())
+
+    def _identity(self) -> ProvenIdentity:
+        token = self._token
+        return ProvenIdentity(self._name) if token is None else ProvenIdentity(token.owner, token.expires_ms, True)
+
+
+def is_token(extensions: str) -> bool:
+    """True where the extensions of a first message say that the name is the id of a delegation token."""
+    pairs = dict(pair.split("=", 1) for pair in extensions.split(",") if pair)
+    return pairs.get("tokenauth", "").lower() == "true"
 
 
 def xor(left: bytes, right: bytes) -> bytes:

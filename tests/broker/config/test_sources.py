@@ -66,7 +66,7 @@ def test_the_file_that_kafka_ships_runs() -> None:
     assert loaded.config.data_dirs == ("/tmp/kraft-combined-logs",)
 
 
-UNBUILT = "authentication by tickets and tokens is not built yet, and of TLS what OpenSSL has no use for"
+UNBUILT = "this broker logs in to others by passwords, and of TLS OpenSSL has no use for the rest"
 
 
 def test_what_has_no_effect_is_told() -> None:

@@ -16,7 +16,7 @@ USERS = {"alice": "secret", "bob": "pässword", "empty": ""}
     ("bob", plain_message("bob", "pässword")),
 ])  # fmt: skip
 def test_the_right_password_proves_its_user(name: str, message: bytes) -> None:
-    assert PlainServer(USERS).step(message) == (b"", (name, None))
+    assert PlainServer(USERS).step(message) == (b"", (name, None, False))
 
 
 @pytest.mark.parametrize(("message", "reason"), [

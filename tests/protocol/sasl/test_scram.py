@@ -8,8 +8,8 @@ import hmac
 
 import pytest
 
-from protocol.sasl.exchange import SaslError
-from protocol.sasl.scram import CLIENT_FIRST, DIGESTS, Credential, ScramServer, base36
+from protocol.sasl.exchange import ProvenIdentity, SaslError
+from protocol.sasl.scram import CLIENT_FIRST, DIGESTS, Credential, ScramServer, TokenCredential, base36
 from protocol.sasl.scram_client import ScramClient
 
 # RFC 7677, section 3.
@@ -39,7 +39,7 @@ def test_the_exchange_of_the_rfc_is_answered_as_it_has_it() -> None:
     assert exchange.step(FIRST) == (CHALLENGE, None)
     answer, identity = exchange.step(FINAL)
     assert answer == VERIFIER
-    assert identity == ("user", None)
+    assert identity == ("user", None, False)
 
 
 def test_the_exchange_of_the_rfc_is_made_as_it_has_it() -> None:
@@ -71,6 +71,21 @@ def test_a_wrong_password_and_an_unknown_user_fail_at_the_same_step(name: str) -
     assert not failed.value.may_be_told
 
 
+def test_a_token_proves_its_owner_and_a_user_is_no_token() -> None:
+    def authenticated(first: bytes, name: str) -> ProvenIdentity | None:
+        token = TokenCredential(credential(password="key"), "alice", 7)
+        exchange = ScramServer("SCRAM-SHA-256", {"user": credential()}.get, SERVER_NONCE, b"secret", {"id": token}.get)
+        client = ScramClient("SCRAM-SHA-256", name, "key" if name == "id" else "pencil", "nonce")
+        client._bare = first.decode().removeprefix("n,,")
+        return exchange.step(client.final(exchange.step(first).answer)).identity
+
+    assert authenticated(b"n,,n=id,r=nonce,tokenauth=true", "id") == ("alice", 7, True)
+    assert authenticated(b"n,,n=user,r=nonce,tokenauth=false", "user") == ("user", None, False)
+    for first, name in ((b"n,,n=id,r=nonce", "id"), (b"n,,n=user,r=nonce,tokenauth=true", "user")):
+        with pytest.raises(SaslError):
+            authenticated(first, name)
+
+
 def test_an_unknown_user_has_the_same_salt_each_time_and_another_one_another() -> None:
     def salt(name: str) -> bytes:
         return server().step(f"n,,n={name},r=nonce".encode()).answer.split(b",")[1]
@@ -91,7 +106,6 @@ def test_an_unknown_user_has_the_same_salt_each_time_and_another_one_another() -
         b"n,,n=user,r=non ce",
         b"\xff\xfe\x00",
         b"n,a=other,n=user,r=nonce",
-        b"n,,n=user,r=nonce,tokenauth=true",
         b"n,,n=user,r=nonce\n",
     ],
 )

@@ -1,0 +1,142 @@
+"""How tokens of OAUTHBEARER are validated at a listener, out of its options.
+
+Unsigned tokens are taken only where an option names them: anybody can make one.
+Source: org.apache.kafka.common.security.oauthbearer.internals.secured.ConfigurationUtils,
+OAuthBearerUnsecuredValidatorCallbackHandler.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from broker.config.jaas import LoginModule
+from broker.config.oauth_options import JWT_VALIDATORS, OAUTH_MODULE, SIGNED_HANDLERS, UNSECURED_HANDLER
+from broker.config.security import ListenerOptions
+from protocol.config import ConfigError
+
+JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
+HANDLER: Final = "sasl.server.callback.handler.class"
+VALIDATOR: Final = "sasl.oauthbearer.jwt.validator.class"
+UNSECURED_PREFIX: Final = "unsecuredValidator"
+SCHEMES: Final = ("http", "https", "file")
+SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+MAX_SKEW_MS: Final = (1 << 31) - 1
+
+
+class SignedTokenOptions(NamedTuple):
+    """Where the keys of tokens are, and what has to be in them."""
+
+    jwks_url: str
+    refresh_ms: int
+    retry_ms: int
+    retry_max_ms: int
+    clock_skew_seconds: int
+    audiences: frozenset[str]
+    issuer: str | None
+    scope_claim: str
+    sub_claim: str
+    ssl: Mapping[str, str]
+    """Options of TLS to the issuer, by their names."""
+
+    @property
+    def is_file(self) -> bool:
+        return self.jwks_url.lower().startswith("file:")
+
+
+class UnsecuredTokenOptions(NamedTuple):
+    """The claims that tokens have to have which nobody signed."""
+
+    principal_claim: str
+    scope_claim: str
+    required_scope: tuple[str, ...]
+    clock_skew_ms: int
+
+
+TokenOptions: TypeAlias = SignedTokenOptions | UnsecuredTokenOptions
+
+
+def token_options(own: ListenerOptions, module: LoginModule | None) -> TokenOptions:
+    """Returns how a listener validates tokens; `module` is its login module, where it has one. Raises ConfigError."""
+    jaas = {} if module is None else module.options
+    if module is not None and module.name != OAUTH_MODULE:
+        problem = f"the login module is {module.name}; of OAUTHBEARER {OAUTH_MODULE} is the only one"
+        raise ConfigError(f"sasl.jaas.config: {problem}", name="sasl.jaas.config")
+    handler, url = own.sasl_server_callback_handler_class, own.sasl_oauthbearer_jwks_endpoint_url
+    if handler not in (None, UNSECURED_HANDLER, *SIGNED_HANDLERS):
+        problem = f"{handler}: classes of Java are not loaded, and others would be let in than it says"
+        raise ConfigError(f"{HANDLER}: {problem}; {SIGNED_HANDLERS[0]} is built", name=HANDLER)
+    is_unsecured = handler == UNSECURED_HANDLER or any(name.startswith(UNSECURED_PREFIX) for name in jaas)
+    if is_unsecured and (url is not None or handler in SIGNED_HANDLERS):
+        problem = f"its tokens are to be signed, and {UNSECURED_PREFIX}… lets in who signs none; take one of them away"
+        raise ConfigError(f"{JWKS_URL}: {problem}", name=JWKS_URL)
+    return _unsecured(jaas) if is_unsecured else _signed(own, url, jaas)
+
+
+def _signed(own: ListenerOptions, url: str | None, jaas: Mapping[str, str]) -> SignedTokenOptions:
+    if url is None or not url.strip():
+        problem = "it needs the URL of the issuer's keys; tokens that nobody signed are taken with"
+        raise ConfigError(f"{JWKS_URL}: {problem} {HANDLER}={UNSECURED_HANDLER}", name=JWKS_URL)
+    scheme, colon, _ = url.strip().partition(":")
+    if not colon or scheme.lower() not in SCHEMES:
+        problem = 'contains an invalid protocol; only "http", "https", and "file" protocol are supported'
+        raise ConfigError(f"The OAuth configuration option {JWKS_URL} {problem}", name=JWKS_URL)
+    if own.sasl_oauthbearer_jwt_validator_class not in JWT_VALIDATORS:
+        problem = f"{own.sasl_oauthbearer_jwt_validator_class}: classes of Java are not loaded"
+        raise ConfigError(f"{VALIDATOR}: {problem}; {JWT_VALIDATORS[0]} is built", name=VALIDATOR)
+    _check_times(own)
+    issuer = own.sasl_oauthbearer_expected_issuer
+    return SignedTokenOptions(
+        jwks_url=url.strip(),
+        refresh_ms=own.sasl_oauthbearer_jwks_endpoint_refresh_ms,
+        retry_ms=own.sasl_oauthbearer_jwks_endpoint_retry_backoff_ms,
+        retry_max_ms=own.sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms,
+        clock_skew_seconds=own.sasl_oauthbearer_clock_skew_seconds,
+        audiences=frozenset(own.sasl_oauthbearer_expected_audience),
+        issuer=issuer.strip() or None if issuer is not None else None,
+        scope_claim=_claim_name("sasl.oauthbearer.scope.claim.name", own.sasl_oauthbearer_scope_claim_name),
+        sub_claim=_claim_name("sasl.oauthbearer.sub.claim.name", own.sasl_oauthbearer_sub_claim_name),
+        ssl={name: value for name, value in jaas.items() if name.startswith("ssl.")},
+    )
+
+
+def _check_times(own: ListenerOptions) -> None:
+    """Raises ConfigError for a time that is less than nothing; keys that are fetched all the time are as bad."""
+    prefix = "sasl.oauthbearer."
+    for name, value, least in (
+        ("jwks.endpoint.refresh.ms", own.sasl_oauthbearer_jwks_endpoint_refresh_ms, 1),
+        ("jwks.endpoint.retry.backoff.ms", own.sasl_oauthbearer_jwks_endpoint_retry_backoff_ms, 0),
+        ("jwks.endpoint.retry.backoff.max.ms", own.sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms, 0),
+        ("clock.skew.seconds", own.sasl_oauthbearer_clock_skew_seconds, 0),
+    ):
+        if value < least:
+            problem = f"The OAuth configuration option {prefix}{name} value must be at least {least}"
+            raise ConfigError(problem, name=f"{prefix}{name}")
+
+
+def _claim_name(name: str, value: str) -> str:
+    if not value.strip():
+        raise ConfigError(f"The OAuth configuration option {name} value must not contain only whitespace", name=name)
+    return value.strip()
+
+
+def _unsecured(jaas: Mapping[str, str]) -> UnsecuredTokenOptions:
+    given = {name: value.strip() for name, value in jaas.items() if name.startswith(UNSECURED_PREFIX)}
+    options = {name.removeprefix(UNSECURED_PREFIX): value for name, value in given.items()}
+    required = tuple(options.get("RequiredScope", "").split())
+    if wrong := [one for one in required if not SCOPE.fullmatch(one)]:
+        raise _wrong("RequiredScope", f"Invalid scope value: {wrong[0]}")
+    skew = options.get("AllowableClockSkewMs") or "0"
+    if not skew.isdecimal() or int(skew) > MAX_SKEW_MS:
+        raise _wrong("AllowableClockSkewMs", f"Allowable clock skew millis must not be negative: {skew}")
+    return UnsecuredTokenOptions(
+        principal_claim=options.get("PrincipalClaimName") or "sub",
+        scope_claim=options.get("ScopeClaimName") or "scope",
+        required_scope=required,
+        clock_skew_ms=int(skew),
+    )
+
+
+def _wrong(option: str, problem: str) -> ConfigError:
+    return ConfigError(f"sasl.jaas.config: {UNSECURED_PREFIX}{option}: {problem}", name="sasl.jaas.config")

@@ -1,0 +1,1 @@
+"""Tokens of OAUTHBEARER: who issued them, and whom they prove."""

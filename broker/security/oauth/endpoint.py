@@ -1,0 +1,172 @@
+"""The keys of an issuer behind a URL: fetched in a thread, again at intervals, and when a token names one that is not
+there.
+
+A fetch that fails is repeated, with pauses that double; meanwhile the keys of the last one hold. A key that is missing
+has one fetch begun, and is remembered: neither tokens of its kind nor made-up ones have the issuer asked all the time.
+Source: org.apache.kafka.common.security.oauthbearer.internals.secured.RefreshingHttpsJwks, Retry.
+"""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Callable
+from ssl import SSLContext
+from typing import Final, NamedTuple, Protocol
+
+from broker.clock import Clock, Timer
+from broker.logging import get_logger
+from broker.security.oauth.keys import KeySet, key_set
+
+MAX_KEYS_BYTES: Final = 1 << 20
+"""More than any issuer has; what comes beyond is not read."""
+
+TIMEOUT_S: Final = 5.0
+"""How long an issuer may keep silent, while it is connected to and at each read."""
+
+MISSING_MS: Final = 60_000
+"""How long a key is remembered as missing (MISSING_KEY_ID_CACHE_IN_FLIGHT_MS)."""
+
+MISSING_KEYS: Final = 16
+"""How many are remembered (MISSING_KEY_ID_CACHE_MAX_ENTRIES)."""
+
+MAX_KID_CHARACTERS: Final = 1_000
+"""A longer one is not looked for (MISSING_KEY_ID_MAX_KEY_LENGTH)."""
+
+MIN_PAUSE_MS: Final = 5_000
+"""Between two fetches that missing keys begin, whatever they are called: names cost who makes them up nothing."""
+
+FIRST_PAUSE_MS: Final = 1_000
+"""Between rows of attempts as long as there are no keys at all, at least."""
+
+log = get_logger("broker.security.oauth")
+
+
+class RefreshTimes(NamedTuple):
+    """When keys are fetched."""
+
+    refresh_ms: int
+    retry_ms: int
+    """The first pause after a fetch that failed."""
+    retry_max_ms: int
+    """For how long one is repeated."""
+
+
+class FetchThread(Protocol):
+    """FetchThread for work that waits."""
+
+    def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
+class JwksEndpoint:
+    """Has the keys of one issuer, from `begin` to `close`."""
+
+    def __init__(
+        self, fetch: Callable[[], bytes], threads: FetchThread, clock: Clock, times: RefreshTimes, listener: str
+    ) -> None:
+        """`fetch` is called in a thread, and raises what keeps it from the keys."""
+        self.keys: KeySet | None = None
+        """None until they are fetched for the first time."""
+        self._fetch = fetch
+        self._threads = threads
+        self._clock = clock
+        self._times = times
+        self._listener = listener
+        self._fetched: KeySet | None = None
+        self._is_fetching = False
+        self._is_closed = False
+        self._failures = 0
+        self._retries_until_ms = 0
+        self._missing: dict[str, int] = {}
+        """When each missing key may be looked for again."""
+        self._next_search_ms = 0
+        self._timer: Timer | None = None
+
+    def begin(self) -> None:
+        """Fetches the keys, and goes on to."""
+        if self._is_fetching or self._is_closed:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._is_fetching, self._failures = True, 0
+        self._retries_until_ms = self._clock.monotonic_ms() + self._times.retry_max_ms
+        self._try()
+
+    def close(self) -> None:
+        """Fetches no more."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._threads.abandon()
+
+    def miss(self, kid: str) -> None:
+        """A token names a key that is not here: fetches the keys, unless that was done for it a while ago."""
+        now_ms = self._clock.monotonic_ms()
+        if len(kid) > MAX_KID_CHARACTERS or self._missing.get(kid, now_ms) > now_ms or now_ms < self._next_search_ms:
+            return
+        self._missing.pop(kid, None)
+        while len(self._missing) >= MISSING_KEYS:
+            del self._missing[next(iter(self._missing))]
+        self._missing[kid] = now_ms + MISSING_MS
+        self._next_search_ms = now_ms + MIN_PAUSE_MS
+        self.begin()
+
+    def _try(self) -> None:
+        if not self._is_closed:
+            self._threads.run(self._work, self._done)
+
+    def _work(self) -> None:
+        self._fetched = key_set(self._fetch())
+
+    def _done(self, error: BaseException | None) -> None:
+        if self._is_closed:
+            return
+        if error is None:
+            self._take()
+            return
+        self._failures += 1
+        now_ms = self._clock.monotonic_ms()
+        pause_ms = min(self._times.retry_ms << min(self._failures - 1, 30), self._retries_until_ms - now_ms)
+        if pause_ms > 0:
+            self._timer = self._clock.call_after(pause_ms, self._try)
+            return
+        log.warning("the issuer's keys cannot be fetched", listener=self._listener, reason=str(error) or repr(error))
+        self._again_after(self._times.refresh_ms if self.keys else max(self._times.retry_max_ms, FIRST_PAUSE_MS))
+
+    def _take(self) -> None:
+        is_first, self.keys = self.keys is None, self._fetched
+        assert self.keys is not None
+        for kid in self.keys.kids:
+            self._missing.pop(kid, None)
+        if is_first:
+            log.info("the issuer's keys are here", listener=self._listener, keys=len(self.keys.keys))
+        self._again_after(self._times.refresh_ms)
+
+    def _again_after(self, pause_ms: int) -> None:
+        self._is_fetching = False
+        self._timer = self._clock.call_after(pause_ms, self.begin)
+
+
+class _SameScheme(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect that leaves TLS: what is fetched decides who is let in."""
+
+    def redirect_request(  # type: ignore[no-untyped-def]  # its arguments are what they are
+        self, req, fp, code, msg, headers, newurl
+    ) -> urllib.request.Request | None:
+        if req.full_url.lower().startswith("https:") and not newurl.lower().startswith("https:"):
+            raise OSError("it redirects from https to something else")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def fetched(url: str, tls: SSLContext | None) -> bytes:
+    """Returns what a URL has, in the calling thread. Raises OSError, and what else is wrong with the answer."""
+    handlers: list[urllib.request.BaseHandler] = [_SameScheme()]
+    if tls is not None:
+        handlers.append(urllib.request.HTTPSHandler(context=tls))
+    request = urllib.request.Request(url, headers={"Accept": "application/json"})
+    with urllib.request.build_opener(*handlers).open(request, timeout=TIMEOUT_S) as response:
+        data: bytes = response.read(MAX_KEYS_BYTES + 1)
+    if len(data) > MAX_KEYS_BYTES:
+        raise OSError(f"it has more than {MAX_KEYS_BYTES} bytes")
+    return data

@@ -1,0 +1,79 @@
+"""How a listener validates tokens: by the keys of their issuer, or as they are where its options say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from ssl import SSLContext
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from broker.clock import Clock
+from broker.config.oauth import JWKS_URL, SignedTokenOptions, TokenOptions, UnsecuredTokenOptions
+from broker.config.security import ListenerOptions
+from broker.logging import get_logger
+from broker.security.oauth.claims import proven
+from broker.security.oauth.unsecured import unsecured
+from broker.workers import Workers
+from protocol.config import ConfigError
+from protocol.errors import ProtocolError
+from protocol.sasl.oauthbearer import BearerToken, Validate
+from storage.disk import OsDisk
+
+NEEDED = "sasl.enabled.mechanisms: OAUTHBEARER needs PyJWT and cryptography: pip install 'odradek[oauth]'"
+
+log = get_logger("broker.security.oauth")
+
+
+def validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitStack) -> Validate:
+    """Returns what validates the tokens of a listener until `closing` is closed. Raises ConfigError."""
+    if isinstance(options, UnsecuredTokenOptions):
+        log.warning("tokens are not signed: anybody is let in as anybody", listener=listener)
+        return lambda token: unsecured(token, options, clock.now_ms())
+    try:
+        from broker.security.oauth.keys import KeySet, UnknownKey, UnreadableKeys, claims_of, header_of, key_set
+    except ImportError as error:
+        raise ConfigError(NEEDED, name="sasl.enabled.mechanisms") from error
+
+    def with_keys(keys: Callable[[], KeySet | None], miss: Callable[[str], None], token: str) -> BearerToken:
+        signed, present = header_of(token), keys()
+        if present is None:  # the client comes again: to refuse its token would be final
+            raise ProtocolError("the keys of the tokens' issuer are not here yet", offset=0)
+        try:
+            key = present.find(signed)
+        except UnknownKey as unknown:
+            if unknown.kid is not None:
+                miss(unknown.kid)
+            raise
+        return proven(claims_of(token, signed, key), options, clock.now_ms())
+
+    if options.is_file:
+        try:
+            fixed = key_set(_file(options.jwks_url))
+        except (OSError, UnreadableKeys) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ConfigError(f"{JWKS_URL}: {options.jwks_url}: {reason}", name=JWKS_URL) from error
+        return partial(with_keys, lambda: fixed, lambda _: None)
+    from broker.security.oauth.endpoint import JwksEndpoint, RefreshTimes, fetched
+
+    times = RefreshTimes(options.refresh_ms, options.retry_ms, options.retry_max_ms)
+    fetch = partial(fetched, options.jwks_url, _tls(options))
+    endpoint = JwksEndpoint(fetch, Workers(1, "jwks"), clock, times, listener)
+    closing.callback(endpoint.close)
+    endpoint.begin()
+    return partial(with_keys, lambda: endpoint.keys, endpoint.miss)
+
+
+def _file(url: str) -> bytes:
+    """Returns what the file of a URL has. Raises OSError."""
+    return OsDisk().read_file(url2pathname(urlsplit(url).path))
+
+
+def _tls(options: SignedTokenOptions) -> SSLContext | None:
+    """Returns the context in which an issuer is spoken to; None for that of the system. Raises ConfigError."""
+    if not options.ssl:
+        return None
+    from broker.security.certificates import client_context
+
+    return client_context(ListenerOptions.parse(options.ssl))

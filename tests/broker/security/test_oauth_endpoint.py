@@ -1,0 +1,224 @@
+"""The keys of an issuer behind a URL: fetched, fetched anew, missed, and not to be had."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+from broker.clock import Clock, Timer
+from broker.security.oauth.endpoint import (
+    MAX_KEYS_BYTES,
+    MIN_PAUSE_MS,
+    MISSING_KEYS,
+    MISSING_MS,
+    JwksEndpoint,
+    RefreshTimes,
+    fetched,
+)
+from tests.broker.security.issuer import Issuer, ec_key, jwk, jwks, serving
+
+TIMES = RefreshTimes(refresh_ms=3_600_000, retry_ms=100, retry_max_ms=1_000)
+
+
+class Hand:
+    """A clock that is moved by hand, with its timers."""
+
+    def __init__(self) -> None:
+        self.time_ms = 0.0
+        self._numbers = count()
+        self._timers: list[tuple[float, int, Callable[[], None], Hand.Set]] = []
+
+    class Set:
+        is_cancelled = False
+
+        def cancel(self) -> None:
+            self.is_cancelled = True
+
+    def now_ms(self) -> int:
+        return int(self.time_ms)
+
+    def monotonic_ms(self) -> int:
+        return int(self.time_ms)
+
+    def monotonic_ns(self) -> int:
+        return int(self.time_ms * 1e6)
+
+    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
+        return self.call_after(when_ms - self.time_ms, then)
+
+    def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
+        timer = Hand.Set()
+        heapq.heappush(self._timers, (self.time_ms + delay_ms, next(self._numbers), then, timer))
+        return timer
+
+    def pass_ms(self, duration_ms: float) -> None:
+        end_ms = self.time_ms + duration_ms
+        while self._timers and self._timers[0][0] <= end_ms:
+            self.time_ms, _, then, timer = heapq.heappop(self._timers)
+            if not timer.is_cancelled:
+                then()
+        self.time_ms = end_ms
+
+
+class AtOnce:
+    """Threads that are as fast as their caller."""
+
+    is_open = True
+
+    def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None:
+        assert self.is_open
+        try:
+            work()
+        except Exception as error:
+            then(error)
+        else:
+            then(None)
+
+    def abandon(self) -> None:
+        self.is_open = False
+
+
+class Source:
+    """Gives the keys that it has, or fails."""
+
+    def __init__(self, *kids: str) -> None:
+        self.kids = kids
+        self.asked_ms: list[int] = []
+        self.clock = Hand()
+        self.error: Exception | None = None
+
+    def __call__(self) -> bytes:
+        self.asked_ms.append(self.clock.now_ms())
+        if self.error is not None:
+            raise self.error
+        return jwks(*(jwk(ec_key(), kid) for kid in self.kids))
+
+
+def begun(source: Source, times: RefreshTimes = TIMES) -> JwksEndpoint:
+    clock: Clock = source.clock
+    endpoint = JwksEndpoint(source, AtOnce(), clock, times, "L")
+    endpoint.begin()
+    return endpoint
+
+
+def kids(endpoint: JwksEndpoint) -> set[str]:
+    assert endpoint.keys is not None
+    return set(endpoint.keys.kids)
+
+
+def test_keys_are_fetched_at_once_and_at_intervals() -> None:
+    source = Source("one")
+    endpoint = begun(source)
+    assert kids(endpoint) == {"one"}
+    source.kids = ("two",)
+    source.clock.pass_ms(3_599_999)
+    assert kids(endpoint) == {"one"}
+    source.clock.pass_ms(1)
+    assert kids(endpoint) == {"two"}
+    assert source.asked_ms == [0, 3_600_000]
+
+
+def test_a_missing_key_is_looked_for_once_in_a_while() -> None:
+    source = Source("one")
+    endpoint = begun(source)
+    source.clock.pass_ms(10_000)
+    for _ in range(100):
+        endpoint.miss("two")
+    assert source.asked_ms == [0, 10_000]
+    source.clock.pass_ms(MISSING_MS - 1)
+    endpoint.miss("two")
+    assert len(source.asked_ms) == 2
+    source.clock.pass_ms(1)
+    source.kids = ("one", "two")
+    endpoint.miss("two")
+    assert kids(endpoint) == {"one", "two"}
+
+
+def test_made_up_keys_do_not_have_the_issuer_asked_all_the_time() -> None:
+    source = Source("one")
+    endpoint = begun(source)
+    source.clock.pass_ms(10_000)
+    for number in range(1_000):
+        endpoint.miss(f"made-up-{number}")
+        source.clock.pass_ms(10)
+    assert len(source.asked_ms) == 1 + 10_000 // MIN_PAUSE_MS
+    endpoint.miss("x" * 1_001)
+    source.clock.pass_ms(MIN_PAUSE_MS)
+    endpoint.miss("x" * 1_001)
+    assert len(source.asked_ms) == 1 + 10_000 // MIN_PAUSE_MS
+    for number in range(100):
+        source.clock.pass_ms(MIN_PAUSE_MS)
+        endpoint.miss(f"slowly-{number}")
+    assert len(endpoint._missing) == MISSING_KEYS
+
+
+def test_the_next_fetch_is_counted_from_the_last() -> None:
+    source = Source("one")
+    endpoint = begun(source)
+    source.clock.pass_ms(3_000_000)
+    endpoint.miss("two")
+    source.clock.pass_ms(3_599_999)
+    assert source.asked_ms == [0, 3_000_000]
+    source.clock.pass_ms(1)
+    assert source.asked_ms == [0, 3_000_000, 6_600_000]
+
+
+@pytest.mark.parametrize("error", [OSError("refused"), ValueError("?"), TimeoutError()])
+def test_a_fetch_that_fails_is_repeated_with_pauses_that_double(error: Exception) -> None:
+    source = Source("one")
+    source.error = error
+    endpoint = begun(source)
+    source.clock.pass_ms(1_000)
+    assert source.asked_ms == [0, 100, 300, 700, 1_000]
+    assert endpoint.keys is None
+    source.clock.pass_ms(1_000)
+    assert source.asked_ms[5:] == [2_000]
+    source.error = None
+    source.clock.pass_ms(100)
+    assert kids(endpoint) == {"one"}
+
+
+def test_keys_hold_while_the_issuer_fails() -> None:
+    source = Source("one")
+    endpoint = begun(source)
+    source.error = OSError("away")
+    source.clock.pass_ms(3_600_000 + 2_000)
+    assert kids(endpoint) == {"one"}
+    assert len(source.asked_ms) == 6
+    source.error, source.kids = None, ()
+    source.clock.pass_ms(3_600_000)
+    assert kids(endpoint) == {"one"}
+
+
+def test_without_a_pause_the_issuer_is_not_asked_without_end() -> None:
+    source = Source()
+    begun(source, RefreshTimes(refresh_ms=1, retry_ms=0, retry_max_ms=0))
+    source.clock.pass_ms(10_000)
+    assert len(source.asked_ms) <= 11
+
+
+def test_nothing_is_fetched_after_the_end() -> None:
+    source = Source("one")
+    endpoint = begun(source)
+    endpoint.close()
+    endpoint.miss("two")
+    source.clock.pass_ms(10_000_000)
+    assert source.asked_ms == [0]
+
+
+async def test_keys_come_over_http() -> None:
+    with serving(Issuer(jwk(ec_key(), "one"))) as issuer:
+        data = await asyncio.to_thread(fetched, issuer.url, None)
+        assert data == jwks(jwk(ec_key(), "one"))
+        issuer.fails = True
+        with pytest.raises(OSError, match="503"):
+            await asyncio.to_thread(fetched, issuer.url, None)
+        issuer.fails, issuer.keys = False, ({"k": "x" * MAX_KEYS_BYTES},)
+        with pytest.raises(OSError, match="more than"):
+            await asyncio.to_thread(fetched, issuer.url, None)
+    with pytest.raises(OSError, match="refused"):
+        await asyncio.to_thread(fetched, issuer.url, None)
