@@ -123,7 +123,10 @@ class BlockingLink:
         return client
 
     def _dial(self, timeout_s: float) -> socket.socket:
-        stream = socket.create_connection((self.address.host, self.address.port), timeout_s)
+        host = self.address.host
+        # As bytes a name is looked up as it is; as text it would have the tables of international names imported.
+        name = host.encode() if host.isascii() else host
+        stream = socket.create_connection((name, self.address.port), timeout_s)  # type: ignore[arg-type]  # see above
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if (tls := self._destination.tls) is None:
             return stream

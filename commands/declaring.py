@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -24,8 +26,6 @@ class Session(NamedTuple):
         are not typed."""
         if self.options.yes:
             return
-        import sys
-
         names = " ".join(typed)
         if not sys.stdin.isatty():
             raise misuse(f"{what} {names} cannot be undone: --yes is expected where nobody can be asked")
@@ -50,7 +50,25 @@ Action: TypeAlias = Callable[[Session], Awaitable["int | None"]]
 
 Options: TypeAlias = Callable[[argparse.ArgumentParser], None]
 
-RAW: Final = argparse.RawDescriptionHelpFormatter
+DEFAULT_WIDTH: Final = 80
+
+
+class HelpLayout(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal; argparse itself would import all of shutil to learn how wide that is, also for a
+    command that shows none."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_terminal_width() - 2)
+
+
+def _terminal_width() -> int:
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or DEFAULT_WIDTH
+    except (OSError, ValueError):  # no terminal, or no file
+        return DEFAULT_WIDTH
 
 
 STARTS_LIKE_A_NUMBER: Final = re.compile(r"-\d")
@@ -90,7 +108,9 @@ class Actions:
     def __init__(self, name: str, purpose: str) -> None:
         self.name = name
         self.declared: list[Declared] = []
-        self.parser = IntermixedParser(prog=f"odradek {name}", description=_sentence(purpose), formatter_class=RAW)
+        self.parser = IntermixedParser(
+            prog=f"odradek {name}", description=_sentence(purpose), formatter_class=HelpLayout
+        )
         self._words: argparse._SubParsersAction[argparse.ArgumentParser] | None = None
 
     def add(
@@ -110,7 +130,7 @@ class Actions:
             self._words = self.parser.add_subparsers(
                 title="commands", required=True, metavar="COMMAND", parser_class=IntermixedParser
             )
-        parser = self._words.add_parser(word, help=purpose, formatter_class=RAW)
+        parser = self._words.add_parser(word, help=purpose, formatter_class=HelpLayout)
         self._fill(parser, f"{self.name} {word}", purpose, action, options, examples, more, concurrent)
 
     def only(

@@ -70,3 +70,11 @@ def test_bash_completes_a_word() -> None:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(["bash", "-c", BASH], env={**os.environ, "PATH": path}, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("create\n", "")
+
+
+def test_a_plain_command_imports_nothing_for_the_width_of_help_or_for_international_names() -> None:
+    program = "import sys; sys.argv = ['odradek', 'topic', 'list', '-b', 'localhost:1']; import odradek; odradek.main()"
+    program += "; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "commands.blocking" in loaded
+    assert not {"shutil", "encodings.idna", "asyncio", "ssl"}.intersection(loaded)
