@@ -8,6 +8,7 @@ VENV     := .venv
 BIN      := $(VENV)/bin
 SOURCES  := $(wildcard odradek protocol storage coordinator broker commands bench)
 SETUP    := $(VENV)/.setup-dev
+EXAMPLES_SETUP := $(VENV)/.setup-examples
 WORKERS  ?= 2
 TESTS    := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
@@ -66,6 +67,14 @@ test-security: $(SETUP) ## the authorizer and the quotas beside Apache Kafka's, 
 .PHONY: test-zookeeper
 test-zookeeper: $(SETUP) ## Apache ZooKeeper and the clients and tools of Kafka 0.8 to 1.1; about ten minutes
 	$(BIN)/python -m pytest tests/interop -m zookeeper --timeout 600
+
+$(EXAMPLES_SETUP): requirements/examples.lock $(SETUP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/examples.lock
+	@touch $@
+
+.PHONY: test-examples
+test-examples: $(EXAMPLES_SETUP) ## odradek.testing at length, examples in four languages, the image as Testcontainers starts it; a few minutes
+	$(BIN)/python -m pytest tests/interop/testing -m examples --timeout 600
 
 .PHONY: soak
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
@@ -147,6 +156,7 @@ test-pipeline: $(PIPELINE_SETUP) ## types of pipeline/, and its jobs on a real S
 locks: ## write requirements/*.lock anew from pyproject.toml (needs uv)
 	$(call lock,run.lock,)
 	$(call lock,dev.lock,--extra dev)
+	$(call lock,examples.lock,--extra dev --extra examples)
 	$(call lock,bench.lock,--extra dev --extra bench)
 	$(call lock,pipeline.lock,--extra dev --extra pipeline)
 

@@ -1,4 +1,4 @@
-"""The import name of the wheel, and the `odradek` command.
+"""The import name of the wheel, and the `odradek` command. `odradek.testing` has brokers for test suites.
 
 The packages of Odradek import each other as `protocol`, `storage`, `coordinator`, `broker` and `commands`. In a wheel
 they are folders inside this one, in the source tree they lie beside it. The command puts the folder that holds them
@@ -9,11 +9,16 @@ import os
 import sys
 
 
-def main() -> int:
-    """Run the command line; returns the exit status."""
+def add_packages() -> None:
+    """Puts the folder of Odradek's packages first on the path of this process."""
     here = os.path.dirname(os.path.abspath(__file__))
     installed = os.path.isdir(os.path.join(here, "broker"))
     sys.path.insert(0, here if installed else os.path.dirname(here))
+
+
+def main() -> int:
+    """Run the command line; returns the exit status."""
+    add_packages()
     from commands.table import CLUSTER_COMMANDS, find
 
     if sys.argv[1:2] == ["completion"]:

@@ -77,6 +77,7 @@ ROOT_MODULES: dict[str, str] = {
     "broker/__main__.py": "python -m broker",
     "broker/disks/cleaner_process.py": "python -m broker.disks.cleaner_process, as cleaner_client.py starts it",
     "odradek/__main__.py": "python -m odradek",
+    "odradek/pytest_plugin.py": "pytest finds it by its entry point",
 }
 HANDLER_HEADER = re.compile(r"^([A-Z]\w+) \((\d+)\): \S")
 

@@ -36,6 +36,8 @@ EMPTY_OPENING = "What "
 # What makes a part of Kafka's messages of a class: such a class has Kafka's name, within its message's module.
 SCHEMA_DECORATORS = frozenset({"message", "struct", "part"})
 KAFKA_NAMED = ("protocol.messages.",)
+# What these have is never in one process with the rest: a user's `Broker` is what it is called, too.
+OF_OTHER_PROCESSES = ("tests/", "odradek/testing/")
 
 
 def every_path() -> Iterator[str]:
@@ -108,7 +110,7 @@ def doubled_classes() -> Iterator[str]:
             if (
                 isinstance(node, ast.ClassDef)
                 and not decorators(node) & SCHEMA_DECORATORS
-                and not path.startswith("tests/")
+                and not path.startswith(OF_OTHER_PROCESSES)
             ):
                 homes.setdefault(node.name, []).append(path)
     return (f"{name}: in {' and '.join(paths)}" for name, paths in sorted(homes.items()) if len(paths) > 1)

@@ -1,0 +1,112 @@
+"""A broker of a test's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+
+from odradek.testing.aio import AsyncBroker
+from odradek.testing.control import Control
+from odradek.testing.errors import BrokerError
+from odradek.testing.guard import GuardedDirectory
+from odradek.testing.ports import ReservedPort
+from odradek.testing.process import START_S, ServerProcess
+from odradek.testing.security import Acl, Security, make_certificate
+from odradek.testing.served import TEST_SETTINGS, ServedBroker
+
+
+class Broker(ServedBroker):
+    """A real broker, on a free port of the loopback and in a temporary directory, until the end of a `with` block.
+
+        with Broker() as broker:
+            producer = Producer({"bootstrap.servers": broker.bootstrap})
+
+    `async with Broker() as broker` gives the same with coroutines (`AsyncBroker`). Process and files go with this
+    process, however that ends. After its end it can be started again, as a new one.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, str | int | bool] | None = None,
+        *,
+        tls: bool = False,
+        users: Mapping[str, str] | None = None,
+        acls: Sequence[Acl] | None = None,
+    ) -> None:
+        """`settings` are options of Kafka's, by their names (docs/configuration.md). `tls` encrypts, with a certificate
+        for localhost; `users` are passwords by name, for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512; with `acls`, also an
+        empty list, a user may do what they allow, and nothing else. Raises ValueError for what contradicts itself."""
+        security = Security(tls, users, acls)
+        security.check()
+        super().__init__(None, security)
+        self._given = {name: option_text(name, value) for name, value in (settings or {}).items()}
+        self._home: GuardedDirectory | None = None
+        self._ports: list[ReservedPort] = []
+
+    @property
+    def aio(self) -> AsyncBroker:
+        """Returns this broker with coroutines, for tests that have an event loop."""
+        return AsyncBroker(self)
+
+    def start(self, *, timeout_s: float = START_S) -> None:
+        """Returns once it serves. Raises BrokerError, with the end of its log, where it does not."""
+        if self._home is not None:
+            raise BrokerError("the broker is started already")
+        self._home = GuardedDirectory()
+        try:
+            self._server = ServerProcess("broker", self._home, self._settings(self._home))
+            self.serve(timeout_s)
+            self._let_in()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Ends it, and removes its directory. May be called again."""
+        if self._server is not None:
+            self._server.forget()
+        if self._home is not None:
+            self._home.close()
+        for port in self._ports:
+            port.release()
+        self._home, self._server, self._ports = None, None, []
+        self._bootstrap, self._control = "", Control("")
+
+    def _settings(self, home: GuardedDirectory) -> dict[str, str]:
+        self._ports = [ReservedPort(), *([] if self._security.is_open else [ReservedPort()])]
+        keystore = make_certificate(home.path) if self._security.tls else home.path
+        addresses = self._security.settings(self._ports[0].address, self._ports[-1].address, keystore)
+        return {**TEST_SETTINGS, "log.dirs": str(home.path / "data"), **addresses, **self._given}
+
+    def _let_in(self) -> None:
+        """Sets the passwords that are not in its options, and who may do what."""
+        for user in self._security.scram_users():
+            self.control.post("/v1/users", user)
+        for acl in self._security.acls or ():
+            self.control.post("/v1/acls", acl.fields())
+
+    def __enter__(self) -> Broker:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> AsyncBroker:
+        await asyncio.to_thread(self.start)
+        return self.aio
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+
+def option_text(name: str, value: str | int | bool) -> str:
+    """Returns an option's value as a file of options has it. Raises ValueError for what is no option's name."""
+    if not name or any(sign in name for sign in " \t\n\r\f=:\\#!"):
+        raise ValueError(f"settings: {name!r} is no name of an option, such as log.retention.ms")
+    return str(value).lower() if isinstance(value, bool) else str(value)

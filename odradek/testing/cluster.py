@@ -1,0 +1,268 @@
+"""Several brokers of a test's own, as a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import subprocess
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Final, Unpack
+
+from odradek.testing.broker import option_text
+from odradek.testing.control import Control, JsonObject
+from odradek.testing.controlled import ControlledBroker, Isolation
+from odradek.testing.errors import BrokerError, ControlError
+from odradek.testing.faults import Fault, FaultFields
+from odradek.testing.guard import GuardedDirectory
+from odradek.testing.ports import ReservedPort
+from odradek.testing.process import START_S, ServerProcess, environment, python, write_properties
+from odradek.testing.served import TEST_SETTINGS, ServedBroker
+from odradek.testing.views import Group, Record
+from odradek.testing.waiting import WAIT_S, wait_until
+
+CONTROLLER_ID: Final = 1
+"""The broker whose process is the controller too. It is the one that a test had better not kill."""
+
+MAX_BROKERS: Final = 9
+MAX_REPLICAS: Final = 3
+NOT_HERE: Final = 409
+FORMAT_S: Final = 60
+
+QUICK: Final[Mapping[str, str]] = {
+    "broker.session.timeout.ms": "4000",  # a test does not wait nine seconds for a broker to be missed
+    "broker.heartbeat.interval.ms": "500",
+}
+REPLICATED: Final = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+"""Internal topics, by the prefixes of their options."""
+
+FORMAT: Final = """\
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import odradek
+sys.path.remove(sys.argv[1])
+odradek.add_packages()
+from broker.formatting.commands import main
+sys.exit(max(main(["format", *words]) for words in json.loads(sys.argv[2])))
+"""
+"""Formats the directories of all nodes in one process: it takes as long as one alone."""
+
+
+class Cluster(ControlledBroker):
+    """Brokers 1 to n, each in a process of its own, until the end of a `with` block. Topics have replicas on three of
+    them unless told otherwise; a fault, and the clock, are those of all brokers.
+
+        with Cluster(3) as cluster:
+            cluster.create_topic("orders", partitions=6)
+            cluster.leader_of("orders", 0).kill()
+    """
+
+    def __init__(self, brokers: int = 3, settings: Mapping[str, str | int | bool] | None = None) -> None:
+        """`settings` are options of each broker. Raises ValueError for a number of brokers that is not from 1 to 9."""
+        super().__init__("", "")
+        if not 1 <= brokers <= MAX_BROKERS:
+            raise ValueError(f"Cluster({brokers}): a cluster of a test has from 1 to {MAX_BROKERS} brokers")
+        self._count = brokers
+        self._given = {name: option_text(name, value) for name, value in (settings or {}).items()}
+        self._brokers: dict[int, ServedBroker] = {}
+        self._home: GuardedDirectory | None = None
+        self._ports: list[ReservedPort] = []
+
+    @property
+    def brokers(self) -> tuple[ServedBroker, ...]:
+        """Returns the brokers by their ids, from 1; also those that do not run."""
+        return tuple(self._brokers.values())
+
+    def broker(self, node_id: int) -> ServedBroker:
+        """Returns a broker. Raises BrokerError where there is none of this id."""
+        if node_id not in self._brokers:
+            raise BrokerError(f"there is no broker {node_id}; there are {', '.join(map(str, self._brokers)) or 'none'}")
+        return self._brokers[node_id]
+
+    @property
+    def bootstrap(self) -> str:
+        """Returns the addresses of all brokers, for `bootstrap.servers`."""
+        if not self._brokers:
+            raise BrokerError("the cluster is not started: use `with Cluster(3) as cluster`, or cluster.start()")
+        return ",".join(broker.bootstrap for broker in self.brokers)
+
+    # Its life
+
+    def start(self, *, timeout_s: float = START_S) -> None:
+        """Returns once all brokers serve. Raises BrokerError, with the end of a log, where one does not."""
+        if self._home is not None:
+            raise BrokerError("the cluster is started already")
+        self._home = GuardedDirectory()
+        try:
+            self._ports = [ReservedPort() for _ in range(self._count + 1)]
+            servers = {
+                node_id: ServerProcess(f"broker-{node_id}", self._home, self._settings(node_id, self._home))
+                for node_id in range(1, self._count + 1)
+            }
+            _format(self._home, servers)
+            self._brokers = {node_id: ServedBroker(server) for node_id, server in servers.items()}
+            first, *others = self.brokers
+            first.serve(timeout_s)
+            with ThreadPoolExecutor(MAX_BROKERS) as threads:
+                list(threads.map(lambda broker: broker.serve(timeout_s), others))
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Ends all, and removes their directory. May be called again."""
+        for broker in self.brokers:
+            broker.process.forget()
+        if self._home is not None:
+            self._home.close()
+        for port in self._ports:
+            port.release()
+        self._home, self._ports, self._brokers = None, [], {}
+
+    def recover(self) -> None:
+        """Has all brokers serve again, without faults, whatever a test has done to them."""
+        for broker in self.brokers:
+            broker.recover()
+
+    def _settings(self, node_id: int, home: GuardedDirectory) -> dict[str, str]:
+        controller, *ports = self._ports
+        listeners = f"PLAINTEXT://{ports[node_id - 1].address}"
+        roles = "broker"
+        if node_id == CONTROLLER_ID:
+            listeners, roles = f"{listeners},CONTROLLER://{controller.address}", "broker,controller"
+        replicas = min(MAX_REPLICAS, self._count)
+        in_sync = max(replicas - 1, 1)
+        return {
+            **TEST_SETTINGS,
+            **QUICK,
+            "process.roles": roles,
+            "node.id": str(node_id),
+            "listeners": listeners,
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": controller.address,
+            "log.dirs": str(home.path / f"data-{node_id}"),
+            "default.replication.factor": str(replicas),
+            "min.insync.replicas": str(in_sync),
+            **{f"{name}.replication.factor": str(replicas) for name in REPLICATED},
+            **{f"{name}.min.isr": str(in_sync) for name in REPLICATED[1:]},
+            **self._given,
+        }
+
+    def __enter__(self) -> Cluster:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Cluster:
+        await asyncio.to_thread(self.start)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    # What is seen of all brokers
+
+    def _serving(self) -> list[ServedBroker]:
+        serving = [broker for broker in self.brokers if broker.process.is_running and not broker.process.is_paused]
+        if not serving:
+            raise BrokerError("no broker of the cluster runs")
+        return serving
+
+    def _controls(self) -> Sequence[Control]:
+        return [broker.control for broker in self._serving()]
+
+    @property
+    def control(self) -> Control:
+        """Returns a control server by which the cluster is described."""
+        return self._serving()[0].control
+
+    def leader_of(self, topic: str, partition: int = 0) -> ServedBroker:
+        """Returns the broker that leads a partition. Raises BrokerError where it has no leader."""
+        return self.broker(self.leader(topic, partition))
+
+    def coordinator_of(self, group: str) -> ServedBroker:
+        """Returns the broker that coordinates a group. Raises BrokerError where nobody does yet."""
+        for broker in self._serving():
+            if _group_at(broker, group) is not None:
+                return broker
+        raise BrokerError(f"there is no group {group}")
+
+    def group(self, name: str) -> Group | None:
+        return next(filter(None, (_group_at(broker, name) for broker in self._serving())), None)
+
+    def partitions(self, topic: str) -> list[JsonObject]:
+        """Returns the partitions of a topic, with the offsets that their leaders have."""
+        return [self._as_led(topic, entry) for entry in super().partitions(topic)]
+
+    def _as_led(self, topic: str, entry: JsonObject) -> JsonObject:
+        leader = self._brokers.get(entry["leader"])
+        if entry["end_offset"] is not None or leader is None or not leader.process.is_running:
+            return entry
+        return next((one for one in leader.partitions(topic) if one["partition"] == entry["partition"]), entry)
+
+    def records(
+        self,
+        topic: str,
+        *,
+        partition: int | None = None,
+        offset: int | None = None,
+        isolation: Isolation = "read_uncommitted",
+        control_records: bool = False,
+    ) -> list[Record]:
+        """Returns records as the leaders of the partitions have them."""
+        records: list[Record] = []
+        for entry in self.partitions(topic):
+            number = entry["partition"]
+            if partition in (None, number):
+                records += self.broker(entry["leader"]).records(
+                    topic, partition=number, offset=offset, isolation=isolation, control_records=control_records
+                )
+        return records
+
+    def wait_for_isr(self, topic: str, replicas: int = MAX_REPLICAS, *, timeout_s: float = WAIT_S) -> None:
+        """Returns once each partition of a topic has so many replicas in sync. Raises WaitTimeout."""
+
+        def look() -> bool | None:
+            return min(len(entry["isr"]) for entry in self.partitions(topic)) >= replicas or None
+
+        wait_until(look, timeout_s, lambda: f"for {replicas} in sync: {self.partitions(topic)}")
+
+    def fault(self, **fields: Unpack[FaultFields]) -> Fault:
+        """Sets a fault at each broker; one of leadership at the controller, which is the only one that can."""
+        if "no_leader" in fields or "move_leader" in fields:
+            return self._held(Fault([self.broker(CONTROLLER_ID).control], fields))
+        return super().fault(**fields)
+
+
+def _group_at(broker: ServedBroker, name: str) -> Group | None:
+    """Returns a group where this broker coordinates it."""
+    try:
+        return broker.group(name)
+    except ControlError as error:
+        if error.status == NOT_HERE:
+            return None
+        raise
+
+
+def _format(home: GuardedDirectory, servers: Mapping[int, ServerProcess]) -> None:
+    """Raises BrokerError where directories cannot be formatted."""
+    import json
+
+    cluster_id = f"test-{secrets.token_hex(8)}"
+    lines = []
+    for node_id, server in servers.items():
+        file = home.path / f"format-{node_id}.properties"
+        write_properties(file, server.settings)
+        lines.append(["-t", cluster_id, "-c", str(file), *(["--standalone"] if node_id == CONTROLLER_ID else [])])
+    ended = subprocess.run(
+        python(FORMAT, json.dumps(lines)), env=environment(), capture_output=True, timeout=FORMAT_S, check=False
+    )
+    if ended.returncode:
+        raise BrokerError(f"the cluster's directories cannot be formatted: {ended.stderr.decode(errors='replace')}")

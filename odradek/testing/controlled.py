@@ -1,0 +1,286 @@
+"""A broker as a test sees it, wherever it runs: topics, a look inside, waits, faults, the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, Unpack
+
+from odradek.testing.clock import BrokerClock
+from odradek.testing.control import Control, JsonObject
+from odradek.testing.errors import BrokerError, ControlError
+from odradek.testing.faults import Fault, FaultFields
+from odradek.testing.views import Group, GroupOffset, Record, RecordedRequest, group_of, record_of, request_of
+from odradek.testing.waiting import WAIT_S, wait_until
+from odradek.testing.wire import BROKER_DEFAULT, create_topic, delete_topic
+
+NOT_FOUND: Final = 404
+MOST: Final = 100_000
+"""Records or requests of an answer."""
+
+Isolation = Literal["read_uncommitted", "read_committed"]
+
+
+class ControlledBroker:
+    """A broker that serves. All that is not Kafka's own protocol needs its control server, and raises BrokerError where
+    it has none, ControlError where that refuses."""
+
+    def __init__(self, bootstrap: str, control: str) -> None:
+        """`bootstrap` is HOST:PORT of a listener, `control` that of the control server or the empty string."""
+        self._bootstrap = bootstrap
+        self._control = Control(control)
+        self._faults: list[Fault] = []
+
+    @property
+    def bootstrap(self) -> str:
+        """Returns the address for clients, HOST:PORT (`bootstrap.servers`). Raises BrokerError before a start."""
+        return self._bootstrap
+
+    @property
+    def control(self) -> Control:
+        """Returns the client of the control server."""
+        return self._control
+
+    @property
+    def control_url(self) -> str:
+        """Returns the URL of the control server, for programs in other languages (docs/control.md)."""
+        return self.control.url
+
+    @property
+    def clock(self) -> BrokerClock:
+        """Returns the clock of this broker."""
+        return BrokerClock(self._controls())
+
+    def _controls(self) -> Sequence[Control]:
+        """Returns the control servers of all brokers that this stands for."""
+        return (self.control,)
+
+    # Topics
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        replicas: int | None = None,
+        configs: Mapping[str, str] | None = None,
+    ) -> str:
+        """Creates a topic, which can be written to when this returns, and returns its name. What is not given is the
+        broker's default. Raises BrokerError where it is refused."""
+        wishes = {"partitions": partitions, "replication_factor": replicas, "configs": dict(configs or {}) or None}
+        given = {field: value for field, value in wishes.items() if value is not None}
+        self.control.post("/v1/topics", {"topic": name, **given})
+        return name
+
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic with its records. Raises BrokerError where it is refused."""
+        self.control.delete(f"/v1/topics/{_quoted(name)}")
+
+    def records(
+        self,
+        topic: str,
+        *,
+        partition: int | None = None,
+        offset: int | None = None,
+        isolation: Isolation = "read_uncommitted",
+        control_records: bool = False,
+    ) -> list[Record]:
+        """Returns the records of a topic, or of one partition, from an offset on: those on this broker, at most 100,000
+        of a partition, in the order of partitions and offsets. With `control_records` the markers of transactions are
+        among them."""
+        answer = self.control.get(
+            "/v1/records", topic=topic, partition=partition, offset=offset, isolation=isolation, limit=MOST
+        )
+        records = [record_of(topic, entry) for entry in answer["records"]]
+        return [record for record in records if control_records or not record.is_control]
+
+    def apply_retention(self, topic: str | None = None) -> None:
+        """Deletes now what `retention.ms` and `retention.bytes` let go, of one topic or all."""
+        self._post_to_all("/v1/retention", _named(topic))
+
+    def compact(self, topic: str | None = None) -> None:
+        """Compacts now what is to be compacted, however little it is, of one topic or all."""
+        self._post_to_all("/v1/compaction", _named(topic))
+
+    def flush(self) -> None:
+        """Flushes all logs to the device."""
+        self._post_to_all("/v1/flush", {})
+
+    def _post_to_all(self, path: str, body: JsonObject) -> None:
+        for control in self._controls():
+            control.post(path, body)
+
+    # Groups
+
+    def groups(self) -> list[str]:
+        """Returns the names of the groups."""
+        return [str(entry["group"]) for entry in self.control.get("/v1/groups")["groups"]]
+
+    def group(self, name: str) -> Group | None:
+        """Returns a group of any type; None where there is none."""
+        try:
+            return group_of(self.control.get(f"/v1/groups/{_quoted(name)}"))
+        except ControlError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+
+    def wait_for_group(
+        self, name: str, *, members: int | None = None, state: str | None = "Stable", timeout_s: float = WAIT_S
+    ) -> Group:
+        """Returns a group once it has so many members and this state, as "Stable" or "Empty"; None is any. Raises
+        WaitTimeout."""
+
+        def look() -> Group | None:
+            group = self.group(name)
+            if group is None or state not in (None, group.state):
+                return None
+            return group if members in (None, len(group.members)) else None
+
+        wishes = (
+            f"group {name} to have {'any number of' if members is None else members} members, state {state or 'any'}"
+        )
+        return wait_until(look, timeout_s, lambda: f"for {wishes}; it is {self.group(name)}")
+
+    def lag(self, group: str, topic: str | None = None) -> int | None:
+        """Returns how many records of a topic, or of all that it has committed offsets for, a group has not committed.
+        A partition without a commit counts from its start. None: it has committed nothing there yet."""
+        view = self.group(group)
+        if view is None:
+            return None
+        offsets = {(one.topic, one.partition): one for one in view.offsets if topic in (None, one.topic)}
+        topics = {name for name, _ in offsets}
+        return sum(self._lag_of_topic(name, offsets) for name in topics) if topics else None
+
+    def _lag_of_topic(self, topic: str, offsets: Mapping[tuple[str, int], GroupOffset]) -> int:
+        lag = 0
+        for partition in self.partitions(topic):
+            committed = offsets.get((topic, partition["partition"]))
+            start = partition["start_offset"] if committed is None else committed.offset
+            end = partition["end_offset"]
+            lag += max((end or 0) - (start or 0), 0)
+        return lag
+
+    def wait_for_lag(self, group: str, lag: int = 0, *, topic: str | None = None, timeout_s: float = WAIT_S) -> None:
+        """Returns once the group is behind by so many records at most, and has committed something. Raises
+        WaitTimeout."""
+
+        def look() -> bool | None:
+            present = self.lag(group, topic)
+            return None if present is None or present > lag else True
+
+        wait_until(
+            look, timeout_s, lambda: f"for group {group} to lag by {lag}; {self.lag(group, topic)}: {self.group(group)}"
+        )
+
+    # Requests
+
+    def record_requests(self, *, limit: int = MOST) -> None:
+        """Records requests from now on, the last `limit` of them; what was recorded before is forgotten."""
+        for control in self._controls():
+            control.delete("/v1/requests")
+            control.post("/v1/requests/recording", {"enabled": True, "limit": limit})
+
+    def requests(
+        self,
+        *,
+        api: str | None = None,
+        client_id: str | None = None,
+        topic: str | None = None,
+        group: str | None = None,
+        bodies: bool = False,
+    ) -> list[RecordedRequest]:
+        """Returns recorded requests, the oldest first; `api` is a name as "Produce". Raises BrokerError where none are
+        recorded: `record_requests` comes first."""
+        conditions = {"api": api, "client_id": client_id, "topic": topic, "group": group}
+        with_bodies = "true" if bodies else None
+        requests: list[RecordedRequest] = []
+        for control in self._controls():
+            if not control.get("/v1/requests/recording")["enabled"]:
+                raise BrokerError("requests are not recorded: call record_requests() before those that are of interest")
+            answer = control.get("/v1/requests", **conditions, limit=MOST, bodies=with_bodies)
+            requests += map(request_of, answer["requests"])
+        return sorted(requests, key=lambda request: request.time_ms)
+
+    # The broker
+
+    def describe(self) -> JsonObject:
+        """Returns what docs/control.md shows of a broker: its ids, listeners, clock, connections, topics."""
+        return self.control.get("/v1/describe")
+
+    def partitions(self, topic: str) -> list[JsonObject]:
+        """Returns the partitions of a topic as `describe` has them: leader, isr, offsets. Raises BrokerError where
+        there is no such topic."""
+        for entry in self.describe()["topics"]:
+            if entry["topic"] == topic:
+                partitions: list[JsonObject] = entry["partitions"]
+                return partitions
+        raise BrokerError(f"there is no topic {topic}")
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Returns the id of the broker that leads a partition; -1 is none. Raises BrokerError where there is no such
+        partition."""
+        for entry in self.partitions(topic):
+            if entry["partition"] == partition:
+                return int(entry["leader"])
+        raise BrokerError(f"topic {topic} has no partition {partition}")
+
+    def fault(self, **fields: Unpack[FaultFields]) -> Fault:
+        """Sets a fault, which is in force at once, and goes with the end of the `with` block.
+
+            with broker.fault(api="Produce", topic="orders", error="NOT_ENOUGH_REPLICAS", times=2) as fault:
+                ...
+            assert fault.fired == 2
+
+        docs/control.md has the fields."""
+        return self._held(Fault(self._controls(), fields))
+
+    def _held(self, fault: Fault) -> Fault:
+        """A fault goes with its connection, and nobody need hold it for that to stay open."""
+        self._faults = [*(one for one in self._faults if not one.is_removed), fault]
+        return fault
+
+    def clear_faults(self) -> None:
+        """Takes all faults away, whoever set them."""
+        for fault in self._faults:
+            fault.remove()
+        for control in self._controls():
+            control.delete("/v1/faults")
+
+
+class ExternalBroker(ControlledBroker):
+    """A broker that somebody else has started: CI, a container. Without `control` it may be anyone's: it has topics,
+    which are made by a listener that is PLAINTEXT, and all else raises BrokerError."""
+
+    def __init__(self, bootstrap: str, control: str = "") -> None:
+        """Both are HOST:PORT; of several brokers in `bootstrap`, separated by commas, the first makes topics."""
+        super().__init__(bootstrap, control)
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        replicas: int | None = None,
+        configs: Mapping[str, str] | None = None,
+    ) -> str:
+        if self.control.address:
+            return super().create_topic(name, partitions=partitions, replicas=replicas, configs=configs)
+        counts = [BROKER_DEFAULT if number is None else number for number in (partitions, replicas)]
+        create_topic(self.bootstrap.split(",")[0], name, counts[0], counts[1], configs or {})
+        return name
+
+    def delete_topic(self, name: str) -> None:
+        if self.control.address:
+            super().delete_topic(name)
+        else:
+            delete_topic(self.bootstrap.split(",")[0], name)
+
+
+def _named(topic: str | None) -> JsonObject:
+    return {} if topic is None else {"topic": topic}
+
+
+def _quoted(name: str) -> str:
+    from urllib.parse import quote
+
+    return quote(name, safe="")
