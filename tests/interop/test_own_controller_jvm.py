@@ -131,6 +131,15 @@ def test_the_tools_administer_through_either_broker(quorum: OwnQuorum, brokers: 
     jvm.tool("kafka-topics", "--bootstrap-server", brokers[1].bootstrap, "--delete", "--topic", topic)
 
 
+def test_apache_kafka_s_broker_has_options_that_our_controller_does_not_know(
+    quorum: OwnQuorum, brokers: list[OdradekNode]
+) -> None:
+    of_broker = ("--bootstrap-server", brokers[1].bootstrap, "--entity-type", "brokers", "--entity-name", str(APACHE))
+    jvm.tool("kafka-configs", *of_broker, "--alter", "--add-config", "num.io.threads=9")
+    described = jvm.tool("kafka-configs", *of_broker, "--describe")
+    assert "num.io.threads=9 " in described, described
+
+
 def test_the_log_and_its_copies_are_read_by_kafka_dump_log(quorum: OwnQuorum, brokers: list[OdradekNode]) -> None:
     logs = [node.data / "__cluster_metadata-0" / f"{0:020d}.log" for node in (quorum.controller, *brokers)]
     first = logs[0].read_bytes()
