@@ -167,6 +167,7 @@ def test_a_consumer_joins_again_once_its_session_has_ended(control: Control, top
     reader, writer = consumer(control, group, topic), producer(control)
     writer.produce(topic, b"before")
     assert consumed(reader, 1) == [b"before"]
+    reader.commit(asynchronous=False)
     (before,) = control.ask("GET", f"/v1/groups/{group}")["members"]
     control.advance(3_600_000)
     writer.produce(topic, b"after")
