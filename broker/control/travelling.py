@@ -22,7 +22,7 @@ Arguments = TypeVarTuple("Arguments")
 
 NS_PER_S: Final = 1_000_000_000
 
-LATE_SHARE: Final = 50
+LATE_SHARE: Final = 20
 """A timer that is set on a journey may be late by this part of the way so far. Without it a week would take the jobs of
 each second six hundred thousand rounds; with it, some hundred."""
 

@@ -118,7 +118,7 @@ def test_a_job_of_each_second_does_not_run_for_each_second_of_a_week(journey: Jo
     journey.run(main)
     times = [time_ms for _, time_ms in journey.happened]
     assert 100 < len(times) < 1000
-    for second, time_ms in enumerate(times[:40], 1):
+    for second, time_ms in enumerate(times[:18], 1):
         assert second * SECOND_MS <= time_ms < second * SECOND_MS + NEAR_MS
     assert times[-1] >= WEEK_MS - SECOND_MS
 
