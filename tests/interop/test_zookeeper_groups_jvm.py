@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
+from kazoo.client import KazooClient
 
 from commands.consumer_znodes import read_group
 from protocol.types import TopicPartition
 from tests.interop.brokers import Odradek
 from tests.interop.old_consumers import DUAL, KAFKA, ZOOKEEPER, Consumed, OldConsumer, settled
-from tests.interop.old_load import Numbers, until_consumed
-from tests.interop.zookeeper import SOON_S, ZooKeeper, old_tool, produce, started, until, znodes
+from tests.interop.old_load import Numbers, consumed_by, until_consumed
+from tests.interop.own_quorum import OdradekNode, OwnQuorum
+from tests.interop.processes import run
+from tests.interop.zookeeper import (
+    SOON_S,
+    Ensemble,
+    ZooKeeper,
+    facing,
+    looked,
+    old_tool,
+    produce,
+    started,
+    until,
+    znodes,
+)
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.odradek_only]
 
@@ -43,6 +60,13 @@ def broker(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> It
     yield broker
     assert broker.stop() == 0
     broker.forget()
+
+
+def shown(broker: Odradek | OdradekNode, connect: str, group: str, *words: str) -> list[dict[str, object]]:
+    """The rows of `odradek consumers show`."""
+    where = ("--zookeeper", connect, "-b", broker.bootstrap, "-o", "json")
+    printed = run([Odradek.program, "consumers", "show", group, *where, *words]).stdout.decode()
+    return [json.loads(line) for line in printed.splitlines()]
 
 
 def test_offsets_go_to_kafka_and_back_step_by_step_under_load(broker: Odradek, tmp_path: Path) -> None:
@@ -83,3 +107,128 @@ def modern(broker: Odradek, group: str, topic: str, records: int) -> Iterator[Co
         assert message.error() is None, message.error()
         yield Consumed(TopicPartition(topic, message.partition()), message.offset(), message.value().decode())
     consumer.close()
+
+
+class Site:
+    """An ensemble, a controller, three brokers and a group of consumers over twelve partitions."""
+
+    TOPIC, PARTITIONS, GROUP = "orders", 12, "billing"
+
+    def __init__(self, folder: Path) -> None:
+        self.ensemble = Ensemble(folder / "ensemble", "3.6.4")
+        self.ensemble.start()
+        self.connect = f"{self.ensemble.address}/kafka"
+        self.quorum = OwnQuorum(folder)
+        self.quorum.controller.start()
+        properties = facing(self.connect, offsets__topic__replication__factor="3")
+        self.brokers = [self.quorum.odradek(number, **properties) for number in (1, 2, 3)]
+        for broker in self.brokers:
+            broker.start()
+        create(self.connect, self.TOPIC, self.PARTITIONS, replicas=3)
+        self.consumers = [OldConsumer(folder / name, self.connect, self.GROUP, {self.TOPIC: 1}) for name in "abc"]
+        self.numbers = Numbers(",".join(broker.bootstrap for broker in self.brokers), self.TOPIC, self.PARTITIONS)
+
+    def look(self, client: KazooClient) -> bool:
+        members = sum(consumer.is_running for consumer in self.consumers)
+        return settled(client, self.GROUP, members, {self.TOPIC: self.PARTITIONS})
+
+    def settle(self) -> None:
+        """Waits until each consumer that runs owns its part, and no other owns anything."""
+        until(lambda: looked(self.connect, self.look), [*self.consumers, *self.brokers])
+
+    def registered(self) -> list[str]:
+        return sorted(looked(self.connect, lambda client: client.get_children("/brokers/ids")) or [])
+
+    def active(self) -> int | None:
+        """The id of the broker that keeps the registry, if one does."""
+        data = looked(self.connect, lambda client: client.get("/controller")[0])
+        return None if data is None else json.loads(data)["brokerid"]
+
+    def freeze_active(self) -> None:
+        """Stops the active broker until another has taken its place, which it then leaves to that one."""
+        until(self.active, self.brokers)
+        number = self.active()
+        (broker,) = [one for one in self.brokers if one.settings["node.id"] == str(number)]
+        broker.signal(signal.SIGSTOP)
+        until(lambda: self.active() not in (None, number), self.brokers)
+        self.numbers.goes_on()
+        broker.signal(signal.SIGCONT)
+        until(lambda: self.registered() == ["1", "2", "3"], self.brokers)
+        assert self.active() not in (None, number)
+
+    def lose(self, broker: OdradekNode) -> None:
+        """Kills a broker, has clients go on without it, and brings it back."""
+        broker.kill9()
+        others = sorted(one.settings["node.id"] for one in self.brokers if one is not broker)
+        until(lambda: self.registered() == others, self.brokers)
+        self.numbers.goes_on()
+        broker.start()
+        until(lambda: self.registered() == ["1", "2", "3"], self.brokers)
+        self.numbers.goes_on()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_a_group_reads_everything_while_brokers_are_killed_and_consumers_come_and_go(site: Site) -> None:
+    first, second, third = site.consumers
+    site.numbers.start()
+    for consumer in site.consumers:
+        consumer.start()
+    site.settle()
+    site.numbers.goes_on()
+
+    site.freeze_active()
+    site.lose(site.brokers[0])
+    first.kill9()
+    site.settle()
+    coming_back = threading.Thread(target=first.start)
+    coming_back.start()
+    site.lose(site.brokers[1])
+    coming_back.join()
+    site.settle()
+    assert second.stop() in (0, 143)
+    site.settle()
+    site.lose(site.brokers[2])
+    second.start()
+    leader = site.ensemble.leader()
+    leader.kill9()
+    site.numbers.goes_on()
+    leader.start()
+    third.kill9()
+    third.start()
+    site.settle()
+
+    until_consumed(site.numbers.finish(), site.consumers)
+    check_owners(site)
+    for broker in site.brokers:
+        assert broker.stop() == 0
+
+
+def check_owners(site: Site) -> None:
+    """Each partition is read by the one consumer that owns it, and the tools say so."""
+    counts = consumed_by(site.consumers)
+    last = Numbers(site.brokers[0].bootstrap, site.TOPIC, site.PARTITIONS)
+    last.start()
+    last.goes_on()
+    written = last.finish()
+    until(lambda: written <= consumed_by(site.consumers).keys(), site.consumers)
+    assert all(count == 1 for record, count in (consumed_by(site.consumers) - counts).items() if record in written)
+
+    rows = shown(site.brokers[0], site.connect, site.GROUP)
+    assert len(rows) == site.PARTITIONS
+    assert all(row["owner"] == row["due"] for row in rows)
+    owners = {(row["topic"], row["partition"]): row["owner"] for row in rows}
+
+    where = ("--zookeeper", site.connect, "--group", site.GROUP)
+    until(lambda: all(row["lag"] == 0 for row in shown(site.brokers[0], site.connect, site.GROUP)))
+    printed = old_tool("0.8.2.2", "kafka.tools.ConsumerOffsetChecker", *where, "--topic", site.TOPIC)
+    lines = [line.split() for line in printed.splitlines() if line.startswith(f"{site.GROUP} ")]
+    assert len(lines) == site.PARTITIONS
+    for _, topic, partition, offset, end, lag, owner in lines:
+        assert (offset, lag, owner) == (end, "0", owners[topic, int(partition)])
+    # Before 0.10.2 the tool compares numbers with texts, and calls every rebalance a failure.
+    verified = old_tool("0.10.2.2", "kafka.tools.VerifyConsumerRebalance", "--zookeeper.connect", *where[1:])
+    assert "Rebalance operation successful" in verified
