@@ -69,6 +69,28 @@ def shown(broker: Odradek | OdradekNode, connect: str, group: str, *words: str) 
     return [json.loads(line) for line in printed.splitlines()]
 
 
+@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+def test_real_consumers_own_what_falls_to_them_by_our_rules(broker: Odradek, tmp_path: Path, strategy: str) -> None:
+    connect, group = broker.properties["zookeeper.connect"], f"by-{strategy}"
+    topics = {f"{strategy}-one": 7, f"{strategy}-two": 4}
+    for topic, partitions in topics.items():
+        create(connect, topic, partitions)
+    consumers = [OldConsumer(tmp_path / name, connect, group, dict.fromkeys(topics, 2)) for name in "abc"]
+    settings = {**ZOOKEEPER, "partition.assignment.strategy": strategy}
+    with znodes(connect) as client:
+        for number, consumer in enumerate(consumers, 1):
+            consumer.start(settings)
+            until(lambda number=number: settled(client, group, number, topics, strategy), [consumer])
+        for one in read_group(client, group).members:
+            data = client.get(f"/consumers/{group}/ids/{one.consumer_id}")[0]
+            assert json.loads(data) == json.loads(one.registration(int(json.loads(data)["timestamp"])))
+        rows = shown(broker, connect, group, "--strategy", strategy)
+        assert len(rows) == sum(topics.values())
+        assert all(row["owner"] == row["due"] for row in rows)
+        consumers[0].kill9()
+        until(lambda: settled(client, group, 2, topics, strategy), consumers)
+
+
 def test_offsets_go_to_kafka_and_back_step_by_step_under_load(broker: Odradek, tmp_path: Path) -> None:
     connect, group, topic, partitions = broker.properties["zookeeper.connect"], "moving", "moved", {"moved": 4}
     create(connect, topic, partitions[topic])
