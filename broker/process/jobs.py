@@ -93,6 +93,9 @@ class Keeper:
     def log_suppressed_lines(self) -> None:
         for lines in {listener.lines for listener in self.listeners}:
             lines.begin_interval()
+        for event, limiter in self.host.limited_lines.items():
+            if suppressed := limiter.begin_interval():
+                log.warning(event, **suppressed)
 
     def give_memory_back(self) -> None:
         for memory in {listener.memory for listener in self.listeners}:
@@ -109,7 +112,7 @@ COMMON_JOBS: tuple[Job[Keeper], ...] = (
         lambda c: max(1, c.odradek_request_stall_timeout_ms // CHECKS),
         Keeper.close_stalled_connections,
     ),
-    Job("connection lines", lambda c: INTERVAL_MS, Keeper.log_suppressed_lines),
+    Job("suppressed lines", lambda c: INTERVAL_MS, Keeper.log_suppressed_lines),
     Job("memory", lambda c: MEMORY_INTERVAL_MS, Keeper.give_memory_back, in_thread=True),
     Job("metadata snapshots", lambda c: METADATA_INTERVAL_MS, Keeper.maintain_metadata_snapshots),
 )

@@ -96,7 +96,10 @@ class Broker(Host):
         """The telemetry of clients; made for the first who asks."""
         from broker.telemetry.telemetry import Telemetry
 
-        return Telemetry(self.share_groups.environment, self.share_groups.other_leaders, os.urandom)
+        telemetry = Telemetry(self.share_groups.environment, self.share_groups.other_leaders, os.urandom)
+        for receiver, queue in telemetry.queues.items():
+            self.limited_lines[f"pushes to the {receiver} dropped without a line"] = queue.lines
+        return telemetry
 
     @property
     def has_telemetry(self) -> bool:

@@ -70,6 +70,8 @@ class Host:
         """Every answer passes through these once."""
         self.faults = LogLimiter()
         """Limits the log lines about requests that met a fault of ours."""
+        self.limited_lines: dict[str, LogLimiter] = {}
+        """Limiters of other kinds of lines, by the line that tells how many were suppressed."""
         self._lead_quorum = lead_quorum
         self.answer_forwarded: Callable[[ClientConnection, memoryview], Answer] = self._answer_nothing
         """Answers a request that came in an Envelope, for a client that is connected elsewhere; as `Dispatcher.answer`

@@ -31,7 +31,7 @@ class SlowRequests:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._times: RequestTimes = host.interceptors.times
-        self.lines = LogLimiter()
+        self.lines = host.limited_lines["slow requests without a line"] = LogLimiter()
 
     def follow(self) -> None:
         """Takes the option over, now and whenever it changes."""

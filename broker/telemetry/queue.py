@@ -46,7 +46,8 @@ class PushQueue:
         self._first_retry_s = first_retry_s
         self._pushes: deque[Push] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._lines = LogLimiter()
+        self.lines = LogLimiter()
+        """Limits the lines about pushes that were dropped."""
         self.held_bytes = 0
         self.delivered = 0
         self.dropped = 0
@@ -99,5 +100,5 @@ class PushQueue:
 
     def _drop(self, reason: str) -> None:
         self.dropped += 1
-        if self._lines.allows(self._receiver):
+        if self.lines.allows(self._receiver):
             log.warning("telemetry of a client was not handed on", receiver=self._receiver, reason=reason)
