@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from broker.clock import SystemClock
-from broker.config.sources import ConfigProblems, from_assignments, from_environment, load
+from broker.config.sources import ConfigProblems, Setting, from_assignments, from_environment, load
 from broker.disks.lock import DirectoryInUse, DirectoryLock
 from broker.supervisor.directory import (
     ClusterState,
@@ -24,10 +24,13 @@ from broker.supervisor.plan import (
     CONTROLLER_ID,
     GIVEN,
     LOOPBACK,
+    METRICS,
+    FirstAddress,
     NodePlan,
     Shape,
     as_properties,
     check_assignments,
+    first_metrics,
     nodes,
     parse_address,
 )
@@ -50,6 +53,8 @@ lead, and then the controller; a second signal kills. The data and the ids last 
 Options have the names that Apache Kafka gives them, and go to every process: --set, or the environment
 (KAFKA_LOG_RETENTION_MS=60000). Internal topics have a replica on each broker, three at most; for topics of your own:
   --set default.replication.factor=3 --set min.insync.replicas=2
+Metrics of each process, of the controller at port 9404, of broker 1 at 9405, and so on:
+  --set odradek.metrics.listener=127.0.0.1:9404
 """
 EXAMPLES = """\
 examples:
@@ -109,19 +114,27 @@ def _run(options: argparse.Namespace, disk: Disk) -> int:
         raise ConfigError(f"--data {options.data}: a comma separates directories in log.dirs")
     settings = from_assignments(options.assignments)
     check_assignments([setting.name for setting in settings])
+    given = [*from_environment(os.environ), *settings]
+    metrics = first_metrics(last(given, METRICS), options.brokers)
+    settings = [setting for setting in settings if setting.name != METRICS]
     data = os.path.abspath(options.data)
     lock = DirectoryLock(data)
     try:
-        plans = _prepare(options, data, disk)
+        plans = _prepare(options, data, metrics, disk)
         environment = child_environment(os.environ)
         identity = from_assignments([f"{name}={value}" for name, value in plans[1].settings.items()])
         load(identity, from_environment(environment), settings)  # what is wrong with them is said once
-        return _supervise(plans, environment, options.assignments)
+        return _supervise(plans, environment, [f"{one.name}={one.value}" for one in settings])
     finally:
         lock.release()
 
 
-def _prepare(options: argparse.Namespace, data: str, disk: Disk) -> list[NodePlan]:
+def last(settings: Sequence[Setting], name: str) -> str | None:
+    """Returns the value of an option that the last source gives it; None where no source does."""
+    return next((setting.value for setting in reversed(settings) if setting.name == name), None)
+
+
+def _prepare(options: argparse.Namespace, data: str, metrics: FirstAddress | None, disk: Disk) -> list[NodePlan]:
     """Returns the nodes, formatted and with their files of options written."""
     address = parse_address(options.listen)
     former = read_state(disk, data)
@@ -129,7 +142,7 @@ def _prepare(options: argparse.Namespace, data: str, disk: Disk) -> list[NodePla
     cluster_id = former.shape.cluster_id if former is not None else _new_cluster_id()
     shape = plan_shape(former.shape if former is not None else None, cluster_id, options.brokers, address)
     write_state(disk, data, ClusterState(shape, former is not None and former.is_formatted))
-    plans = nodes(data, address.host, shape)
+    plans = nodes(data, address.host, shape, metrics)
     for plan in plans:
         if not disk.exists(os.path.join(plan.directory, META_PROPERTIES)):
             _format(plan, shape, disk)
@@ -196,7 +209,9 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the environment of a node's process: without the options that the command gives, with the path of these
     modules."""
     given = {
-        setting.source.removeprefix("environment ") for setting in from_environment(environ) if setting.name in GIVEN
+        setting.source.removeprefix("environment ")
+        for setting in from_environment(environ)
+        if setting.name in (*GIVEN, METRICS)
     }
     rest = {name: value for name, value in environ.items() if name not in given}
     return {**rest, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from broker.config.listeners import metrics_address
 from protocol.config import ConfigError
 
 CONTROLLER_ID: Final = 0
@@ -22,6 +23,9 @@ MAX_PORT: Final = (1 << 16) - 1
 
 REPLICATED: Final = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
 """The internal topics, by what their options begin with."""
+
+METRICS: Final = "odradek.metrics.listener"
+"""Given for all, it has the controller's port; each broker has the one behind it by as many as its id says."""
 
 GIVEN: Final = frozenset({
     "advertised.listeners",
@@ -92,8 +96,8 @@ def check_assignments(names: Sequence[str]) -> None:
             raise ConfigError(f"--set {name}: every node has its own, which `odradek cluster` gives it")
 
 
-def nodes(data: str, host: str, shape: Shape) -> list[NodePlan]:
-    """Returns the controller, then the brokers by their ids."""
+def nodes(data: str, host: str, shape: Shape, metrics: FirstAddress | None = None) -> list[NodePlan]:
+    """Returns the controller, then the brokers by their ids; `metrics` is where the controller tells of itself."""
     controller = f"{LOOPBACK}:{shape.controller_port}"
     quorum = {"controller.listener.names": "CONTROLLER", "controller.quorum.bootstrap.servers": controller}
     internal = internal_topics(len(shape.broker_ports))
@@ -104,13 +108,34 @@ def nodes(data: str, host: str, shape: Shape) -> list[NodePlan]:
             "listeners": f"CONTROLLER://{controller}",
             **quorum,
             **internal,
+            **own_metrics(metrics, CONTROLLER_ID),
         })
     ]  # fmt: skip
     for node_id, port in enumerate(shape.broker_ports, 1):
         listener = f"PLAINTEXT://{host}:{port}"
         settings = {"process.roles": "broker", "node.id": str(node_id), "listeners": listener, **quorum, **internal}
-        plans.append(_node(data, broker_name(node_id), settings))
+        plans.append(_node(data, broker_name(node_id), settings | own_metrics(metrics, node_id)))
     return plans
+
+
+def first_metrics(text: str | None, brokers: int) -> FirstAddress | None:
+    """Returns the address of odradek.metrics.listener; None where it is not set. Raises ConfigError, also where ports
+    run out."""
+    address = metrics_address(text)
+    if address is None:
+        return None
+    first = FirstAddress(*address)
+    if first.port + brokers > MAX_PORT:
+        raise ConfigError(f"{METRICS}={text}: {brokers} brokers need as many ports behind it")
+    return first
+
+
+def own_metrics(first: FirstAddress | None, node_id: int) -> dict[str, str]:
+    """Returns the option that says where a node tells of itself: on any free port where the first is 0."""
+    if first is None:
+        return {}
+    host = f"[{first.host}]" if ":" in first.host else first.host
+    return {METRICS: f"{host}:{first.port + node_id if first.port else 0}"}
 
 
 def internal_topics(brokers: int) -> dict[str, str]:

@@ -117,9 +117,17 @@ def test_a_directory_of_another_shape_ends_with_1_and_one_line(
     assert len(started) == 1
 
 
+def test_where_metrics_are_told_is_given_to_each_node(started: list[Sequence[NodePlan]], tmp_path: Path) -> None:
+    assert cluster(tmp_path, "--brokers", "2", "--set", "odradek.metrics.listener=127.0.0.1:9404") == 0
+    listeners = [plan.settings["odradek.metrics.listener"] for plan in started[0]]
+    assert listeners == ["127.0.0.1:9404", "127.0.0.1:9405", "127.0.0.1:9406"]
+    assert "odradek.metrics.listener=127.0.0.1:9406\n" in (tmp_path / "broker-2.properties").read_text()
+
+
 def test_a_node_does_not_take_its_identity_from_the_environment() -> None:
     environment = commands.child_environment({
         "KAFKA_NODE_ID": "7", "KAFKA_LISTENERS": "PLAINTEXT://0.0.0.0:9092", "KAFKA_LOG_DIRS": "/data",
+        "KAFKA_ODRADEK_METRICS_LISTENER": "127.0.0.1:9404",
         "KAFKA_LOG_RETENTION_MS": "60000", "PATH": "/bin",
     })  # fmt: skip
     assert set(environment) == {"KAFKA_LOG_RETENTION_MS", "PATH", "PYTHONPATH"}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from broker.supervisor.plan import (
+    METRICS,
     FirstAddress,
     Shape,
     as_properties,
     check_assignments,
+    first_metrics,
     internal_topics,
     nodes,
+    own_metrics,
     parse_address,
 )
 from protocol.config import ConfigError
@@ -63,3 +66,21 @@ def test_an_option_that_every_node_has_for_itself_cannot_be_set_for_all(name: st
 def test_a_file_of_options_reads_back_whatever_the_folder_is_called() -> None:
     settings = {"log.dirs": "/data with = and \\ and ä", "node.id": "1"}
     assert {one.name: one.value for one in read_properties(as_properties(settings))} == settings
+
+
+def test_each_node_tells_of_itself_at_a_port_of_its_own() -> None:
+    first = first_metrics("127.0.0.1:9404", 2)
+    listeners = [plan.settings[METRICS] for plan in nodes("/data", "10.0.0.1", SHAPE, first)]
+    assert listeners == ["127.0.0.1:9404", "127.0.0.1:9405", "127.0.0.1:9406"]
+    assert own_metrics(first_metrics("[::1]:0", 2), 2) == {METRICS: "[::1]:0"}, "any free ones"
+    assert first_metrics(None, 2) is None
+    assert all(METRICS not in plan.settings for plan in nodes("/data", "10.0.0.1", SHAPE))
+
+
+@pytest.mark.parametrize(("text", "problem"), [
+    ("127.0.0.1:65534", "2 brokers need as many ports behind it"),
+    ("127.0.0.1", "is not host:port"),
+])  # fmt: skip
+def test_metrics_need_a_port_for_each_node(text: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        first_metrics(text, 2)
