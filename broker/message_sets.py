@@ -6,7 +6,7 @@ Fetch. A batch larger than the whole budget becomes a message that does not fit,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 
 from broker.clock import Deadline
@@ -38,17 +38,24 @@ async def serve_messages(fetch: Fetch, record_work: RecordWork) -> Outcome:
         waiter = Sleeper(request.min_bytes - gathered.size_bytes, committed_only=request.committed_only)
         await waiter.woken_by(gathered.watched, deadline)
     if gathered.size_bytes:
-        await record_work.call(partial(convert, gathered.partitions, request.version))
+        counts = await record_work.call(partial(convert, gathered.partitions, request.version))
+        for answer, count in zip(gathered.partitions, counts, strict=True):
+            if count and answer.replica is not None:
+                answer.replica.traffic.fetch_conversions += count
     return fetch.answer(gathered)
 
 
-def convert(answers: Iterable[FetchedPartition], version: int) -> None:
-    """Replaces the batches of the answers by message sets, or by the errors of their conversion."""
+def convert(answers: Sequence[FetchedPartition], version: int) -> list[int]:
+    """Replaces the batches of the answers by message sets, or by the errors of their conversion. Returns how many
+    records of each were converted."""
     magic = MAGIC_V0 if version < FIRST_TIMESTAMP_VERSION else MAGIC_V1
-    budget = ConversionBudget()
+    budget, counts = ConversionBudget(), list[int]()
     for answer in answers:
+        before = budget.converted
         if answer.records:
             convert_one(answer, magic, budget)
+        counts.append(budget.converted - before)
+    return counts
 
 
 def convert_one(answer: FetchedPartition, magic: int, budget: ConversionBudget) -> None:

@@ -50,7 +50,9 @@ class TimePart:
 class ApiTimes:
     """The timed requests of one API, the newest SAMPLES."""
 
-    __slots__ = ("_countdown", "_due_ns", "_last_ns", "_position", "_stride", "local", "queue", "remote", "total")
+    __slots__ = (
+        "_countdown", "_due_ns", "_last_ns", "_position", "_stride", "local", "queue", "remote", "send", "total",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._stride = 1
@@ -67,14 +69,16 @@ class ApiTimes:
         """At work on it."""
         self.remote = TimePart()
         """Waiting: for other replicas, for records, for a coordinator's write, for other members."""
+        self.send = TimePart()
+        """From the answer to its last byte in the hands of the kernel; 0 until that is known, and not in total."""
 
     def is_due(self, started_ns: int) -> bool:
         """True when a request that has started then is to be timed."""
         self._countdown -= 1
         return self._countdown <= 0 or started_ns >= self._due_ns
 
-    def add(self, context: Context, now_ns: int) -> None:
-        """Remembers the times of a request that is answered now."""
+    def add(self, context: Context, now_ns: int) -> int:
+        """Remembers the times of a request that is answered now, and returns the place of its sample."""
         since_ns = now_ns - self._last_ns
         if since_ns < SOON_NS:
             self._stride = min(self._stride * 2, MAX_STRIDE)
@@ -88,7 +92,9 @@ class ApiTimes:
         self.local.put(at, local_ns)
         self.remote.put(at, remote_ns)
         self.total.put(at, queue_ns + local_ns + remote_ns)
+        self.send.put(at, 0)
         self._position = (at + 1) % SAMPLES
+        return at
 
 
 def parts(context: Context, now_ns: int) -> tuple[int, int, int]:
@@ -103,10 +109,14 @@ def ignore_slow(context: Context, now_ns: int) -> None:
     """Does nothing about a slow request."""
 
 
+def ignore_sample(context: Context, times: ApiTimes, place: int, now_ns: int) -> None:
+    """Leaves the time that an answer takes to go out at 0."""
+
+
 class RequestTimes:
     """The requests of all APIs."""
 
-    __slots__ = ("_apis", "_now_ns", "counts", "is_timed", "on_slow", "slow_ns")
+    __slots__ = ("_apis", "_now_ns", "counts", "is_timed", "on_sample", "on_slow", "slow_ns")
 
     def __init__(self, clock: Clock) -> None:
         self._now_ns = clock.monotonic_ns
@@ -118,6 +128,9 @@ class RequestTimes:
         """The age at which an answered request is slow; 0 where nobody wants to know."""
         self.on_slow: Callable[[Context, int], None] = ignore_slow
         """Called with a slow request, and the time of its answer."""
+        self.on_sample: Callable[[Context, ApiTimes, int, int], None] = ignore_sample
+        """Called with a request that was timed, the place of its sample, and the time of its answer, which goes out
+        next."""
         self._apis: list[ApiTimes | None] = [None] * (FETCH_FOLLOWER + 1)
 
     def answered(self, context: Context) -> None:
@@ -129,7 +142,8 @@ class RequestTimes:
             if times is None:
                 times = self._apis[key] = ApiTimes()
             if times.is_due(context.started_ns):
-                times.add(context, self._now_ns())
+                answered_ns = self._now_ns()
+                self.on_sample(context, times, times.add(context, answered_ns), answered_ns)
         if self.slow_ns:
             now_ns = self._now_ns()
             if now_ns - context.started_ns >= self.slow_ns:

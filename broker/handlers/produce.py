@@ -59,6 +59,8 @@ ADMIN_CLIENT = "__admin_client"
 ALL = -1
 VALID_ACKS = (ALL, 0, 1)
 FIRST_LEADER_VERSION = 10
+FIRST_BATCH_VERSION = 3
+"""Earlier ones carry messages, which become a batch."""
 
 
 class DeferredAppend(NamedTuple):
@@ -334,6 +336,8 @@ def produce_partition(
     except KafkaError as error:
         partition.traffic.append_failed(error.code)
         return failed_partition(data.index, error, partition)
+    if call.version < FIRST_BATCH_VERSION:
+        partition.traffic.produce_conversions += appended.last_offset - appended.base_offset + 1
     answer = PartitionProduceResponse(
         index=data.index,
         error_code=0,

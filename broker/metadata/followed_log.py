@@ -37,7 +37,7 @@ class FollowedLog(MetadataLog):
         LogDirFull."""
         with self.failing("writing the quorum's state of"):
             write_quorum_state(self._disk, self.directory, state)
-        self.epoch = state.leader_epoch
+        self.epoch, self.leader_id = state.leader_epoch, state.leader_id
 
     def extend(self, records: memoryview, epoch: int) -> int:
         """Appends the leader's whole batches and returns their size in bytes; leaves out a last batch that is cut.

@@ -32,6 +32,7 @@ from coordinator.cluster.quorum_state import read_quorum_state
 from coordinator.quorum.leadership import Leadership, Location
 from coordinator.quorum.observer import FetchLimits, Observer
 from protocol.errors import KafkaError
+from protocol.peer_traffic import PeerTraffic
 from protocol.types import Uuid
 from storage.disk import Disk
 
@@ -110,7 +111,9 @@ async def join(
     if stored.loader.voters is not None:
         leadership.learn(stored.loader.voters, quorum.listener)
     # A connection brings answers in the order of its requests: requests that may take long have one of their own.
-    channels = [Controllers(leadership, quorum.peers, environment.clock, environment.draw) for _ in range(4)]
+    traffic = PeerTraffic()
+    settings_of_channels = (quorum.peers._replace(traffic=traffic), *[quorum.peers] * 3)
+    channels = [Controllers(leadership, peers, environment.clock, environment.draw) for peers in settings_of_channels]
     for_fetches, for_heartbeats, for_requests, for_isrs = channels
     observing = _observing(settings, quorum, identity, stored, for_fetches, environment)
     lifecycle = RemoteController(for_heartbeats, quorum.lifecycle.session_ms)
@@ -123,7 +126,7 @@ async def join(
 
     controller = RemoteController(for_requests, quorum.lifecycle.session_ms)
     loader, log, snapshots = stored
-    metadata = Metadata(ClusterPart(loader.image, loader, log, controller, snapshots, stop), node)
+    metadata = Metadata(ClusterPart(loader.image, loader, log, controller, snapshots, stop, traffic), node)
     observing.start()
     try:
         await node.register(endpoints, failed)

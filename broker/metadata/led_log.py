@@ -66,6 +66,7 @@ class LedLog(MetadataLog):
         """
         self.epoch = max(self.epoch, self._log.last_leader_epoch, 0) + 1
         write_quorum_state(self._disk, self._log.directory, QuorumState(leader_id=node_id, leader_epoch=self.epoch))
+        self.leader_id = node_id
         now_ms = self._clock.now_ms()
         self._append(encode_quorum(opening, now_ms), (), opening)
         self._log.flush(now_ms)

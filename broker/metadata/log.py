@@ -70,6 +70,8 @@ class MetadataLog:
     def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: RuntimeClock, worker: Worker) -> None:
         self._log = log
         self.epoch = quorum.leader_epoch
+        self.leader_id = quorum.leader_id
+        """The node that leads in this epoch, as far as this one knows; -1 while nobody is known to."""
         self._disk = disk
         self._clock = clock
         self._worker = worker

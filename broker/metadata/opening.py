@@ -34,9 +34,13 @@ from coordinator.cluster.quorum import opening_records, sole_voter
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
 from protocol.errors import ErrorCode, KafkaError
+from protocol.peer_traffic import PeerTraffic
 from protocol.types import Uuid
 from storage.config import LogConfig
 from storage.disk import Disk
+
+NO_CHANNEL = PeerTraffic()
+"""Of a node that leads the log, and asks nobody for it: nothing is counted."""
 
 
 class MetadataSettings(NamedTuple):
@@ -81,6 +85,8 @@ class ClusterPart(NamedTuple):
     snapshots: Snapshots
     stop: Callable[[], Awaitable[None]]
     """Ends what goes on by itself: following the log, or the controller's duties."""
+    channel: PeerTraffic = NO_CHANNEL
+    """What goes over the connection by which the log is followed."""
 
     def close(self) -> None:
         """Closes the log, once no flush is under way. Raises LogDirFailure."""

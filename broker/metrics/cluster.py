@@ -1,4 +1,4 @@
-"""The cluster as this broker has it: the controller's view, the quorum, and kafka_exporter's brokers and topics.
+"""The cluster as this node has it: the controller's view, and kafka_exporter's brokers and topics.
 
 Only the controller tells of partitions without a leader, as in Kafka, so that a sum over brokers is the cluster's.
 """
@@ -9,12 +9,11 @@ from collections.abc import Iterator
 
 from broker.metrics.exposition import Family, counter, gauge, labels
 from broker.metrics.scrape import Breaks
-from broker.metrics.sources import Sources
+from broker.metrics.sources import ProcessSources, Sources
 from coordinator.cluster.changes import Change, PartitionChanged
 from coordinator.cluster.topics.topic import NO_LEADER, PartitionRegistration
 
 CONTROLLER = "kafka_controller_kafkacontroller"
-RAFT = "kafka_server_raftmetrics"
 
 
 class UncleanElections:
@@ -48,27 +47,28 @@ class PartitionStates:
         self.not_preferred += registration.leader != registration.preferred_leader
 
 
-async def partition_states(sources: Sources, breaks: Breaks) -> PartitionStates:
+async def partition_states(sources: ProcessSources, breaks: Breaks) -> PartitionStates:
     states = PartitionStates()
-    for topic in list(sources.broker.image.topics()):
+    for topic in list(sources.host.image.topics()):
         for registration in topic.partitions.values():
             states.add(registration)
         await breaks.next()
     return states
 
 
-def controller_families(sources: Sources, states: PartitionStates, unclean: UncleanElections) -> Iterator[Family]:
+def controller_families(
+    sources: ProcessSources, states: PartitionStates, unclean: UncleanElections
+) -> Iterator[Family]:
     """Yields the controller's view where this node is the controller; of others just that they are not."""
-    broker = sources.broker
-    is_controller = not broker.config.has_remote_controllers
-    yield gauge(f"{CONTROLLER}_activecontrollercount", "1 on the controller.", [("", int(is_controller))])
-    if not is_controller:
+    yield gauge(f"{CONTROLLER}_activecontrollercount", "1 on the controller.", [("", int(sources.is_controller))])
+    if not sources.is_controller:
         return
-    brokers = broker.image.brokers.values()
+    image = sources.host.image
+    brokers = image.brokers.values()
     fenced = sum(registration.fenced for registration in brokers)
     yield gauge(f"{CONTROLLER}_activebrokercount", "Brokers that are unfenced.", [("", len(brokers) - fenced)])
     yield gauge(f"{CONTROLLER}_fencedbrokercount", "Brokers that are fenced.", [("", fenced)])
-    yield gauge(f"{CONTROLLER}_globaltopiccount", "Topics.", [("", len(broker.image.topic_names()))])
+    yield gauge(f"{CONTROLLER}_globaltopiccount", "Topics.", [("", len(image.topic_names()))])
     yield gauge(f"{CONTROLLER}_globalpartitioncount", "Partitions.", [("", states.partitions)])
     yield gauge(f"{CONTROLLER}_offlinepartitionscount", "Partitions without a leader.", [("", states.offline)])
     yield gauge(
@@ -83,27 +83,13 @@ def controller_families(sources: Sources, states: PartitionStates, unclean: Uncl
     )
 
 
-def quorum_families(sources: Sources) -> Iterator[Family]:
-    """Yields what this node knows of the quorum of controllers, and how far it is."""
-    broker = sources.broker
-    is_controller = not broker.config.has_remote_controllers
-    log, leader_id = sources.metadata_log, broker.node.node_id if is_controller else broker.image.controller_id
-    state = labels({"current_state": "leader" if is_controller else "observer"})
-    yield gauge(f"{RAFT}_current_state", "The part of this node in the quorum, as a label.", [(state, 1)])
-    yield gauge(f"{RAFT}_current_leader", "Controller that leads; -1 while none is known.", [("", leader_id)])
-    yield gauge(f"{RAFT}_current_epoch", "Epoch of the quorum.", [("", log.epoch)])
-    yield gauge(f"{RAFT}_high_watermark", "Offset behind the last committed record.", [("", log.high_watermark)])
-    yield gauge(f"{RAFT}_log_end_offset", "Offset of the next record.", [("", log.end_offset)])
-
-
 def exporter_families(sources: Sources) -> Iterator[Family]:
     """Yields brokers and topics by kafka_exporter's names."""
     broker = sources.broker
     image, listener = broker.image, broker.config.inter_broker_listener
-    yield gauge("kafka_brokers", "Brokers of the cluster.", [("", len(image.brokers))])
-    addresses = (
-        (registration.broker_id, registration.endpoint(listener)) for registration in list(image.brokers.values())
-    )
+    alive = [registration for registration in image.brokers.values() if not registration.fenced]
+    yield gauge("kafka_brokers", "Brokers of the cluster that are unfenced.", [("", len(alive))])
+    addresses = ((registration.broker_id, registration.endpoint(listener)) for registration in alive)
     infos = [
         (labels({"id": broker_id, "address": f"{endpoint.host}:{endpoint.port}"}), 1)
         for broker_id, endpoint in addresses

@@ -1,64 +1,138 @@
-"""All families of a scrape, in their order."""
+"""All families of a scrape, in their order: of a broker, of a controller, and of a process that is only starting."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Protocol
 
-from broker.metrics.cluster import (
-    UncleanElections,
-    controller_families,
-    exporter_families,
-    partition_states,
-    quorum_families,
-)
+from broker.metadata.node import NodeState
+from broker.metrics.cluster import UncleanElections, controller_families, exporter_families, partition_states
+from broker.metrics.ends import EndsElsewhere
 from broker.metrics.exposition import Family
+from broker.metrics.fetchers import followed_rows, follower_families
 from broker.metrics.groups import group_families, group_rows, share_families
-from broker.metrics.node import disk_families, node_families, process_families
+from broker.metrics.loop_watch import LoopWatch
+from broker.metrics.machine import UNKNOWN, Machine, MachineWatch
+from broker.metrics.node import disk_families, state_families
 from broker.metrics.partitions import partition_families, rows
+from broker.metrics.process import connection_families, loop_families, process_families
+from broker.metrics.quorum import MetadataRates, quorum_families
 from broker.metrics.replication import replication_families
-from broker.metrics.requests import request_families
+from broker.metrics.requests import request_families, request_rows
 from broker.metrics.scrape import Breaks
-from broker.metrics.sources import Sources
-from broker.metrics.spaces import VolumeSpaces
+from broker.metrics.sources import ProcessSources, Sources
 from broker.metrics.telemetry import telemetry_families
 from broker.metrics.topics import topic_families
 from coordinator.cluster.changes import by_change
+from storage.disk import Disk
 
 
-class Collector:
-    """Reads the parts of a broker when it is asked, and counts what no part counts."""
+class Collector(Protocol):
+    """Reads a process when it is asked, and counts what no part of it counts."""
+
+    def collect(self, breaks: Breaks) -> AsyncIterator[Family]:
+        """Yields all families. What several of them need is gathered first, in turns."""
+        ...
+
+    def close(self) -> None:
+        """Ends its threads and tasks."""
+        ...
+
+
+class StartingCollector:
+    """Of a process that does not serve yet: a broker that recovers its logs may take long."""
+
+    def __init__(self, loop: LoopWatch, disk: Disk, started_s: float) -> None:
+        self._loop = loop
+        self._disk = disk
+        self._started_s = started_s
+        self.state: NodeState | None = None
+        """Of a broker's life; None for a controller."""
+
+    def close(self) -> None:
+        """It has nothing to end."""
+
+    async def collect(self, breaks: Breaks) -> AsyncIterator[Family]:
+        state = () if self.state is None else state_families(self.state)
+        machine = process_families(self._disk, self._started_s, UNKNOWN)
+        for family in of_all(state, loop_families(self._loop), machine):
+            yield family
+
+
+class ControllerCollector:
+    """Of a controller without a broker, and the part of a broker's that every process has."""
+
+    def __init__(self, sources: ProcessSources) -> None:
+        self._sources = sources
+        self._unclean = UncleanElections()
+        self._rates = MetadataRates(sources.cluster.metadata_log, sources.host.clock)
+        self._machine = MachineWatch(sources.disk)
+        sources.cluster.loader.subscribe(by_change(self._unclean.note))
+
+    def close(self) -> None:
+        self._machine.close()
+
+    async def look(self, directories: list[str]) -> Machine:
+        """Returns what the machine tells, with the room on the volumes of these directories."""
+        return await self._machine.look(directories)
+
+    async def collect(self, breaks: Breaks) -> AsyncIterator[Family]:
+        async for family in self.collect_beside(await breaks.during(self.look([])), breaks):
+            yield family
+
+    async def collect_beside(self, machine: Machine, breaks: Breaks) -> AsyncIterator[Family]:
+        """Yields the families of every process."""
+        sources = self._sources
+        states = await partition_states(sources, breaks)
+        requests = await request_rows(sources, breaks)
+        for family in of_all(
+            loop_families(sources.loop),
+            connection_families(sources),
+            request_families(requests),
+            controller_families(sources, states, self._unclean),
+            quorum_families(sources, self._rates),
+            process_families(sources.disk, sources.started_s, machine),
+        ):
+            yield family
+
+
+class BrokerCollector:
+    """Of a broker, which may be the controller as well."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._unclean = UncleanElections()
-        self._spaces = VolumeSpaces(sources.disk)
-        sources.broker.loader.subscribe(by_change(self._unclean.note))
+        self._process = ControllerCollector(sources.process)
+        self._elsewhere = EndsElsewhere(sources.broker)
 
     def close(self) -> None:
-        """Ends its thread."""
-        self._spaces.close()
+        self._process.close()
+        self._elsewhere.close()
 
     async def collect(self, breaks: Breaks) -> AsyncIterator[Family]:
-        """Yields all families. What several of them need is gathered first, in turns."""
         sources = self._sources
+        directories = [log_dir.path for log_dir in sources.broker.logs.online_dirs()]
+        machine = await breaks.during(self._process.look(directories))
+        async for family in self._process.collect_beside(machine, breaks):
+            yield family
         partitions = await rows(sources, breaks)
-        states = await partition_states(sources, breaks)
-        groups = await group_rows(sources, breaks)
-        spaces = await self._spaces.measured([log_dir.path for log_dir in sources.broker.logs.online_dirs()])
-        for families in (
-            node_families(sources),
-            request_families(sources),
+        followed = await followed_rows(sources, breaks)
+        groups = await group_rows(sources, self._elsewhere, breaks)
+        for family in of_all(
+            state_families(sources.broker.node.state),
             topic_families(sources),
             replication_families(sources, partitions),
-            controller_families(sources, states, self._unclean),
-            quorum_families(sources),
-            disk_families(sources, spaces),
-            process_families(sources),
+            follower_families(followed),
+            disk_families(sources, machine.spaces),
             exporter_families(sources),
             partition_families(partitions),
             group_families(groups),
             share_families(sources, groups),
             telemetry_families(sources),
         ):
-            for family in families:
-                yield family
+            yield family
+
+
+def of_all(*parts: Iterable[Family]) -> Iterator[Family]:
+    """Yields the families of all parts."""
+    for part in parts:
+        yield from part

@@ -1,32 +1,44 @@
-"""/metrics, /healthz and /readyz of one broker, from before its start to its end."""
+"""/metrics, /healthz and /readyz of one process, from before its start to its end."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from broker.clock import Clock
 from broker.metadata.node import NodeState
-from broker.metrics.collect import Collector
+from broker.metrics.collect import BrokerCollector, Collector, ControllerCollector, StartingCollector
+from broker.metrics.exposition import Family
 from broker.metrics.http import HttpRequest, HttpResponse, plain
 from broker.metrics.loop_watch import LoopWatch
-from broker.metrics.scrape import Scraper
+from broker.metrics.scrape import Breaks, Scraper
+from broker.metrics.sending import AnswerSending
 from broker.metrics.server import MetricsServer
-from broker.metrics.sources import Sources
+from broker.metrics.sources import ProcessSources, Sources
+from broker.requests.broker import Broker
+from broker.requests.host import Host
+from storage.disk import Disk
 
 NOT_STARTED: Final = "starting"
 
+MS_PER_S: Final = 1000
+
 
 class MetricsEndpoint:
-    """`listen` before the broker starts, `attach` once it serves, `close` at the end."""
+    """`listen` before the process starts, one of the `attach`s once it serves, `close` at the end."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, disk: Disk, *, is_broker: bool) -> None:
         self._clock = clock
         self.loop = LoopWatch(clock)
+        self.started_s = clock.now_ms() / MS_PER_S
         pages = {"/metrics": self._metrics, "/healthz": self._health, "/readyz": self._readiness}
         self._server = MetricsServer(pages, clock)
-        self._sources: Sources | None = None
-        self._collector: Collector | None = None
-        self.scraper: Scraper | None = None
+        starting = StartingCollector(self.loop, disk, self.started_s)
+        starting.state = NodeState.STARTING if is_broker else None
+        self._starting = starting
+        self._collector: Collector = starting
+        self._problem: Callable[[], str | None] = lambda: NOT_STARTED
+        self.scraper = Scraper(self.families, clock)
         self.port = 0
         """The port that was bound."""
 
@@ -46,34 +58,49 @@ class MetricsEndpoint:
         """Scrapers that are connected."""
         return len(self._server.connections)
 
-    def attach(self, sources: Sources) -> None:
+    def recovers(self) -> None:
+        """The broker is registered, and opens its logs."""
+        self._starting.state = NodeState.RECOVERY
+
+    def attach_broker(self, sources: Sources) -> None:
         """The broker serves clients: it has metrics from now on, and its requests are timed."""
-        self._sources = sources
-        self._collector = Collector(sources)
-        self.scraper = Scraper(self._collector.collect, self._clock)
-        sources.broker.interceptors.times.is_timed = True
+        self._attach(sources.process.host, BrokerCollector(sources), lambda: unready(sources.broker))
+
+    def attach_controller(self, sources: ProcessSources) -> None:
+        """The controller serves brokers: likewise."""
+        self._attach(sources.host, ControllerCollector(sources), lambda: None)
+
+    def _attach(self, host: Host, collector: Collector, problem: Callable[[], str | None]) -> None:
+        self._collector, self._problem = collector, problem
+        self.scraper.forget_pages()
+        host.limited_lines["pages of metrics failed without a line"] = self._server.faults
+        times = host.interceptors.times
+        times.is_timed, times.on_sample = True, AnswerSending(self._clock).note
 
     def close(self) -> None:
         """Serves nobody any more."""
         self.loop.stop()
         self._server.close()
-        if self._collector is not None:
-            self._collector.close()
+        self.scraper.close()
+        self._collector.close()
+
+    def families(self, breaks: Breaks) -> AsyncIterator[Family]:
+        """Yields all families as of now, those without a sample too."""
+        return self._collector.collect(breaks)
 
     async def _metrics(self, request: HttpRequest) -> HttpResponse:
-        return plain(503, NOT_STARTED) if self.scraper is None else await self.scraper.page(request)
+        return await self.scraper.page(request)
 
     async def _health(self, request: HttpRequest) -> HttpResponse:
         return plain(200, "ok")
 
     async def _readiness(self, request: HttpRequest) -> HttpResponse:
-        problem = NOT_STARTED if self._sources is None else unready(self._sources)
+        problem = self._problem()
         return plain(200, "ready") if problem is None else plain(503, problem)
 
 
-def unready(sources: Sources) -> str | None:
+def unready(broker: Broker) -> str | None:
     """Returns why clients should go elsewhere; None while they should not."""
-    broker = sources.broker
     if broker.node.state is not NodeState.RUNNING:
         return str(broker.node.state.value)
     if not broker.image.is_active(broker.node.node_id):

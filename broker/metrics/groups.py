@@ -1,95 +1,109 @@
 """Groups whose coordinator is here: offsets and lag by kafka_exporter's names, share groups by names of the same kind.
 
-The lag of a partition is told where this broker has a replica of it: it does not ask others during a scrape.
+A partition without a committed offset, of a topic of which the group has others, has -1 for both, as in kafka_exporter:
+who watches for it learns of a partition that the group has never read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from broker.metrics.ends import Ends, EndsElsewhere
 from broker.metrics.exposition import Family, Sample, gauge, labels
 from broker.metrics.scrape import Breaks
 from broker.metrics.sources import Sources
 from coordinator.group.offsets.offsets import ByTopic
+from protocol.types import TopicPartition
 
-NO_OFFSET = -1
-
-
-class GroupOffset(NamedTuple):
-    """An offset that a group has committed, and its lag; None where the partition's end is not known here."""
-
-    labels: str
-    offset: int
-    lag: int | None
+NO_OFFSET: Final = -1
+"""In the place of an offset, and of a lag, where the group has committed none."""
 
 
-class TopicSums(NamedTuple):
-    """The sums of a group's partitions of one topic."""
+class GroupTopic(NamedTuple):
+    """A group and a topic of which it has committed offsets, by partition."""
 
     labels: str
-    offset: int
-    lag: int
+    topic: str
+    offsets: dict[int, int]
 
 
 class GroupRows(NamedTuple):
     """The groups here, as of this scrape."""
 
-    offsets: list[GroupOffset]
-    sums: list[TopicSums]
+    offsets: list[Sample]
+    lags: list[Sample]
+    offset_sums: list[Sample]
+    lag_sums: list[Sample]
     members: list[Sample]
     share_members: list[Sample]
 
 
-async def group_rows(sources: Sources, breaks: Breaks) -> GroupRows:
-    """Returns the groups of all shards here."""
-    rows = GroupRows([], [], [], [])
+async def group_rows(sources: Sources, elsewhere: EndsElsewhere, breaks: Breaks) -> GroupRows:
+    """Returns the groups of all shards here, with the lag of each partition whose end is known."""
+    rows, topics = GroupRows([], [], [], [], [], []), list[GroupTopic]()
     for shard in list(sources.broker.groups.shards.values()):
         for group_id, group in list(shard.state.groups.items()):
             if group.type.value == "share":
                 rows.share_members.append((labels({"sharegroup": group_id}), group.member_count))
             else:
                 rows.members.append((labels({"consumergroup": group_id}), group.member_count))
-            add_offsets(sources, rows, group_id, shard.state.offsets.of_group(group_id))
+            topics += group_topics(sources, group_id, shard.state.offsets.of_group(group_id))
             await breaks.next()
+    ends = await breaks.during(elsewhere.look(unknown_ends(sources, topics)))
+    for one in topics:
+        add_offsets(sources, rows, one, ends)
+        await breaks.next()
     return rows
 
 
-def add_offsets(sources: Sources, rows: GroupRows, group_id: str, by_topic: ByTopic) -> None:
+def group_topics(sources: Sources, group_id: str, by_topic: ByTopic) -> Iterator[GroupTopic]:
+    """Yields the topics of a group, with all their partitions that the cluster has, and those that it had."""
+    for name, committed in by_topic.items():
+        topic = sources.broker.image.topic(name)
+        offsets = dict.fromkeys(() if topic is None else sorted(topic.partitions), NO_OFFSET)
+        offsets.update((index, one.offset) for index, one in committed.items())
+        yield GroupTopic(labels({"consumergroup": group_id, "topic": name}), name, offsets)
+
+
+def unknown_ends(sources: Sources, topics: list[GroupTopic]) -> dict[TopicPartition, None]:
+    """Returns the partitions with an offset that have no replica here."""
     replicas = sources.broker.replicas
-    for topic, partitions in by_topic.items():
-        here, of_topic = replicas.topic(topic), labels({"consumergroup": group_id, "topic": topic})
-        offset_sum = lag_sum = 0
-        for index, committed in partitions.items():
-            partition = here.get(index)
-            lag = None if partition is None else max(partition.high_watermark - committed.offset, 0)
-            rows.offsets.append(GroupOffset(f'{of_topic[:-1]},partition="{index}"}}', committed.offset, lag))
-            offset_sum += committed.offset
-            lag_sum += lag or 0
-        rows.sums.append(TopicSums(of_topic, offset_sum, lag_sum))
+    return {
+        TopicPartition(one.topic, index): None
+        for one in topics
+        for index, offset in one.offsets.items()
+        if offset != NO_OFFSET and index not in replicas.topic(one.topic)
+    }
+
+
+def add_offsets(sources: Sources, rows: GroupRows, one: GroupTopic, ends: Ends) -> None:
+    """Adds the rows of one group and topic."""
+    here, lag_sum = sources.broker.replicas.topic(one.topic), 0
+    for index, offset in one.offsets.items():
+        own = f'{one.labels[:-1]},partition="{index}"}}'
+        rows.offsets.append((own, offset))
+        partition = here.get(index)
+        end = ends.get(TopicPartition(one.topic, index)) if partition is None else partition.high_watermark
+        if offset == NO_OFFSET:
+            rows.lags.append((own, NO_OFFSET))
+        elif end is not None:
+            rows.lags.append((own, max(end - offset, 0)))
+            lag_sum += max(end - offset, 0)
+    rows.offset_sums.append((one.labels, sum(one.offsets.values())))
+    rows.lag_sums.append((one.labels, lag_sum))
 
 
 def group_families(rows: GroupRows) -> Iterator[Family]:
     """Yields consumer groups, by kafka_exporter's names."""
-    yield gauge(
-        "kafka_consumergroup_current_offset",
-        "Offset that a group has committed of a partition.",
-        ((row.labels, row.offset) for row in rows.offsets),
-    )
-    yield gauge(
-        "kafka_consumergroup_lag",
-        "Committed records of a partition that a group has yet to read.",
-        ((row.labels, row.lag) for row in rows.offsets if row.lag is not None),
-    )
-    yield gauge(
-        "kafka_consumergroup_current_offset_sum",
-        "Sum of a group's offsets of a topic.",
-        ((row.labels, row.offset) for row in rows.sums),
-    )
-    yield gauge(
-        "kafka_consumergroup_lag_sum", "Sum of a group's lag of a topic.", ((row.labels, row.lag) for row in rows.sums)
-    )
-    yield gauge("kafka_consumergroup_members", "Members of a group.", rows.members)
+    for name, description, samples in (
+        ("current_offset", "Offset that a group has committed of a partition; -1 for none.", rows.offsets),
+        ("lag", "Committed records of a partition that a group has yet to read; -1 without offset.", rows.lags),
+        ("current_offset_sum", "Sum of a group's offsets of a topic.", rows.offset_sums),
+        ("lag_sum", "Sum of a group's lag of a topic.", rows.lag_sums),
+        ("members", "Members of a group.", rows.members),
+    ):
+        yield gauge(f"kafka_consumergroup_{name}", description, samples)
 
 
 def share_families(sources: Sources, rows: GroupRows) -> Iterator[Family]:

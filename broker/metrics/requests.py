@@ -1,7 +1,6 @@
 """Requests by API: their number, and the times of a sample of them, in milliseconds.
 
-Kafka's responsequeuetimems and responsesendtimems have nothing to stand for here: an answer is written to the socket by
-whoever has made it.
+Of Kafka's parts of a request's time responsequeuetimems is always 0: whoever has made an answer writes it.
 """
 
 from __future__ import annotations
@@ -11,9 +10,10 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from broker.clock import NS_PER_MS
-from broker.exchange.request_times import FETCH_FOLLOWER, ApiTimes, RequestTimes, TimePart
+from broker.exchange.request_times import FETCH_FOLLOWER, ApiTimes, TimePart
 from broker.metrics.exposition import Family, FamilyKind, Sample, counter, labels
-from broker.metrics.sources import Sources
+from broker.metrics.scrape import Breaks
+from broker.metrics.sources import ProcessSources
 from protocol.api_key import ApiKey
 
 REQUESTS: Final = "kafka_network_requestmetrics"
@@ -21,49 +21,76 @@ REQUESTS: Final = "kafka_network_requestmetrics"
 QUANTILES: Final = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 """Those of Kafka's histograms, spelled as the JMX exporter's rules make them."""
 
-PARTS: Final[tuple[tuple[str, str, Callable[[ApiTimes], TimePart]], ...]] = (
-    ("totaltimems", "Time from a request's bytes to its answer.", attrgetter("total")),
-    ("requestqueuetimems", "Time behind other requests of the connection.", attrgetter("queue")),
-    ("localtimems", "Time at work on it.", attrgetter("local")),
-    ("remotetimems", "Time waiting: for replicas, records, coordinators.", attrgetter("remote")),
+NO_TIME: Final = TimePart()
+NO_TIME.put(0, 0)
+
+
+class Part(NamedTuple):
+    """A part of a request's time, and its name."""
+
+    name: str
+    description: str
+    of: Callable[[ApiTimes], TimePart]
+
+
+PARTS: Final = (
+    Part("totaltimems", "Time from a request's bytes to its answer.", attrgetter("total")),
+    Part("requestqueuetimems", "Time behind other requests of the connection.", attrgetter("queue")),
+    Part("localtimems", "Time at work on it.", attrgetter("local")),
+    Part("remotetimems", "Time waiting: for replicas, records, coordinators.", attrgetter("remote")),
+    Part("responsequeuetimems", "Nothing: there is no such queue.", lambda _: NO_TIME),
+    Part("responsesendtimems", "Time until the kernel had the answer.", attrgetter("send")),
 )
 
 
-class RequestRow(NamedTuple):
+class RequestKind(NamedTuple):
     """A kind of request: the API keys that it counts."""
 
     name: str
     keys: tuple[int, ...]
 
 
-ROWS: Final = (
-    *(RequestRow(key.name.title().replace("_", ""), (int(key),)) for key in ApiKey if key is not ApiKey.FETCH),
-    RequestRow("Fetch", (int(ApiKey.FETCH), FETCH_FOLLOWER)),
-    RequestRow("FetchConsumer", (int(ApiKey.FETCH),)),
-    RequestRow("FetchFollower", (FETCH_FOLLOWER,)),
+KINDS: Final = (
+    *(RequestKind(key.name.title().replace("_", ""), (int(key),)) for key in ApiKey if key is not ApiKey.FETCH),
+    RequestKind("Fetch", (int(ApiKey.FETCH), FETCH_FOLLOWER)),
+    RequestKind("FetchConsumer", (int(ApiKey.FETCH),)),
+    RequestKind("FetchFollower", (FETCH_FOLLOWER,)),
 )
 """Kafka's names; a Fetch counts as one of consumers or of followers, and once more among all."""
 
 
-def request_families(sources: Sources) -> Iterator[Family]:
+class RequestRow(NamedTuple):
+    """The requests of one kind, as of this scrape."""
+
+    labels: str
+    answered: int
+    parts: list[list[Sample]]
+    """The quantiles of each of PARTS."""
+
+
+async def request_rows(sources: ProcessSources, breaks: Breaks) -> list[RequestRow]:
+    """Returns the kinds of which there was a request."""
+    times = sources.host.interceptors.times
+    rows: list[RequestRow] = []
+    for kind in KINDS:
+        if count := sum(times.counts[key] for key in kind.keys):
+            timed = [api for key in kind.keys if (api := times.times(key)) is not None]
+            parts: list[list[Sample]] = []
+            for part in PARTS:
+                values = sorted(value for api in timed for value in part.of(api).values)
+                parts.append([*quantiles(values, {"request": kind.name}, NS_PER_MS)])
+                await breaks.next()
+            rows.append(RequestRow(labels({"request": kind.name}), count, parts))
+    return rows
+
+
+def request_families(rows: Sequence[RequestRow]) -> Iterator[Family]:
     """Yields the number of requests, and a summary for each part of their time."""
-    times = sources.broker.interceptors.times
-    rows = [(row, count) for row in ROWS if (count := sum(times.counts[key] for key in row.keys))]
-    yield counter(
-        f"{REQUESTS}_requests_total",
-        "Requests that were answered.",
-        [(labels({"request": row.name}), count) for row, count in rows],
-    )
-    for name, description, part in PARTS:
-        samples = (sample for row, count in rows for sample in summary(times, row, count, part))
-        yield Family(f"{REQUESTS}_{name}", FamilyKind.SUMMARY, description, samples)
-
-
-def summary(times: RequestTimes, row: RequestRow, count: int, part: Callable[[ApiTimes], TimePart]) -> Iterator[Sample]:
-    timed = [api for key in row.keys if (api := times.times(key)) is not None]
-    values = sorted(value for api in timed for value in part(api).values)
-    yield from quantiles(values, {"request": row.name}, NS_PER_MS)
-    yield f"_count{labels({'request': row.name})}", count
+    counts = [(row.labels, row.answered) for row in rows]
+    yield counter(f"{REQUESTS}_requests_total", "Requests that were answered.", counts)
+    for number, part in enumerate(PARTS):
+        samples = (sample for row in rows for sample in (*row.parts[number], (f"_count{row.labels}", row.answered)))
+        yield Family(f"{REQUESTS}_{part.name}", FamilyKind.SUMMARY, part.description, samples)
 
 
 def quantiles(values: Sequence[float], own: dict[str, str], divisor: int = 1) -> Iterator[Sample]:

@@ -1,13 +1,15 @@
 """The listener of metrics and health. Whatever its clients do costs the broker's clients next to nothing.
 
-At most MAX_CONNECTIONS are open; one more takes the place of the oldest that has not sent its request, or is closed.
-Each has a time to send its request, and one to take its answer. No request is read further than its headers.
+At most MAX_CONNECTIONS are open; one more takes the place of the oldest that has not sent its request, or of one of an
+address that has more than its part, or is closed. Each has a time to send its request, and one to take its answer. No
+request is read further than its headers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 from broker.clock import Clock, Timer
@@ -18,6 +20,10 @@ from broker.metrics.http import BadRequest, HttpRequest, HttpResponse, encoded, 
 MAX_CONNECTIONS: Final = 16
 """A few scrapers, and health checks. Each may hold a page of metrics, in memory that others share."""
 
+MAX_UNREAD_BYTES: Final = 64 << 20
+"""The pages that are held for those who do not take them. Whoever asks for one after the other would have each kept
+for ANSWER_WITHIN_MS, and a page of ten thousand partitions has 13 MB."""
+
 REQUEST_WITHIN_MS: Final = 5_000
 ANSWER_WITHIN_MS: Final = 10_000
 """Prometheus gives a scrape ten seconds unless told otherwise."""
@@ -25,6 +31,7 @@ ANSWER_WITHIN_MS: Final = 10_000
 BACKLOG: Final = 16
 
 Page: TypeAlias = "Callable[[HttpRequest], Awaitable[HttpResponse]]"
+Body: TypeAlias = "Sequence[bytes]"
 
 log = get_logger("broker.metrics")
 
@@ -36,6 +43,8 @@ class MetricsServer:
         self.clock = clock
         self.connections: dict[MetricsConnection, None] = {}
         """In the order in which they came."""
+        self.unread: dict[MetricsConnection, Body] = {}
+        """The answers that are not taken yet, in the order in which they were sent."""
         self.faults = LogLimiter()
         self._pages = pages
         self._server: asyncio.Server | None = None
@@ -56,13 +65,38 @@ class MetricsServer:
     def admit(self, connection: MetricsConnection) -> bool:
         """Counts a connection; returns False where there is no place for it."""
         if len(self.connections) >= MAX_CONNECTIONS:
-            idle = next((other for other in self.connections if not other.has_request), None)
-            if idle is None:
+            other = self._dispensable(connection.ip)
+            if other is None:
                 return False
-            idle.abort()
-            self.connections.pop(idle, None)
+            self._cut_off(other)
         self.connections[connection] = None
         return True
+
+    def _dispensable(self, ip: str) -> MetricsConnection | None:
+        """Returns the connection whose place one of this address takes: of the address that has most, the oldest that
+        has not sent its request; where all have, the oldest of one that has two more than this. None for nobody."""
+        counts = Counter(other.ip for other in self.connections)
+        idle = [other for other in self.connections if not other.has_request]
+        others = idle or [other for other in self.connections if counts[other.ip] > counts[ip] + 1]
+        return max(others, key=lambda other: counts[other.ip], default=None)
+
+    def hold(self, connection: MetricsConnection, body: Body) -> None:
+        """A connection is sent an answer. Of those that are not taken the oldest go where all are too much."""
+        self.unread[connection] = body
+        while unread_bytes(self.unread.values()) > MAX_UNREAD_BYTES:
+            oldest = next(iter(self.unread))
+            if self.unread[oldest] is body:
+                return  # one page may be larger than the limit
+            self._cut_off(oldest)
+
+    def _cut_off(self, connection: MetricsConnection) -> None:
+        self.forget(connection)
+        connection.abort()
+
+    def forget(self, connection: MetricsConnection) -> None:
+        """A connection has ended, or is made to."""
+        self.connections.pop(connection, None)
+        self.unread.pop(connection, None)
 
     async def answer(self, request: HttpRequest, ip: str) -> HttpResponse:
         """Returns the page that a request names, or the error."""
@@ -77,6 +111,12 @@ class MetricsServer:
             return plain(500, "a fault of the broker's, which its log tells")
 
 
+def unread_bytes(bodies: Iterable[Body]) -> int:
+    """Returns the memory of answers; a page that several have been sent is there once."""
+    distinct = {id(body): body for body in bodies}
+    return sum(sum(map(len, body)) for body in distinct.values())
+
+
 class MetricsConnection(asyncio.Protocol):
     """One scraper."""
 
@@ -86,10 +126,13 @@ class MetricsConnection(asyncio.Protocol):
         self._received = bytearray()
         self._timer: Timer | None = None
         self._answering: asyncio.Task[None] | None = None
+        self.ip = "unknown"
         self.has_request = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        self.ip = str(peer[0]) if peer else "unknown"
         if self._server.admit(self):
             self._timer = self._server.clock.call_after(REQUEST_WITHIN_MS, self.abort)
         else:
@@ -120,11 +163,12 @@ class MetricsConnection(asyncio.Protocol):
         self._timer = self._server.clock.call_after(ANSWER_WITHIN_MS, self.abort)
 
     async def _answer(self, request: HttpRequest) -> None:
-        peer = self._transport.get_extra_info("peername") or ("unknown",)
-        self._send(await self._server.answer(request, str(peer[0])), is_head=request.is_head)
+        self._send(await self._server.answer(request, self.ip), is_head=request.is_head)
 
     def _send(self, response: HttpResponse, *, is_head: bool = False) -> None:
         if not self._transport.is_closing():
+            if not is_head:
+                self._server.hold(self, response.body)
             self._transport.writelines(encoded(response, is_head=is_head))
             self._transport.resume_reading()  # else the peer's end would not be noticed
             self._transport.close()
@@ -134,7 +178,7 @@ class MetricsConnection(asyncio.Protocol):
         self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._server.connections.pop(self, None)
+        self._server.forget(self)
         if self._timer is not None:
             self._timer.cancel()
         if self._answering is not None:

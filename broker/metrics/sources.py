@@ -1,4 +1,4 @@
-"""The parts of a running broker that its metrics are read from."""
+"""The parts of a running process that its metrics are read from."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Sized
 from typing import NamedTuple, Protocol
 
 from broker.disks.cleaner import Cleaner
-from broker.metadata.log import MetadataLog
+from broker.metadata.led_log import LedLog
+from broker.metadata.opening import ClusterPart
 from broker.metrics.loop_watch import LoopWatch
 from broker.replica.alter_partition import AlterPartitionManager
+from broker.replication.replica_fetchers import ReplicaFetchers
 from broker.requests.broker import Broker
+from broker.requests.host import Host
 from storage.disk import Disk
 
 
@@ -24,24 +27,38 @@ class ListenerConnections(Protocol):
 
 
 class HeldMemory(Protocol):
-    """Memory that clients make the broker hold."""
+    """Memory that clients make the process hold."""
 
     @property
     def held_bytes(self) -> int: ...
 
 
-class Sources(NamedTuple):
-    """All that the families are read from."""
+class ProcessSources(NamedTuple):
+    """What every process has, a broker or a controller."""
 
-    broker: Broker
+    host: Host
     listeners: tuple[ListenerConnections, ...]
     request_memory: HeldMemory
     unread_answers: HeldMemory
-    metadata_log: MetadataLog
-    cleaner: Cleaner
-    isr_manager: AlterPartitionManager | None
-    """None where no partition has another replica."""
+    cluster: ClusterPart
     loop: LoopWatch
     disk: Disk
     started_s: float
     """The time of the start, in seconds since the epoch."""
+
+    @property
+    def is_controller(self) -> bool:
+        """True where this node leads the quorum."""
+        return isinstance(self.cluster.metadata_log, LedLog)
+
+
+class Sources(NamedTuple):
+    """What a broker has beside that."""
+
+    process: ProcessSources
+    broker: Broker
+    cleaner: Cleaner
+    isr_manager: AlterPartitionManager | None
+    """None where no partition has another replica."""
+    fetchers: ReplicaFetchers | None
+    """Likewise."""

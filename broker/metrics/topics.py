@@ -28,6 +28,8 @@ COUNTS: Final = (
     TopicCount("failedproducerequests", "Appends that failed as they should not.", attrgetter("failed_appends")),
     TopicCount("totalfetchrequests", "Reads of partitions.", attrgetter("reads")),
     TopicCount("failedfetchrequests", "Reads that failed as they should not.", attrgetter("failed_reads")),
+    TopicCount("producemessageconversions", "Records that came as older messages.", attrgetter("produce_conversions")),
+    TopicCount("fetchmessageconversions", "Records that went as older messages.", attrgetter("fetch_conversions")),
     TopicCount("replicationbytesin", "Bytes fetched from leaders.", attrgetter("replication_bytes_in"), False),
     TopicCount("replicationbytesout", "Bytes fetched by followers.", attrgetter("replication_bytes_out"), False),
 )

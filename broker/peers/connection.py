@@ -17,6 +17,7 @@ from protocol.client import OutboundConnection
 from protocol.client_states import ConnectionState
 from protocol.errors import ProtocolError
 from protocol.peer_errors import PeerError, PeerUnavailable
+from protocol.peer_traffic import PeerTraffic
 from protocol.peer_versions import PeerVersions
 from protocol.pending import Pending, RequestOutcome
 from protocol.schema import ANY_VERSION
@@ -85,6 +86,7 @@ class Connection(asyncio.BufferedProtocol):
             authenticators=settings.authenticators,
             limits=settings.limits,
         )
+        self._traffic = PeerTraffic() if settings.traffic is None else settings.traffic
         self._transport: asyncio.Transport | None = None
         self._buffer = memoryview(b"")
         self._futures: dict[Pending, asyncio.Future[object]] = {}
@@ -177,6 +179,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         client, now_ms = self._client, self._clock.monotonic_ms()
+        self._traffic.received_bytes += nbytes
         if client.target() is None:
             self._go_on(client.receive(self._buffer[:nbytes], now_ms))
         else:
@@ -199,6 +202,7 @@ class Connection(asyncio.BufferedProtocol):
         pending, outcomes = self._client.request(
             request, response, now_ms=now_ms, timeout_ms=timeout_ms, max_version=max_version
         )
+        self._traffic.requests += 1
         future = self._futures[pending] = self._loop.create_future()
         if self._client.unanswered > 1 and not outcomes:
             self._flush_soon()
@@ -236,6 +240,7 @@ class Connection(asyncio.BufferedProtocol):
             if future is None or future.done():
                 continue
             if error is None:
+                self._traffic.responses += 1
                 future.set_result(answer)
             else:
                 future.set_exception(error)
@@ -259,6 +264,7 @@ class Connection(asyncio.BufferedProtocol):
         self._flush_is_due = False
         buffers = self._client.outgoing()
         if buffers and self._transport is not None and not self._transport.is_closing():
+            self._traffic.sent_bytes += sum(map(len, buffers))
             self._transport.writelines(buffers)
 
     def _arm(self) -> None:

@@ -11,6 +11,7 @@ from broker.peers.address import Address
 from broker.peers.backoff import Backoff
 from protocol.handshake import Authenticator
 from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.peer_traffic import PeerTraffic
 from protocol.pending import InFlightLimits
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Settings(NamedTuple):
     (connections.max.idle.ms), so that no request meets that end."""
     authenticators: tuple[Authenticator, ...] = ()
     dial: Dial = dial_tcp
+    traffic: PeerTraffic | None = None
+    """Counts what goes over the connections, where somebody reads it."""
 
     def hello(self) -> ApiVersionsRequest:
         return ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self.software_version)

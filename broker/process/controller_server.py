@@ -25,6 +25,8 @@ from broker.process.controller import controller_dispatcher
 from broker.process.jobs import COMMON_JOBS, Keeper
 from broker.process.listening import Listening, bind_all
 from broker.process.metadata_settings import metadata_settings
+from broker.requests.host import Host
+from broker.requests.slow_requests import SlowRequests
 from broker.workers import Workers
 from coordinator.cluster.changes import ConfigChanged, Delta
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
@@ -35,6 +37,7 @@ from storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.metrics.endpoint import MetricsEndpoint
 
 CANNOT_START = 1
 
@@ -64,11 +67,13 @@ class ControllerServer:
         self._live_config = LiveConfig(Layers(config))
         self._loop = asyncio.get_running_loop()
         self._listening = Listening(self._clock, shares.connections)
+        self.metrics: MetricsEndpoint | None = None
 
     async def start(self) -> None:
         """Binds sockets first, leads the metadata log in a new epoch, and then serves. Raises WrongOwner,
         CorruptCheckpoint, KafkaError, OSError."""
         bound = bind_all(self.config.bound_controllers, self.config)
+        await self._serve_health()
         self.advertised = [listener for _, listener in bound]
         self.part = self._open()
         log_of_metadata = self.part.led_log
@@ -77,11 +82,25 @@ class ControllerServer:
         dispatcher = controller_dispatcher(self._live_config, self._clock, self.part.cluster, lambda: self.quorum)
         self._configure()
         self.part.cluster.loader.subscribe(self._changed)
-        self._keeper = Keeper(dispatcher.host, self._workers, self._listening.listeners)
-        self._keeper.begin(COMMON_JOBS)
+        self.keeper = Keeper(dispatcher.host, self._workers, self._listening.listeners)
+        self.keeper.begin(COMMON_JOBS)
+        SlowRequests(dispatcher.host).follow()
         await self._listening.open(bound, dispatcher)
+        self._serve_metrics(dispatcher.host)
         gc.freeze()  # the objects of now stay: no collection has to traverse them
         gc.enable()
+
+    async def _serve_health(self) -> None:
+        if self.config.metrics_address is not None:
+            from broker.process.metrics import listen  # as in a broker, few need it
+
+            self.metrics = await listen(self.config.metrics_address, self._clock, self._disk, is_broker=False)
+
+    def _serve_metrics(self, host: Host) -> None:
+        if self.metrics is not None:
+            from broker.process.metrics import attach_controller
+
+            attach_controller(self.metrics, host, self.listeners, self.part.cluster, self._disk)
 
     def _settings(self) -> MetadataSettings:
         return metadata_settings(self.config, self._live_config, (), self.advertised)
@@ -139,11 +158,13 @@ class ControllerServer:
         self._listening.close()
         await self._listening.drained()
         await self.part.cluster.stop()
-        self._keeper.stop()
+        self.keeper.stop()
         self._workers.close()
         self._metadata_worker.close()  # a flush that has begun must not meet a closed log
         try:
             self.part.cluster.close()
         except KafkaError as error:
             log.error("the metadata log was not closed in order", reason=str(error))
+        if self.metrics is not None:
+            self.metrics.close()
         log.info("stopped")

@@ -3,52 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.logging import get_logger
-from broker.metadata.log import MetadataLog
+from broker.metadata.opening import ClusterPart
 from broker.metrics.endpoint import MetricsEndpoint
-from broker.metrics.sources import Sources
+from broker.metrics.sources import ProcessSources, Sources
 from broker.network.listener import Listener
 from broker.process.housekeeping import Housekeeping
-from broker.replica.alter_partition import AlterPartitionManager
 from broker.requests.broker import Broker
+from broker.requests.host import Host
 from storage.disk import Disk
+
+if TYPE_CHECKING:
+    from broker.process.joining import Replication
 
 log = get_logger("broker.metrics")
 
 
-async def listen(address: tuple[str, int], clock: Clock) -> MetricsEndpoint:
-    """Opens the endpoint, which has health but no metrics yet. Raises OSError."""
-    endpoint = MetricsEndpoint(clock)
+async def listen(address: tuple[str, int], clock: Clock, disk: Disk, *, is_broker: bool) -> MetricsEndpoint:
+    """Opens the endpoint, which tells of the process alone until something is attached. Raises OSError."""
+    endpoint = MetricsEndpoint(clock, disk, is_broker=is_broker)
     host, _ = address
     log.info("metrics are served", host=host, port=await endpoint.listen(*address))
     return endpoint
 
 
-def attach(
+def attach_broker(
     endpoint: MetricsEndpoint,
     broker: Broker,
     listeners: Sequence[Listener],
-    metadata_log: MetadataLog,
+    cluster: ClusterPart,
     housekeeping: Housekeeping,
-    isr_manager: AlterPartitionManager | None,
+    replication: Replication | None,
     disk: Disk,
-    started_ms: int,
 ) -> None:
     """The broker serves clients by now: its metrics can be read."""
-    first = listeners[0]  # all listeners share what they account for
-    endpoint.attach(
+    endpoint.attach_broker(
         Sources(
+            process=_process(endpoint, broker, listeners, cluster, disk),
             broker=broker,
-            listeners=tuple(listeners),
-            request_memory=first.memory,
-            unread_answers=first.unread,
-            metadata_log=metadata_log,
             cleaner=housekeeping.cleaner,
-            isr_manager=isr_manager,
-            loop=endpoint.loop,
-            disk=disk,
-            started_s=started_ms / 1000,
+            isr_manager=None if replication is None else replication.isr_manager,
+            fetchers=None if replication is None else replication.fetchers,
         )
+    )
+
+
+def attach_controller(
+    endpoint: MetricsEndpoint, host: Host, listeners: Sequence[Listener], cluster: ClusterPart, disk: Disk
+) -> None:
+    """The controller serves brokers by now: likewise."""
+    endpoint.attach_controller(_process(endpoint, host, listeners, cluster, disk))
+
+
+def _process(
+    endpoint: MetricsEndpoint, host: Host, listeners: Sequence[Listener], cluster: ClusterPart, disk: Disk
+) -> ProcessSources:
+    first = listeners[0]  # all listeners share what they account for
+    return ProcessSources(
+        host=host,
+        listeners=tuple(listeners),
+        request_memory=first.memory,
+        unread_answers=first.unread,
+        cluster=cluster,
+        loop=endpoint.loop,
+        disk=disk,
+        started_s=endpoint.started_s,
     )

@@ -30,6 +30,7 @@ from broker.replica.assignments import Assignments
 from broker.requests.api import Apis
 from broker.requests.broker import Broker
 from broker.requests.dispatch import Dispatcher
+from broker.requests.host import Host
 from broker.requests.slow_requests import SlowRequests
 from broker.workers import Workers
 from coordinator.cluster.brokers.info import Endpoint
@@ -90,13 +91,14 @@ class Server:
         self._listening = Listening(self._clock, shares.connections)
         self._controllers: list[Bound] = []
         """The sockets of the controller in this process."""
+        self._controller: Host | None = None
+        """Who answers on them."""
         self._alter: AlterPartition | None = None
         self._replication: Replication | None = None
         self.metrics: MetricsEndpoint | None = None
         self._zookeeper: Zookeeper | None = None
         self._cluster_id: str | None = None
         """The id of the cluster in ZooKeeper."""
-        self._started_ms = self._clock.now_ms()
 
     async def start(self) -> None:
         """Binds sockets first, so that a port in use costs nothing, and serves them last. In between, as Apache Kafka
@@ -113,6 +115,8 @@ class Server:
         self.broker = Broker(
             self._live_config, self._clock, self.metadata, self.logs, apis, lead_quorum=self._lead_quorum
         )
+        if self._controller is not None:
+            self._controller.interceptors.times = self.broker.interceptors.times  # one process, one table, as in Kafka
         self._authorize()
         await self._register()
         self.assignments = self._assignments(self.broker)
@@ -182,22 +186,20 @@ class Server:
         if self.config.metrics_address is not None:
             from broker.process.metrics import listen  # few tests and no embedded broker need it
 
-            self.metrics = await listen(self.config.metrics_address, self._clock)
+            self.metrics = await listen(self.config.metrics_address, self._clock, self._disk, is_broker=True)
 
     def _serve_metrics(self) -> None:
         if self.metrics is not None:
-            from broker.process.metrics import attach
+            from broker.process.metrics import attach_broker
 
-            isr_manager = None if self._replication is None else self._replication.isr_manager
-            attach(
+            attach_broker(
                 self.metrics,
                 self.broker,
                 self.listeners,
-                self.metadata.metadata_log,
+                self.metadata.cluster,
                 self.housekeeping,
-                isr_manager,
+                self._replication,
                 self._disk,
-                self._started_ms,
             )
 
     def _replicate(self) -> None:
@@ -242,6 +244,7 @@ class Server:
 
         dispatcher = controller_dispatcher(self._live_config, self._clock, self.metadata.cluster, self._lead_quorum)
         await self._listening.open(self._controllers, dispatcher)
+        self._controller = dispatcher.host
         self.logs = await self._workers.call(self._open_logs)
         return APIS
 
@@ -302,6 +305,8 @@ class Server:
         return endpoints(self.advertised)
 
     def _open_logs(self) -> Logs:
+        if self.metrics is not None:
+            self.metrics.recovers()
         now_ms = self._clock.now_ms()
         return open_logs(self.config, self.metadata.image, self._disk, now_ms, self._failed_dirs)
 

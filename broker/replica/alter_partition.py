@@ -138,7 +138,9 @@ class AlterPartitionManager:
         assert isinstance(role, Leading)
         after = decided(role, change, verdict)
         if after is not role:
-            log.info("in-sync replicas", partition=str(change.name), isr=sorted(after.isr.committed))
+            has_left = isinstance(verdict, CommittedIsr) and not change.expands
+            tell = log.warning if has_left else log.info  # who runs the cluster looks after a replica that left
+            tell("in-sync replicas", partition=str(change.name), isr=sorted(after.isr.committed))
             partition.become(after, self._clock.now_ms())
             return False
         return is_worth_a_retry(verdict)

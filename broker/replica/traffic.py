@@ -48,7 +48,9 @@ class TopicTraffic:
         "bytes_out",
         "failed_appends",
         "failed_reads",
+        "fetch_conversions",
         "messages_in",
+        "produce_conversions",
         "reads",
         "replication_bytes_in",
         "replication_bytes_out",
@@ -60,10 +62,14 @@ class TopicTraffic:
         self.failed_appends = 0
         self.messages_in = 0
         self.bytes_in = 0
+        self.produce_conversions = 0
+        """Records that came as messages of an older format."""
         self.reads = 0
         """Reads of a partition, as Kafka's TotalFetchRequestsPerSec counts them: also by a fetch that waits on."""
         self.failed_reads = 0
         self.bytes_out = 0
+        self.fetch_conversions = 0
+        """Records that went as messages of an older format."""
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
 
@@ -73,9 +79,11 @@ class TopicTraffic:
         self.failed_appends += other.failed_appends
         self.messages_in += other.messages_in
         self.bytes_in += other.bytes_in
+        self.produce_conversions += other.produce_conversions
         self.reads += other.reads
         self.failed_reads += other.failed_reads
         self.bytes_out += other.bytes_out
+        self.fetch_conversions += other.fetch_conversions
         self.replication_bytes_in += other.replication_bytes_in
         self.replication_bytes_out += other.replication_bytes_out
 

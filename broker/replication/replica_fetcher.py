@@ -40,6 +40,7 @@ class ReplicaFetcher:
 
     def __init__(self, leader_id: int, fetcher_id: int, environment: ReplicationEnvironment) -> None:
         self.leader_id = leader_id
+        self.fetcher_id = fetcher_id
         self._client_id = f"broker-{environment.node.node_id}-fetcher-{fetcher_id}"
         self._environment = environment
         self._clock = environment.clock
@@ -59,6 +60,10 @@ class ReplicaFetcher:
     def is_idle(self) -> bool:
         """True while it follows no partition."""
         return not len(self._fetcher)
+
+    def followed(self) -> list[FollowedPartition[Partition]]:
+        """Returns the partitions that it follows."""
+        return self._fetcher.partitions()
 
     def start(self) -> None:
         """Begins to fetch."""

@@ -46,6 +46,10 @@ class ReplicaFetchers:
             for partition in partitions:
                 self.role_changed(partition)
 
+    def fetchers(self) -> list[ReplicaFetcher]:
+        """Returns the fetchers that are at work."""
+        return list(self._fetchers.values())
+
     def role_changed(self, partition: Partition) -> None:
         """Follows a partition in its role's epoch, or no more. What the log has is looked at after the former fetcher
         has let go of it (KAFKA-13266)."""

@@ -30,7 +30,9 @@ class OtherLeaders:
         self._config = environment.live_config
         self._offsets: Neighbours = environment.neighbours("share-group-offsets")
         self._letters: Neighbours = environment.neighbours("dead-letters")
-        self._batcher: Batcher[int, TopicPartition, int | KafkaError] = Batcher("ends of partitions", self._list)
+        self._batcher: Batcher[int, TopicPartition, int | KafkaError] = Batcher(
+            "ends of partitions", self.high_watermarks
+        )
 
     async def high_watermark(self, leader_id: int, name: TopicPartition) -> int:
         """Returns the high watermark that the leader tells. Raises KafkaError."""
@@ -64,7 +66,9 @@ class OtherLeaders:
         self._offsets.stop()
         self._letters.stop()
 
-    async def _list(self, leader_id: int, names: Sequence[TopicPartition]) -> list[int | KafkaError]:
+    async def high_watermarks(self, leader_id: int, names: Sequence[TopicPartition]) -> list[int | KafkaError]:
+        """Returns the high watermarks that the leader tells in answer to one request, or the partitions' errors. Raises
+        PeerError, ProtocolError."""
         from protocol.messages.list_offsets import ListOffsetsResponse
 
         response = await self._offsets.send(leader_id, ends_request(names), ListOffsetsResponse)

@@ -84,6 +84,10 @@ class Fetcher(Generic[L]):
     def __contains__(self, partition: FollowedPartition[L]) -> bool:
         return self._partitions.get(partition.key) is partition
 
+    def partitions(self) -> list[FollowedPartition[L]]:
+        """Returns the partitions that are followed."""
+        return list(self._partitions.values())
+
     # As the metadata has it
 
     def follow(self, key: PartitionKey, name: TopicPartition, replica: L, leader_epoch: int) -> Correct[L] | None:

@@ -96,10 +96,12 @@ def _source_codec(outer: list[LegacyMessage]) -> int:
 class ConversionBudget:
     """The bytes of messages that may still be made of records, before compression."""
 
-    __slots__ = ("left",)
+    __slots__ = ("converted", "left")
 
     def __init__(self, left: int = MAX_INFLATED_SIZE) -> None:
         self.left = left
+        self.converted = 0
+        """Records of the batches that were made messages of."""
 
 
 def down_convert(view: Buffer, to_magic: int, first_offset: int, budget: ConversionBudget | None = None) -> bytearray:
@@ -122,6 +124,7 @@ def down_convert(view: Buffer, to_magic: int, first_offset: int, budget: Convers
             continue
         try:
             converted += _message_set(view, position, header, to_magic, first_offset, budget)
+            budget.converted += header.records_count
         except (UnsupportedCodec, TooLarge):
             if converted:
                 break

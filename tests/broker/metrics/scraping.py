@@ -53,6 +53,5 @@ def samples(body: str, *, is_open_metrics: bool = False) -> dict[str, float]:
 async def scraped(broker: InProcess) -> dict[str, float]:
     """Returns what a scrape says now; a page that was made before is not served again."""
     assert broker.server.metrics is not None
-    assert broker.server.metrics.scraper is not None
     broker.server.metrics.scraper.forget_pages()
     return samples((await get(broker)).body)

@@ -136,7 +136,6 @@ async def test_head_has_no_body(broker: InProcess) -> None:
 async def test_those_who_ask_together_get_one_page(broker: InProcess) -> None:
     assert broker.server.metrics is not None
     scraper = broker.server.metrics.scraper
-    assert scraper is not None
     answers = await asyncio.gather(*(get(broker) for _ in range(MAX_CONNECTIONS)))
     assert {answer.status for answer in answers} == {200}
     assert len({answer.body for answer in answers}) == 1

@@ -14,6 +14,7 @@ from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchR
 from protocol.messages.metadata import MetadataResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.peer_errors import ConnectionClosed, HandshakeFailed, PeerUnavailable, RequestTimedOut
+from protocol.peer_traffic import PeerTraffic
 from tests.broker.peers.scripted import METADATA, ManualClock, Script, Talk, answer_all, metadata, scripted
 from tests.protocol.client_talk import answer
 
@@ -41,6 +42,17 @@ async def test_a_request_gets_its_answer(clock: ManualClock) -> None:
     async with connected(answer_all, clock) as connection:
         assert await connection.send(METADATA, MetadataResponse, timeout_ms=1000) == metadata("1")
         assert connection.is_idle
+
+
+async def test_what_goes_over_connections_is_counted(clock: ManualClock) -> None:
+    traffic = PeerTraffic()
+    async with connected(answer_all, clock, SETTINGS._replace(traffic=traffic)) as connection:
+        before = (traffic.sent_bytes, traffic.received_bytes)
+        for _ in range(3):
+            await connection.send(METADATA, MetadataResponse, timeout_ms=1000)
+    assert (traffic.requests, traffic.responses) == (3, 3)
+    assert traffic.sent_bytes > before[0] > 0
+    assert traffic.received_bytes > before[1] > 0
 
 
 async def test_a_thousand_requests_at_once_are_answered_in_their_order(clock: ManualClock) -> None:

@@ -1,0 +1,69 @@
+"""The ends of partitions that have no replica here, which a group's lag is counted to: their leaders are asked.
+
+A scrape waits WITHIN_S for all of them together, and goes without those that have not answered by then. A leader that
+owes an answer is not asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from broker.requests.broker import Broker
+from protocol.errors import KafkaError, ProtocolError
+from protocol.peer_errors import PeerError
+from protocol.types import TopicPartition
+
+WITHIN_S: Final = 1.0
+
+AT_ONCE: Final = 250
+"""The partitions of one request: to make it and to answer it takes either broker less than a millisecond."""
+
+MAX_ASKED_FOR: Final = 10_000
+"""The most partitions of a scrape."""
+
+Ends = Mapping[TopicPartition, int]
+
+
+class EndsElsewhere:
+    """Asks other brokers, each for one scrape at a time."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._asking: dict[int, asyncio.Task[Ends]] = {}
+
+    def close(self) -> None:
+        """Waits for no answer any more."""
+        for task in self._asking.values():
+            task.cancel()
+
+    async def look(self, names: Iterable[TopicPartition]) -> Ends:
+        """Returns the high watermarks of those partitions whose leaders have answered in time."""
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for _, name in zip(range(MAX_ASKED_FOR), names, strict=False):
+            leader_id = self._broker.share_groups.environment.leader_elsewhere(name)
+            if leader_id is not None:
+                by_leader.setdefault(leader_id, []).append(name)
+        asked = [self._begin(leader_id, of_leader) for leader_id, of_leader in by_leader.items()
+                 if leader_id not in self._asking]  # fmt: skip
+        if not asked:
+            return {}
+        done, _ = await asyncio.wait(asked, timeout=WITHIN_S)
+        return {name: end for task in done for name, end in task.result().items()}
+
+    def _begin(self, leader_id: int, names: list[TopicPartition]) -> asyncio.Task[Ends]:
+        task = self._asking[leader_id] = asyncio.get_running_loop().create_task(self._ask(leader_id, names))
+        task.add_done_callback(lambda _: self._asking.pop(leader_id, None))
+        return task
+
+    async def _ask(self, leader_id: int, names: list[TopicPartition]) -> Ends:
+        leaders, ends = self._broker.share_groups.other_leaders(), dict[TopicPartition, int]()
+        for start in range(0, len(names), AT_ONCE):
+            some = names[start : start + AT_ONCE]
+            try:
+                answers = await leaders.high_watermarks(leader_id, some)
+            except (PeerError, ProtocolError, KafkaError):
+                break  # it is away, or leads no more: the next scrape asks whoever leads by then
+            ends.update((name, end) for name, end in zip(some, answers, strict=True) if isinstance(end, int))
+        return ends

@@ -1,0 +1,89 @@
+"""A process, whether it is a broker or a controller: its event loop, connections, memory, and what it has of the
+machine."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from broker.metrics.exposition import Family, FamilyKind, counter, gauge, labels
+from broker.metrics.loop_watch import LoopWatch
+from broker.metrics.machine import Machine
+from broker.metrics.requests import quantiles
+from broker.metrics.sources import ProcessSources
+from storage import log
+from storage.disk import Disk
+
+PAGE_BYTES: Final = resource.getpagesize()
+
+
+def connection_families(sources: ProcessSources) -> Iterator[Family]:
+    """Yields the connections, and the memory that they hold."""
+    yield gauge(
+        "kafka_server_socket_server_metrics_connection_count",
+        "Connections of clients and other nodes.",
+        [
+            (labels({"listener": listener.name, "networkProcessor": 0}), len(listener.connections))
+            for listener in sources.listeners
+        ],
+    )
+    yield gauge("odradek_requests_held_bytes", "Requests not yet answered.", [("", sources.request_memory.held_bytes)])
+    yield gauge("odradek_answers_unread_bytes", "Answers not yet taken.", [("", sources.unread_answers.held_bytes)])
+
+
+def loop_families(loop: LoopWatch) -> Iterator[Family]:
+    """Yields how busy the event loop is, and how late; and what code runs on it."""
+    idle = loop.idle_share()
+    yield gauge(
+        "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
+        "Share of the time that the event loop was idle, from 0 to 1.",
+        [("", idle)],
+    )
+    yield gauge(
+        "kafka_network_socketserver_networkprocessoravgidle_percent", "The same: one loop does both.", [("", idle)]
+    )
+    latenesses = loop.latenesses_ms()
+    yield Family("odradek_eventloop_latenessms", FamilyKind.SUMMARY, "How late timers of the last minute were.",
+                 [*quantiles(latenesses, {})])  # fmt: skip
+    yield gauge("odradek_eventloop_worst_latenessms", "The latest since the start.", [("", loop.worst_ms)])
+    compiled = labels({"compiled": str(is_compiled()).lower(), "python": ".".join(map(str, sys.version_info[:3]))})
+    yield gauge("odradek_core_info", "The code at work, as labels.", [(compiled, 1)])
+
+
+def is_compiled() -> bool:
+    """True where the hot path is compiled."""
+    return not (log.__file__ or "").endswith(".py")
+
+
+def process_families(disk: Disk, started_s: float, machine: Machine) -> Iterator[Family]:
+    """Yields the process as prometheus_client's ProcessCollector names it, and Kafka's bytes read and written. What
+    the system does not tell is left out."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    yield counter("process_cpu_seconds_total", "Processor time.", [("", round(usage.ru_utime + usage.ru_stime, 3))])
+    yield gauge("process_start_time_seconds", "When it was started.", [("", started_s)])
+    yield gauge("process_max_fds", "Files that it may open.", [("", resource.getrlimit(resource.RLIMIT_NOFILE)[0])])
+    if machine.open_files is not None:
+        yield gauge("process_open_fds", "Files and sockets that are open.", [("", machine.open_files)])
+    pages = [int(text) for text in read(disk, "/proc/self/statm").split()]
+    if len(pages) > 1:
+        yield gauge("process_virtual_memory_bytes", "Address space.", [("", pages[0] * PAGE_BYTES)])
+        yield gauge("process_resident_memory_bytes", "Memory.", [("", pages[1] * PAGE_BYTES)])
+    fields = dict(line.partition(": ")[::2] for line in read(disk, "/proc/self/io").splitlines())
+    for name, field in (("read", "read_bytes"), ("write", "write_bytes")):
+        if field in fields:
+            description = f"Bytes of the disk, {name}."
+            yield gauge(f"kafka_server_kafkaserver_linux_disk_{name}_bytes", description, [("", int(fields[field]))])
+
+
+def read(disk: Disk, path: str) -> str:
+    """Returns what a file of the system says; nothing where it is not there, or not for us."""
+    try:
+        handle = disk.open(path, writable=False)
+        try:
+            return disk.pread(handle, PAGE_BYTES, 0).decode()  # such a file has no size of its own
+        finally:
+            disk.close(handle)
+    except OSError:
+        return ""

@@ -1,0 +1,15 @@
+"""Counts of what goes over connections to other nodes: plain integers, which a metrics scrape reads."""
+
+from __future__ import annotations
+
+
+class PeerTraffic:
+    """The counts of all connections that share it. They only grow."""
+
+    __slots__ = ("received_bytes", "requests", "responses", "sent_bytes")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.responses = 0
+        self.sent_bytes = 0
+        self.received_bytes = 0

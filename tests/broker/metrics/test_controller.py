@@ -1,0 +1,96 @@
+"""A controller without a broker, and a process that is only starting, tell Prometheus of themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from broker.clock import NS_PER_MS, SystemClock
+from broker.config import BrokerConfig
+from broker.metrics.endpoint import MetricsEndpoint
+from broker.process.controller_server import ControllerServer
+from storage.disk import OsDisk
+from storage.meta_properties import MetaProperties, write_meta_properties
+from tests.broker.metrics.scraping import samples
+
+NODE = 100
+
+
+@pytest.fixture
+async def controller(tmp_path: Path) -> AsyncIterator[ControllerServer]:
+    options = {
+        "process.roles": "controller",
+        "node.id": str(NODE),
+        "listeners": "CONTROLLER://127.0.0.1:0",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(tmp_path),
+        "odradek.metrics.listener": "127.0.0.1:0",
+        "odradek.slow.request.ms": "700",
+    }
+    write_meta_properties(OsDisk(), str(tmp_path), MetaProperties("the-cluster", NODE, b"directory-of-100"))
+    server = ControllerServer(BrokerConfig.parse(options), asyncio.Event())
+    await server.start()
+    yield server
+    await server.stop()
+    assert server.exit_code == 0
+
+
+async def get(endpoint: MetricsEndpoint, path: str) -> tuple[int, str]:
+    """Returns status and body."""
+    url = f"http://127.0.0.1:{endpoint.port}{path}"
+
+    def asked() -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(url, timeout=30) as page:
+                return page.status, page.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    return await asyncio.to_thread(asked)
+
+
+async def test_a_controller_tells_of_the_cluster_and_of_itself(controller: ControllerServer) -> None:
+    assert controller.metrics is not None
+    status, body = await get(controller.metrics, "/metrics")
+    values = samples(body)
+    assert status == 200
+    assert values["kafka_controller_kafkacontroller_activecontrollercount{}"] == 1
+    assert values["kafka_controller_kafkacontroller_offlinepartitionscount{}"] == 0
+    assert values["kafka_server_raftmetrics_current_state{current_state=leader}"] == 1
+    assert values["kafka_server_raftmetrics_current_leader{}"] == NODE
+    assert values["kafka_server_raftmetrics_current_vote{}"] == NODE
+    assert values["kafka_server_raftmetrics_high_watermark{}"] == controller.part.led_log.high_watermark > 0
+    assert values["kafka_server_socket_server_metrics_connection_count{listener=CONTROLLER,networkProcessor=0}"] == 0
+    assert values["process_open_fds{}"] > 3
+    assert not any(name.startswith(("kafka_server_brokertopicmetrics", "kafka_topic")) for name in values)
+    assert "kafka_server_kafkaserver_brokerstate{}" not in values, "it is no broker"
+
+
+async def test_a_controller_is_ready_once_it_serves(controller: ControllerServer) -> None:
+    assert controller.metrics is not None
+    assert await get(controller.metrics, "/readyz") == (200, "ready\n")
+    assert await get(controller.metrics, "/healthz") == (200, "ok\n")
+
+
+async def test_a_controller_times_its_requests_and_tells_of_slow_ones(controller: ControllerServer) -> None:
+    times = controller.keeper.host.interceptors.times
+    assert times.is_timed
+    assert times.slow_ns == 700 * NS_PER_MS
+
+
+async def test_a_process_that_starts_tells_how_far_it_is() -> None:
+    endpoint = MetricsEndpoint(SystemClock(), OsDisk(), is_broker=True)
+    await endpoint.listen("127.0.0.1", 0)
+    status, body = await get(endpoint, "/metrics")
+    assert (status, samples(body)["kafka_server_kafkaserver_brokerstate{}"]) == (200, 1)
+    endpoint.recovers()
+    endpoint.scraper.forget_pages()
+    assert samples((await get(endpoint, "/metrics"))[1])["kafka_server_kafkaserver_brokerstate{}"] == 2
+    assert await get(endpoint, "/readyz") == (503, "starting\n")
+    assert (await get(endpoint, "/healthz"))[0] == 200
+    endpoint.close()

@@ -1,0 +1,131 @@
+"""Groups, by kafka_exporter's rules; and ends of partitions that other brokers lead."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from broker.metrics import ends as module
+from broker.metrics.ends import EndsElsewhere
+from broker.requests.broker import Broker
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from protocol.peer_errors import PeerUnavailable
+from protocol.types import TopicPartition
+from tests.broker.asking import batch, produce
+from tests.broker.inprocess import InProcess
+from tests.broker.metrics.scraping import OPTIONS, scraped
+
+HERE, LEADER, OTHER = 0, 1, 2
+SMALL = {**OPTIONS, "offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "1"}
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[InProcess]:
+    async with InProcess(tmp_path, SMALL) as broker:
+        yield broker
+
+
+async def test_a_partition_without_an_offset_has_a_lag_of_minus_one(broker: InProcess) -> None:
+    await broker.create_topic("t", 2)
+    await broker.server.broker.auto_create_topics(["__consumer_offsets"])
+    await broker.settled()
+    client = broker.client()
+    assert (await produce(client, "t", batch(b"a", b"b", b"c"))).error_code == 0
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    commit = OffsetCommitRequest(
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[OffsetCommitRequestTopic(name="t", partitions=[partition])],
+    )
+    response = await client.ask(commit, 8, OffsetCommitResponse)
+    assert response.topics[0].partitions[0].error_code == 0
+    values = await scraped(broker)
+    assert values["kafka_consumergroup_current_offset{consumergroup=g,partition=0,topic=t}"] == 1
+    assert values["kafka_consumergroup_lag{consumergroup=g,partition=0,topic=t}"] == 2
+    assert values["kafka_consumergroup_current_offset{consumergroup=g,partition=1,topic=t}"] == -1
+    assert values["kafka_consumergroup_lag{consumergroup=g,partition=1,topic=t}"] == -1
+    assert values["kafka_consumergroup_current_offset_sum{consumergroup=g,topic=t}"] == 0
+    assert values["kafka_consumergroup_lag_sum{consumergroup=g,topic=t}"] == 2
+
+
+class Leaders:
+    """The other brokers: their answers, by leader and partition."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int]] = []
+        self.is_away = False
+        self.is_silent = False
+
+    async def high_watermarks(self, leader_id: int, names: Sequence[TopicPartition]) -> list[int | KafkaError]:
+        self.asked.append((leader_id, len(names)))
+        if self.is_silent:
+            await asyncio.Event().wait()
+        if self.is_away:
+            raise PeerUnavailable(f"node {leader_id}", "is away")
+        return [
+            KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER) if name.partition == 7 else 100 + name.partition
+            for name in names
+        ]
+
+
+class Cluster(SimpleNamespace):
+    """As much of a broker as is asked for ends."""
+
+    def __init__(self, leaders: Leaders) -> None:
+        environment = SimpleNamespace(
+            leader_elsewhere=lambda name: {"here": None, "t": LEADER, "other": OTHER}.get(name.topic)
+        )
+        super().__init__(share_groups=SimpleNamespace(environment=environment, other_leaders=lambda: leaders))
+
+
+def ends_of(leaders: Leaders) -> EndsElsewhere:
+    return EndsElsewhere(cast(Broker, Cluster(leaders)))
+
+
+async def test_each_leader_is_asked_for_what_it_leads() -> None:
+    leaders = Leaders()
+    names = [TopicPartition("t", 0), TopicPartition("here", 0), TopicPartition("other", 3), TopicPartition("t", 7)]
+    ends = await ends_of(leaders).look(names)
+    assert ends == {TopicPartition("t", 0): 100, TopicPartition("other", 3): 103}
+    assert sorted(leaders.asked) == [(LEADER, 2), (OTHER, 1)]
+
+
+async def test_many_partitions_are_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 10)
+    monkeypatch.setattr(module, "MAX_ASKED_FOR", 25)
+    leaders = Leaders()
+    ends = await ends_of(leaders).look([TopicPartition("t", 10 + index) for index in range(40)])
+    assert len(ends) == 25
+    assert leaders.asked == [(LEADER, 10), (LEADER, 10), (LEADER, 5)]
+
+
+async def test_a_leader_that_is_away_is_asked_by_the_next_scrape() -> None:
+    leaders = Leaders()
+    elsewhere = ends_of(leaders)
+    leaders.is_away = True
+    assert await elsewhere.look([TopicPartition("t", 0)]) == {}
+    leaders.is_away = False
+    assert await elsewhere.look([TopicPartition("t", 0)]) == {TopicPartition("t", 0): 100}
+
+
+async def test_a_silent_leader_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WITHIN_S", 0.01)
+    leaders = Leaders()
+    elsewhere = ends_of(leaders)
+    leaders.is_silent = True
+    for _ in range(3):
+        assert await elsewhere.look([TopicPartition("t", 0)]) == {}
+    assert leaders.asked == [(LEADER, 1)]
+    elsewhere.close()

@@ -1,0 +1,124 @@
+"""Whatever scrapers do, there is a place for others, and an end to what is held for them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from broker.clock import SystemClock
+from broker.metrics import server as module
+from broker.metrics.http import HttpRequest, HttpResponse
+from broker.metrics.server import MAX_CONNECTIONS, MetricsConnection, MetricsServer
+
+REQUEST = b"GET /metrics HTTP/1.1\r\n\r\n"
+
+
+class Socket(asyncio.Transport):
+    """A peer that takes nothing."""
+
+    def __init__(self, ip: str) -> None:
+        super().__init__()
+        self.ip = ip
+        self.sent_bytes = 0
+        self.is_aborted = False
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return (self.ip, 1) if name == "peername" else default
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def is_closing(self) -> bool:
+        return self.is_aborted
+
+    def writelines(self, list_of_data: object) -> None:
+        assert isinstance(list_of_data, list)
+        self.sent_bytes += sum(map(len, list_of_data))
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+class Pages:
+    """A page that differs each time, of a hundred bytes."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    async def __call__(self, request: HttpRequest) -> HttpResponse:
+        self.made += 1
+        return HttpResponse(200, (b"%0100d" % self.made,))
+
+
+def make_server() -> MetricsServer:
+    return MetricsServer({"/metrics": Pages()}, SystemClock())
+
+
+async def connected(server: MetricsServer, ip: str, received: bytes = b"") -> tuple[MetricsConnection, Socket]:
+    connection, socket = MetricsConnection(server), Socket(ip)
+    connection.connection_made(socket)
+    if received and not socket.is_aborted:
+        connection.data_received(received)
+        for _ in range(3):
+            await asyncio.sleep(0)  # the page is made, and sent
+    return connection, socket
+
+
+def ended(*connections: MetricsConnection) -> None:
+    """Their timers and tasks end with them."""
+    for connection in connections:
+        connection.connection_lost(None)
+
+
+async def test_who_has_sent_no_request_goes_first() -> None:
+    server = make_server()
+    waiting = [await connected(server, "10.0.0.1", REQUEST) for _ in range(MAX_CONNECTIONS - 1)]
+    idle, socket = await connected(server, "10.0.0.2")
+    newest, _ = await connected(server, "10.0.0.1")
+    assert socket.is_aborted
+    assert newest in server.connections
+    assert not any(one.is_aborted for _, one in waiting)
+    ended(idle, newest, *(connection for connection, _ in waiting))
+
+
+async def test_an_address_that_takes_no_answer_leaves_a_place_to_others() -> None:
+    server = make_server()
+    first, *rest = [await connected(server, "10.0.0.1", REQUEST) for _ in range(MAX_CONNECTIONS)]
+    refused, socket = await connected(server, "10.0.0.1", REQUEST)
+    assert socket.is_aborted, "it has all places already"
+    scraper, of_scraper = await connected(server, "10.0.0.2", REQUEST)
+    assert first[1].is_aborted
+    assert of_scraper.sent_bytes > 100
+    ended(first[0], refused, scraper, *(connection for connection, _ in rest))
+
+
+async def test_a_half_open_flood_takes_no_place_from_another_address() -> None:
+    server = make_server()
+    scraper, of_scraper = await connected(server, "10.0.0.2")
+    flood = [await connected(server, "10.0.0.1") for _ in range(1000)]
+    assert len(server.connections) == MAX_CONNECTIONS
+    assert not of_scraper.is_aborted
+    ended(scraper, *(connection for connection, _ in flood))
+
+
+async def test_pages_that_nobody_takes_go_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_UNREAD_BYTES", 350)
+    server = make_server()
+    connections = [await connected(server, f"10.0.0.{number}", REQUEST) for number in range(5)]
+    assert [socket.is_aborted for _, socket in connections] == [True, True, False, False, False]
+    ended(*(connection for connection, _ in connections))
+    assert not server.unread
+    assert not server.connections
+
+
+async def test_one_page_may_be_larger_than_all_that_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_UNREAD_BYTES", 10)
+    server = make_server()
+    connection, socket = await connected(server, "10.0.0.1", REQUEST)
+    assert not socket.is_aborted
+    assert socket.sent_bytes > 100
+    ended(connection)
