@@ -18,7 +18,14 @@ from bench.loads import CURVES, LOADS, Curve
 from bench.peers import BASE, PEERS
 from bench.results import RESULTS, LoadResult, saved
 
-COLOURS = {"odradek": "#c0392b", "odradek-pure": "#e59866", "kafka": "#34495e", "kfake": "#2980b9", "floor": "#95a5a6"}
+COLOURS = {
+    "odradek": "#c0392b",
+    "odradek-pure": "#e59866",
+    "odradek-metrics": "#af7ac5",
+    "kafka": "#34495e",
+    "kfake": "#2980b9",
+    "floor": "#95a5a6",
+}
 FORMATS = ("svg", "png")
 LATENCY = ("p50_ms", "p99_ms", "p999_ms")
 START_TIMES = ("ready_ms", "metadata_ms")

@@ -7,14 +7,19 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+import urllib.request
 from pathlib import Path
 from typing import ClassVar
 
 from bench import jars, wheel
-from bench.peers.peer import PeerProcess, Unavailable, free_port, require
+from bench.load import Load, Tool
+from bench.peers.peer import READY_TIMEOUT_S, NotStarted, PeerProcess, Unavailable, free_port, require
 
 BUILD_TIMEOUT_S = 600
 KFAKE = Path(__file__).with_name("kfake")
+SCRAPE_INTERVAL_S = 1.0
+SCRAPE_TIMEOUT_S = 10.0
 
 # One node, so one replica of everything; a group's first member does not wait for others to come; retention in time.
 ONE_NODE = {
@@ -61,6 +66,56 @@ class PurePython(Odradek):
     @property
     def program(self) -> str:
         return str(Path(sys.executable).with_name("odradek"))
+
+
+class WatchedOdradek(Odradek):
+    """Odradek with metrics, which are scraped fifteen times as often as Prometheus does by default."""
+
+    name = "odradek-metrics"
+    title = "Odradek, scraped each second"
+
+    def __init__(self, work: Path) -> None:
+        super().__init__(work)
+        self._address = ""
+        self._ended = threading.Event()
+        self._scraping: threading.Thread | None = None
+        self._problem = ""
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--set", f"odradek.metrics.listener={self._address}"]
+
+    def lay_out(self) -> None:
+        self._address = f"127.0.0.1:{free_port()}"
+
+    def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Waits, and scrapes it from then on. Raises NotStarted."""
+        super().wait_until_ready(timeout_s)
+        self._ended.clear()
+        self._problem = ""
+        self._scraping = threading.Thread(target=self._scrape, daemon=True)
+        self._scraping.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        if self._scraping is not None:
+            self._scraping.join()
+        self._scraping = None
+        super().stop()
+
+    def tool(self, load: Load) -> Tool:
+        """Returns the tool of a load. Raises NotStarted where nobody scrapes the broker any more."""
+        if self._problem:
+            raise NotStarted(self._problem)
+        return super().tool(load)
+
+    def _scrape(self) -> None:
+        url = f"http://{self._address}/metrics"
+        try:
+            while not self._ended.wait(SCRAPE_INTERVAL_S):
+                with urllib.request.urlopen(url, timeout=SCRAPE_TIMEOUT_S) as page:
+                    page.read()
+        except OSError as error:
+            self._problem = f"{url}: {error}"
 
 
 class ApacheKafka(PeerProcess):

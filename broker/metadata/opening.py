@@ -86,7 +86,7 @@ class ClusterPart(NamedTuple):
     stop: Callable[[], Awaitable[None]]
     """Ends what goes on by itself: following the log, or the controller's duties."""
     channel: PeerTraffic = NO_CHANNEL
-    """What goes over the connection by which the log is followed."""
+    """The traffic of the connection by which the log is followed."""
 
     def close(self) -> None:
         """Closes the log, once no flush is under way. Raises LogDirFailure."""

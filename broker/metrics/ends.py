@@ -31,11 +31,11 @@ class EndsElsewhere:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._asking: dict[int, asyncio.Task[Ends]] = {}
+        self._requests: dict[int, asyncio.Task[Ends]] = {}
 
     def close(self) -> None:
         """Waits for no answer any more."""
-        for task in self._asking.values():
+        for task in self._requests.values():
             task.cancel()
 
     async def look(self, names: Iterable[TopicPartition]) -> Ends:
@@ -45,16 +45,16 @@ class EndsElsewhere:
             leader_id = self._broker.share_groups.environment.leader_elsewhere(name)
             if leader_id is not None:
                 by_leader.setdefault(leader_id, []).append(name)
-        asked = [self._begin(leader_id, of_leader) for leader_id, of_leader in by_leader.items()
-                 if leader_id not in self._asking]  # fmt: skip
-        if not asked:
+        begun = [self._begin(leader_id, of_leader) for leader_id, of_leader in by_leader.items()
+                 if leader_id not in self._requests]  # fmt: skip
+        if not begun:
             return {}
-        done, _ = await asyncio.wait(asked, timeout=WITHIN_S)
+        done, _ = await asyncio.wait(begun, timeout=WITHIN_S)
         return {name: end for task in done for name, end in task.result().items()}
 
     def _begin(self, leader_id: int, names: list[TopicPartition]) -> asyncio.Task[Ends]:
-        task = self._asking[leader_id] = asyncio.get_running_loop().create_task(self._ask(leader_id, names))
-        task.add_done_callback(lambda _: self._asking.pop(leader_id, None))
+        task = self._requests[leader_id] = asyncio.get_running_loop().create_task(self._ask(leader_id, names))
+        task.add_done_callback(lambda _: self._requests.pop(leader_id, None))
         return task
 
     async def _ask(self, leader_id: int, names: list[TopicPartition]) -> Ends:

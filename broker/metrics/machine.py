@@ -1,4 +1,4 @@
-"""What the machine tells of this process: the room on the volumes of log directories, and the open files.
+"""The machine, as far as it tells of this process: the room on the volumes of log directories, and the open files.
 
 A thread asks for it: a disk that does not answer holds nobody up.
 """
@@ -36,7 +36,7 @@ class MachineWatch:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._workers = Workers(1, "metrics")
-        self._asking: asyncio.Task[Machine] | None = None
+        self._look: asyncio.Task[Machine] | None = None
 
     def close(self) -> None:
         """Ends the thread."""
@@ -44,14 +44,14 @@ class MachineWatch:
 
     async def look(self, directories: list[str]) -> Machine:
         """Returns what the machine says; nothing while a disk does not answer."""
-        if self._asking is None:
+        if self._look is None:
             work = self._workers.call(lambda: self._ask(directories))
-            self._asking = asyncio.ensure_future(work)
-        done, _ = await asyncio.wait((self._asking,), timeout=WITHIN_S)
+            self._look = asyncio.ensure_future(work)
+        done, _ = await asyncio.wait((self._look,), timeout=WITHIN_S)
         if not done:
             return UNKNOWN
-        asked, self._asking = self._asking, None
-        return asked.result()
+        look, self._look = self._look, None
+        return look.result()
 
     def _ask(self, directories: list[str]) -> Machine:
         return Machine(self._spaces(directories), self._open_files())

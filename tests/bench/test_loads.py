@@ -9,7 +9,7 @@ from bench.goals import BY_LOAD
 from bench.load import Load, Method
 from bench.loads import CURVES, LOADS, LONG, pick, smaller
 from bench.peers import PEERS, USUAL
-from bench.peers.brokers import PurePython
+from bench.peers.brokers import PurePython, WatchedOdradek
 
 EVERYTHING = pick([])
 
@@ -56,5 +56,5 @@ def test_a_smaller_load_fills_its_topic_with_as_few_records() -> None:
 
 
 def test_ratios_are_to_apache_kafka() -> None:
-    assert list(PEERS) == ["odradek", "kafka", "kfake", "floor", "odradek-pure"]
-    assert PurePython.name not in USUAL
+    assert list(PEERS) == ["odradek", "kafka", "kfake", "floor", "odradek-pure", "odradek-metrics"]
+    assert {PurePython.name, WatchedOdradek.name}.isdisjoint(USUAL)

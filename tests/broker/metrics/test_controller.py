@@ -44,14 +44,14 @@ async def get(endpoint: MetricsEndpoint, path: str) -> tuple[int, str]:
     """Returns status and body."""
     url = f"http://127.0.0.1:{endpoint.port}{path}"
 
-    def asked() -> tuple[int, str]:
+    def answer() -> tuple[int, str]:
         try:
             with urllib.request.urlopen(url, timeout=30) as page:
                 return page.status, page.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
-    return await asyncio.to_thread(asked)
+    return await asyncio.to_thread(answer)
 
 
 async def test_a_controller_tells_of_the_cluster_and_of_itself(controller: ControllerServer) -> None:

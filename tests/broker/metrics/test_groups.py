@@ -10,9 +10,11 @@ from typing import cast
 
 import pytest
 
+from broker.exchange.context import Context
 from broker.metrics import ends as module
 from broker.metrics.ends import EndsElsewhere
 from broker.requests.broker import Broker
+from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -38,9 +40,10 @@ async def broker(tmp_path: Path) -> AsyncIterator[InProcess]:
 
 async def test_a_partition_without_an_offset_has_a_lag_of_minus_one(broker: InProcess) -> None:
     await broker.create_topic("t", 2)
-    await broker.server.broker.auto_create_topics(["__consumer_offsets"])
-    await broker.settled()
     client = broker.client()
+    context = Context(client.connection, ApiKey.FIND_COORDINATOR, 0, 1, "c", 100)
+    await broker.server.broker.auto_create_topics(["__consumer_offsets"], context)
+    await broker.settled()
     assert (await produce(client, "t", batch(b"a", b"b", b"c"))).error_code == 0
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
     commit = OffsetCommitRequest(
@@ -64,12 +67,12 @@ class Leaders:
     """The other brokers: their answers, by leader and partition."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[int, int]] = []
+        self.requests: list[tuple[int, int]] = []
         self.is_away = False
         self.is_silent = False
 
     async def high_watermarks(self, leader_id: int, names: Sequence[TopicPartition]) -> list[int | KafkaError]:
-        self.asked.append((leader_id, len(names)))
+        self.requests.append((leader_id, len(names)))
         if self.is_silent:
             await asyncio.Event().wait()
         if self.is_away:
@@ -81,7 +84,7 @@ class Leaders:
 
 
 class Cluster(SimpleNamespace):
-    """As much of a broker as is asked for ends."""
+    """The part of a broker that ends are looked for in."""
 
     def __init__(self, leaders: Leaders) -> None:
         environment = SimpleNamespace(
@@ -99,7 +102,7 @@ async def test_each_leader_is_asked_for_what_it_leads() -> None:
     names = [TopicPartition("t", 0), TopicPartition("here", 0), TopicPartition("other", 3), TopicPartition("t", 7)]
     ends = await ends_of(leaders).look(names)
     assert ends == {TopicPartition("t", 0): 100, TopicPartition("other", 3): 103}
-    assert sorted(leaders.asked) == [(LEADER, 2), (OTHER, 1)]
+    assert sorted(leaders.requests) == [(LEADER, 2), (OTHER, 1)]
 
 
 async def test_many_partitions_are_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +111,7 @@ async def test_many_partitions_are_many_requests(monkeypatch: pytest.MonkeyPatch
     leaders = Leaders()
     ends = await ends_of(leaders).look([TopicPartition("t", 10 + index) for index in range(40)])
     assert len(ends) == 25
-    assert leaders.asked == [(LEADER, 10), (LEADER, 10), (LEADER, 5)]
+    assert leaders.requests == [(LEADER, 10), (LEADER, 10), (LEADER, 5)]
 
 
 async def test_a_leader_that_is_away_is_asked_by_the_next_scrape() -> None:
@@ -127,5 +130,5 @@ async def test_a_silent_leader_is_waited_for_once(monkeypatch: pytest.MonkeyPatc
     leaders.is_silent = True
     for _ in range(3):
         assert await elsewhere.look([TopicPartition("t", 0)]) == {}
-    assert leaders.asked == [(LEADER, 1)]
+    assert leaders.requests == [(LEADER, 1)]
     elsewhere.close()

@@ -1,0 +1,111 @@
+"""The cost of metrics: the same broker with and without them, in one interleaved run. `make bench-metrics`.
+
+    python -m bench.metrics [--loads LOAD …] [--rounds N] [--results FOLDER]
+
+A round of one broker is held against the round of the other that came right before it, since what the machine does hits
+both. The median of these ratios is what metrics cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Final, NamedTuple
+
+from bench import report
+from bench.figures import Sample, cpu_figure
+from bench.load import Load
+from bench.loads import pick
+from bench.peers.brokers import Odradek, WatchedOdradek
+from bench.results import RESULTS, LoadResult, result_of, save
+from bench.rounds import InterleavedRounds
+from bench.trial import allow_many_files
+
+LOADS: Final = ("produce", "consume", "produce-unbatched")
+ROUNDS: Final = 15
+LIMIT: Final = 1.01
+"""Every request is counted, one in many is timed, and nothing else is done but for a scrape."""
+FOLDER: Final = "metrics"
+"""In the folder of results: those of all peers have the same loads."""
+
+
+class Cost(NamedTuple):
+    """The CPU of a broker with metrics ÷ that of one without, over the rounds of a load."""
+
+    load: str
+    figure: str
+    ratio: float
+    """The median of the rounds' ratios."""
+    low: float
+    high: float
+    """Half of the ratios are between them."""
+
+    @property
+    def is_within(self) -> bool:
+        return self.ratio <= LIMIT
+
+    def __str__(self) -> str:
+        verdict = "within" if self.is_within else "above"
+        percent = (LIMIT - 1) * 100
+        return (
+            f"{self.load}: {self.figure} ×{self.ratio:.3f} with metrics ({self.low:.3f} to {self.high:.3f}): {verdict} "
+            f"{percent:.0f} %"
+        )
+
+
+def cost_of(load: str, figure: str, without: Sequence[Sample], watched: Sequence[Sample]) -> Cost:
+    """Returns the cost by the rounds, in their order. Raises ValueError where there are fewer than two of both."""
+    ratios = [one[figure] / other[figure] for other, one in zip(without, watched, strict=True)]
+    if len(ratios) < 2:
+        raise ValueError(f"{load}: {len(ratios)} rounds say nothing")
+    low, _, high = quantiles(ratios, n=4, method="inclusive")
+    return Cost(load, figure, median(ratios), low, high)
+
+
+def measured(load: Load, rounds: int) -> LoadResult:
+    with tempfile.TemporaryDirectory(prefix="odradek-bench-") as work:
+        began = time.monotonic()
+        peers = InterleavedRounds(load, (Odradek, WatchedOdradek), Path(work), tell)
+        rows = peers.run(rounds, warm_up=True)
+        return result_of(load, rows, time.monotonic() - began)
+
+
+def tell(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def costs(result: LoadResult) -> Cost | None:
+    """Returns the cost of metrics; None where one of the two has failed, which its row says."""
+    figure = cpu_figure(result.figures)
+    without, watched = result.peers[Odradek.name], result.peers[WatchedOdradek.name]
+    if figure is None or any(row.reason for row in (without, watched)):
+        return None
+    return cost_of(result.load, figure, without.samples, watched.samples)
+
+
+def main() -> int:
+    """Measures, shows and saves. The exit status is 1 where metrics cost more than LIMIT, or a broker has failed."""
+    parser = argparse.ArgumentParser(prog="bench.metrics", description="The cost of metrics.")
+    parser.add_argument("--loads", nargs="+", default=LOADS, help=f"loads ({' '.join(LOADS)})")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"rounds of each ({ROUNDS})")
+    parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the JSON files ({RESULTS})")
+    options = parser.parse_args()
+    allow_many_files()
+    console, verdicts = report.console(), []
+    for load in pick(options.loads):
+        result = measured(load, options.rounds)
+        save(options.results / FOLDER, result)
+        report.show(console, result)
+        verdicts.append(costs(result))
+    for cost in verdicts:
+        print(cost or "a broker failed: see above")
+    return int(not all(cost is not None and cost.is_within for cost in verdicts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
