@@ -76,6 +76,10 @@ $(EXAMPLES_SETUP): requirements/examples.lock $(SETUP)
 test-examples: $(EXAMPLES_SETUP) ## odradek.testing at length, examples in four languages, the image as Testcontainers starts it; a few minutes
 	$(BIN)/python -m pytest tests/interop/testing -m examples --timeout 600
 
+.PHONY: test-metrics
+test-metrics: $(SETUP) ## metrics as Prometheus has them, and alerts with the faults that they are for: minutes
+	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))
+
 .PHONY: soak
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
 	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
@@ -129,6 +133,11 @@ bench-plots: $(BENCH_SETUP) ## draw the plots of the results in RESULTS anew
 bench-page: $(BENCH_SETUP) ## draw the plots of RESULTS, and write its tables into docs/benchmarks.md
 	$(BIN)/python -m bench.plots $(RESULTS)
 	$(BIN)/python -m bench.page $(RESULTS)
+
+.PHONY: bench-metrics
+bench-metrics: $(BENCH_SETUP) ## what metrics cost, with and without in one run: ROUNDS=15 LOADS="produce consume" RESULTS=bench/results
+	$(BIN)/python -m bench.metrics $(if $(LOADS),--loads $(LOADS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+		$(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: saturation
 saturation: $(BENCH_SETUP) ## show what one broker does with a core, and several with a machine: into RESULTS/saturation.json

@@ -26,6 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--cluster-kills", type=int, default=100, help="how often brokers of mixed clusters are killed")
     parser.addoption("--cluster-seed", type=int, default=1, help="which of them, and when")
+    parser.addoption("--dashboards", type=Path, metavar="DIR", help="dashboards whose expressions metrics are to have")
     parser.addoption("--kill-cycles", type=int, default=60, help="how often a broker under load is killed")
 
 
