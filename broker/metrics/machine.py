@@ -19,7 +19,7 @@ OPEN_FILES: Final = "/proc/self/fd"
 
 
 class Machine(NamedTuple):
-    """What there was to be learnt in time."""
+    """The answers of the machine that came in time."""
 
     spaces: Mapping[str, Space]
     """The room on the volumes, by log directory."""

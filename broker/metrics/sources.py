@@ -34,7 +34,7 @@ class HeldMemory(Protocol):
 
 
 class ProcessSources(NamedTuple):
-    """What every process has, a broker or a controller."""
+    """The parts that every process has, a broker or a controller."""
 
     host: Host
     listeners: tuple[ListenerConnections, ...]
@@ -53,7 +53,7 @@ class ProcessSources(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """What a broker has beside that."""
+    """The parts that a broker has beside them."""
 
     process: ProcessSources
     broker: Broker

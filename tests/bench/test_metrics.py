@@ -1,4 +1,4 @@
-"""What metrics cost, by pairs of rounds."""
+"""The cost of metrics, by pairs of rounds."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ The rules are the shipped ones but for their times, of which minutes become seco
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -28,7 +29,7 @@ from tests.interop.watched import LAGS, PARTITIONS, Load, WatchedCluster, fall_b
 pytestmark = [pytest.mark.metrics, pytest.mark.odradek_only]
 
 QUICK = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "500", "replica.lag.time.max.ms": "2000"}
-VOLUME_BYTES = 16 << 20
+VOLUME_BYTES = 64 << 20
 HELD_UP_S = 0.4
 ALERT = re.compile(r"^ +- alert: (\w+)$", re.MULTILINE)
 NAME = re.compile(r'"(\w+)"')
@@ -200,18 +201,19 @@ def create(broker: Odradek, topic: str, partitions: int = PARTITIONS, **configs:
     admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(SOON_S)
 
 
+def free_bytes(volume: Path) -> int:
+    status = os.statvfs(volume)
+    return status.f_bavail * status.f_frsize
+
+
 def test_a_volume_fills_up_and_then_fails(alone: tuple[Odradek, Prometheus], volume: Path) -> None:
     _, prometheus = alone
     filler = volume / "filler"
-    filler.write_bytes(bytes(int(VOLUME_BYTES * 0.93)))
+    filler.write_bytes(bytes(free_bytes(volume) - VOLUME_BYTES // 20))
     shows(prometheus, "LogDirectoryAlmostFull")
     assert "LogDirectoryFull" not in prometheus.firing()
-    with filler.open("ab") as file:
-        try:
-            while True:
-                file.write(bytes(4096))
-                file.flush()
-        except OSError:
+    with filler.open("ab", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)):
             pass
     shows(prometheus, "LogDirectoryFull")
     filler.unlink()

@@ -1,4 +1,4 @@
-"""What a scrape of ten thousand partitions costs, and what hostile scrapers cost clients: little."""
+"""A scrape of ten thousand partitions costs little, and hostile scrapers cost clients nothing."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class WorkClock(SystemClock):
         return delay_ms
 
 
-class Work:
+class Making:
     """A page that takes some time to make, and waits for something else before."""
 
     def __init__(self, clock: WorkClock, work_ms: int, wait_ms: int = 0) -> None:
@@ -61,7 +61,7 @@ class Work:
 
 async def test_a_page_is_served_again_while_it_is_young() -> None:
     clock = WorkClock()
-    work = Work(clock, work_ms=3)
+    work = Making(clock, work_ms=3)
     scraper = Scraper(work.families, clock)
     first = await scraper.page(PLAIN)
     assert (await scraper.page(PLAIN)).body == first.body
@@ -74,7 +74,7 @@ async def test_a_page_is_served_again_while_it_is_young() -> None:
 
 async def test_a_page_that_took_long_is_young_for_longer_whatever_it_waited_for() -> None:
     clock = WorkClock()
-    scraper = Scraper(Work(clock, work_ms=200, wait_ms=900).families, clock)
+    scraper = Scraper(Making(clock, work_ms=200, wait_ms=900).families, clock)
     await scraper.page(PLAIN)
     await asyncio.sleep(0)
     assert scraper.worked_ms == 200
@@ -83,7 +83,7 @@ async def test_a_page_that_took_long_is_young_for_longer_whatever_it_waited_for(
 
 async def test_a_page_that_was_forgotten_does_not_take_the_next_one_with_it() -> None:
     clock = WorkClock()
-    work = Work(clock, work_ms=1)
+    work = Making(clock, work_ms=1)
     scraper = Scraper(work.families, clock)
     await scraper.page(PLAIN)
     scraper.forget_pages()
