@@ -47,7 +47,8 @@ class Expression(NamedTuple):
 
 def replaced(expression: str) -> str:
     """Returns an expression with values for its variables."""
-    return VARIABLE.sub(lambda match: VALUES.get(match[1] or match[2] or match[3], ALL), expression)
+    text = VARIABLE.sub(lambda match: VALUES.get(match[1] or match[2] or match[3], ALL), expression)
+    return text.replace(f'="{ALL}"', f'=~"{ALL}"')  # where one is to be chosen, all will do
 
 
 def expressions(path: Path) -> Iterator[Expression]:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaException, Producer, ShareConsumer
+from confluent_kafka import Consumer, KafkaException, Producer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.load import RECONNECT
@@ -115,7 +115,7 @@ class Load:
 
 
 def fall_behind(bootstrap: str, topic: str, count: int) -> None:
-    """Has a group read the first records of a topic, commit, and leave with at least so many before it."""
+    """Has a group commit some offsets of a topic, and leave with at least so many records before it."""
     group = {"group.id": LAGS, "auto.offset.reset": "earliest", "enable.auto.commit": False}
     producer = Producer({"bootstrap.servers": bootstrap, **RECONNECT})
     for number in range(count + 1_000):
@@ -124,7 +124,7 @@ def fall_behind(bootstrap: str, topic: str, count: int) -> None:
     assert producer.flush(SOON_S) == 0
     consumer = Consumer({"bootstrap.servers": bootstrap, **group, **RECONNECT})
     consumer.subscribe([topic])
-    messages = consumer.consume(100, timeout=SOON_S)
-    assert messages
-    consumer.commit(asynchronous=False)
+    assert consumer.consume(100, timeout=SOON_S)
+    offsets = [TopicPartition(topic, partition, 10) for partition in range(PARTITIONS)]
+    consumer.commit(offsets=offsets, asynchronous=False)
     consumer.close()
