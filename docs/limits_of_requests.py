@@ -237,6 +237,13 @@ REQUESTS = (
         ),
     ),
     Limit(
+        "hosts in a request for other quotas that are given by their names",
+        "the constant; addresses are not counted",
+        ("broker.handlers.alter_client_quotas.MAX_LOOKUPS",),
+        "INVALID_REQUEST for all of the request",
+        ("tests/broker/handlers/test_alter_client_quotas.py::test_more_names_than_that_are_refused",),
+    ),
+    Limit(
         "topics and partitions in a consumer's subscription or assignment",
         "the constant",
         ("protocol.consumer_protocol.MAX_ITEMS",),

@@ -1,4 +1,5 @@
 """The quotas of clients: bytes that they produce and fetch, and the share of the broker's time (KIP-13, 124, 219).
+Those of changes of the cluster are the controller's (mutation_quotas.py); whom it throttles waits here.
 
 Who is beyond its quota is answered at once, with the time for which it is throttled, and its connection is neither read
 nor answered for that long. A fetch beyond its quota is answered without records. While no quota is set nothing of this
@@ -19,6 +20,7 @@ from broker.exchange.request_times import FETCH_FOLLOWER
 from coordinator.cluster.changes import Delta, KeptChanged
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.security.client_quotas import Entity, quotas_of
+from coordinator.cluster.security.mutation_quota import MUTATIONS
 from coordinator.cluster.security.quota_limits import QuotaLimits, Scope, address_limits
 from coordinator.cluster.security.quota_rate import QuotaRate
 from protocol.api_key import ApiKey
@@ -137,7 +139,7 @@ class ClientQuotas:
                 rates.keep_rates(self._rates[kind])
             self._rates[kind] = rates
         self._addresses = address_limits(quotas, CONNECTIONS)
-        is_on = any(self._has(kind) for kind in KINDS)
+        is_on = any(self._has(kind) for kind in KINDS) or bool(QuotaLimits(quotas, MUTATIONS))
         if is_on != self._is_on:
             self._is_on = is_on
             (self._interceptors.add if is_on else self._interceptors.remove)(self.answered)
@@ -191,7 +193,7 @@ class ClientQuotas:
             now_ms = self._clock.monotonic_ms()
             by_bytes = self._rates[PRODUCED].record(context, context.size_bytes, now_ms) if key == ApiKey.PRODUCE else 0
             by_time = 0 if answer is None else self._time_throttle_ms(context, now_ms)
-            context.throttle_ms = max(by_bytes, by_time)
+            context.throttle_ms = max(context.throttle_ms, by_bytes, by_time)
         if not context.throttle_ms:
             return answer
         context.connection.throttle(context.throttle_ms)

@@ -15,6 +15,7 @@ from broker.exchange.authorisation import (
 )
 from broker.guards.operations import NOT_REQUESTED, cluster_operations, topic_operations
 from broker.handlers import metadata as metadata_handler
+from broker.handlers.delete_topics import delete_permitted
 from broker.requests.api import Handle
 from broker.requests.call import Call, HostCall
 from coordinator.cluster.topics import describe
@@ -74,7 +75,7 @@ async def delete_topics(call: HostCall[DeleteTopicsRequest], handle: Handle) -> 
     names.update(topic.name for topic in by_id if topic is not None)
     describable = call.permitted(DESCRIBE_TOPIC, names)
     deletable = call.permitted(DELETE_TOPIC, names)
-    return await call.host.controller.delete_topics(call.request, call.version, deletable, describable)
+    return await delete_permitted(call, deletable, describable)
 
 
 async def create_partitions(call: HostCall[CreatePartitionsRequest], handle: Handle) -> CreatePartitionsResponse:

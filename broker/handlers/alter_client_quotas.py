@@ -1,40 +1,62 @@
 """AlterClientQuotas (49): sets and removes quotas of users, client ids and addresses (KIP-546).
 
-v1 is flexible. A quota of a host is accepted where the name resolves, as Apache Kafka does it; a thread asks.
+v1 is flexible. A quota of a host is accepted where the name resolves, as Apache Kafka does it. Threads ask for all names
+of a request together, of which there may be so many: a name server that is away takes long over each.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Final
 
 from broker.exchange.authorisation import ALTER_CONFIGS_CLUSTER, of_cluster
 from broker.requests.api import Api
 from broker.requests.call import HostCall
 from coordinator.cluster.security.client_quotas import host_names, refused_alteration
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+
+MAX_LOOKUPS: Final = 100
+"""The names of hosts in a request, each of which somebody is asked for. Addresses need nobody, and may be any number."""
 
 
 async def alter_client_quotas(call: HostCall[AlterClientQuotasRequest]) -> AlterClientQuotasResponse:
     return await call.host.controller.alter_client_quotas(call.request, await resolvable(host_names(call.request)))
 
 
-async def resolvable(hosts: Iterable[str]) -> set[str]:
-    """Returns those of the hosts and addresses that resolve."""
-    return {host for host in hosts if await resolves(host)}
+async def resolvable(hosts: AbstractSet[str]) -> set[str]:
+    """Returns those of the hosts and addresses that resolve. Raises KafkaError(INVALID_REQUEST) for too many names."""
+    addresses = {host for host in hosts if is_address(host)}
+    names = sorted(hosts - addresses)
+    if len(names) > MAX_LOOKUPS:
+        message = f"A request has quotas of {MAX_LOOKUPS} hosts by their names at most, and this one of {len(names)}."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    if not names:
+        return addresses
+    loop = asyncio.get_running_loop()
+    lookups = await asyncio.gather(*(loop.run_in_executor(None, is_known, name) for name in names))
+    return addresses | {name for name, is_resolved in zip(names, lookups, strict=True) if is_resolved}
 
 
-async def resolves(host: str) -> bool:
-    """True for an address, and for a name that somebody knows."""
-    return await asyncio.to_thread(is_known, host)
+def is_address(host: str) -> bool:
+    """True for an address of either family, which is there without being looked up."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except (OSError, ValueError):
+            continue
+        return True
+    return False
 
 
 def is_known(host: str) -> bool:
-    """Asks in the calling thread. Unlike the loop's own way to ask it leaves no future behind whose client has gone."""
+    """Asks for a name, in the calling thread. Unlike the loop's own way to ask it leaves no future behind whose client
+    has gone."""
     try:
         socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
+    except (OSError, ValueError):  # of which one is a name that cannot be encoded, or has a null in it
         return False
     return True
 

@@ -31,6 +31,10 @@ from protocol.types import NO_UUID, Uuid
 FIRST_NULL_FOR_ALL_VERSION = 1
 FIRST_ID_ONLY_VERSION = 12
 NOT_CREATED: Mapping[str, ErrorCode] = {}
+TOLD: Mapping[ErrorCode, ErrorCode] = {
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+}
+"""The errors that clients do not know in an answer to Metadata, and those over which they ask again."""
 
 
 async def metadata(call: Call[MetadataRequest]) -> MetadataResponse:
@@ -54,9 +58,11 @@ async def metadata(call: Call[MetadataRequest]) -> MetadataResponse:
 
 
 async def create_and_answer(call: Call[MetadataRequest], names: Iterable[str], missing: set[str]) -> MetadataResponse:
-    """Creates the missing topics, and describes all: a topic that could not be created with its error."""
+    """Creates the missing topics, as far as the client's quota goes, and describes all: a topic that could not be
+    created with its error."""
     errors = await call.broker.auto_create_topics(sorted(missing), call.context)
-    return response(call, [by_name(call, name, errors) for name in names])
+    codes = {name: TOLD.get(code, code) for name, code in errors.items()}
+    return response(call, [by_name(call, name, codes) for name in names])
 
 
 def is_by_id(topic: MetadataRequestTopic) -> bool:

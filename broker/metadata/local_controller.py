@@ -24,6 +24,7 @@ from coordinator.cluster.image import METADATA_VERSION, Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.security.mutation_quota import Charge, unlimited
 from coordinator.cluster.topics.names import EVERYTHING
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
@@ -175,12 +176,14 @@ class LocalController:
         await self._decide(lambda _: Decided(records, None))
 
     async def create_topics(
-        self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING
+        self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING, charge: Charge = unlimited
     ) -> CreateTopicsResponse:
         from coordinator.cluster.topics.create import create_topics
 
         return await self._decide(
-            lambda state: create_topics(state, request, self._options, self._configs, self._new_uuid, describable)
+            lambda state: create_topics(
+                state, request, self._options, self._configs, self._new_uuid, describable, charge
+            )
         )
 
     async def delete_topics(
@@ -189,17 +192,20 @@ class LocalController:
         version: int,
         deletable: Container[str] = EVERYTHING,
         describable: Container[str] = EVERYTHING,
+        charge: Charge = unlimited,
     ) -> DeleteTopicsResponse:
         from coordinator.cluster.topics.delete import delete_topics
 
         return await self._decide(
-            lambda state: delete_topics(state, request, self._options, version, deletable, describable)
+            lambda state: delete_topics(state, request, self._options, version, deletable, describable, charge)
         )
 
-    async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    async def create_partitions(
+        self, request: CreatePartitionsRequest, charge: Charge = unlimited
+    ) -> CreatePartitionsResponse:
         from coordinator.cluster.topics.create_partitions import create_partitions
 
-        return await self._decide(lambda state: create_partitions(state, request))
+        return await self._decide(lambda state: create_partitions(state, request, charge))
 
     async def alter_configs(self, request: AlterConfigsRequest, broker_id: int | None = None) -> AlterConfigsResponse:
         from coordinator.cluster.configs.alter import alter_configs

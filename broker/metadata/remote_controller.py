@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from broker.metadata.controllers import Controllers
 from broker.metadata.forwarding import FORWARD_MS, forward
 from coordinator.cluster.requester import Requester
+from coordinator.cluster.security.mutation_quota import Charge, unlimited
 from coordinator.cluster.topics.names import EVERYTHING
 from protocol.codec import decode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
@@ -100,7 +101,7 @@ class RemoteController:
         return answer
 
     async def create_topics(
-        self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING
+        self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING, charge: Charge = unlimited
     ) -> CreateTopicsResponse:
         return await self._forwarded(request, CreateTopicsResponse)
 
@@ -110,10 +111,13 @@ class RemoteController:
         version: int,
         deletable: Container[str] = EVERYTHING,
         describable: Container[str] = EVERYTHING,
+        charge: Charge = unlimited,
     ) -> DeleteTopicsResponse:
         return await self._forwarded(request, DeleteTopicsResponse, version)
 
-    async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    async def create_partitions(
+        self, request: CreatePartitionsRequest, charge: Charge = unlimited
+    ) -> CreatePartitionsResponse:
         return await self._forwarded(request, CreatePartitionsResponse)
 
     async def alter_configs(self, request: AlterConfigsRequest, broker_id: int | None = None) -> AlterConfigsResponse:

@@ -9,7 +9,7 @@ from broker.requests.api import Apis
 from broker.requests.broker import Broker
 from coordinator.cluster.changes import Delta, KeptChanged
 from protocol.api_key import ApiKey
-from protocol.schema import fields_of, identity
+from protocol.schema import identity
 
 if TYPE_CHECKING:
     from broker.exchange.client_quotas import ClientQuotas
@@ -57,10 +57,7 @@ class Limiting:
 def throttle_position(apis: Apis, key: int, version: int) -> int | None:
     """Returns where the frame of an API's answer has the throttle time; None where it does not begin with it."""
     api = apis.find(key)
-    if api is None:
-        return None
-    fields = [field for field in fields_of(api.response) if version in field.wire.versions and field.wire.tag is None]
-    if not fields or fields[0].name != "throttle_time_ms":
+    if api is None or not api.begins_with_throttle_time(version):
         return None
     has_tags = version in identity(api.response).flexible and key != ApiKey.API_VERSIONS
     return FRAME_HEADER_BYTES + has_tags

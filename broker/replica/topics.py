@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.replica.new_logs import NewLogs
 from coordinator.cluster.controller import Controller
+from coordinator.cluster.security.mutation_quota import Charge, unlimited
 
 if TYPE_CHECKING:
     from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -20,15 +21,17 @@ class TopicCreator:
         self._controller = controller
         self.new_logs = new_logs
 
-    async def create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        """Creates topics, and returns once clients can write to them."""
-        response = await self._controller.create_topics(request)
+    async def create(self, request: CreateTopicsRequest, charge: Charge = unlimited) -> CreateTopicsResponse:
+        """Creates topics, and returns once clients can write to them; `charge` takes them out of a client's quota."""
+        response = await self._controller.create_topics(request, charge=charge)
         await self.made(topic.name for topic in response.topics)
         return response
 
-    async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    async def create_partitions(
+        self, request: CreatePartitionsRequest, charge: Charge = unlimited
+    ) -> CreatePartitionsResponse:
         """Creates partitions, and returns once clients can write to them."""
-        response = await self._controller.create_partitions(request)
+        response = await self._controller.create_partitions(request, charge)
         await self.made(topic.name for topic in response.results)
         return response
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from broker.exchange.authorisation import Requires
 from protocol.api_key import ApiKey
 from protocol.errors import KafkaError
-from protocol.schema import Versions, identity
+from protocol.schema import Versions, fields_of, identity
 
 Handle: TypeAlias = Callable[[Any], Coroutine[Any, Any, Any]]
 """(Call[request]) → response."""
@@ -52,6 +52,12 @@ class Api(NamedTuple):
         """The versions that are served."""
         first, last = identity(self.request).versions
         return Versions(max(first, self.oldest), last)
+
+    def begins_with_throttle_time(self, version: int) -> bool:
+        """True where the first field of a response says for how long its client is throttled (KIP-124)."""
+        fields = fields_of(self.response)
+        first = next((one for one in fields if version in one.wire.versions and one.wire.tag is None), None)
+        return first is not None and first.name == "throttle_time_ms"
 
 
 class Guards(Protocol):

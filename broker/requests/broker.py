@@ -32,6 +32,7 @@ from broker.requests.host import Host
 from broker.requests.settling import RecordWork
 from broker.share.groups import ShareGroups
 from coordinator.cluster.producer_ids import ProducerIdPool
+from coordinator.cluster.security.mutation_quota import unlimited
 from protocol.errors import ErrorCode, error_code
 from storage.logs import Logs
 
@@ -107,8 +108,8 @@ class Broker(Host):
         return "telemetry" in vars(self)
 
     async def auto_create_topics(self, names: Sequence[str], context: Context) -> Mapping[str, ErrorCode]:
-        """Creates topics with the broker's defaults for the client of a request, and returns the errors of those that
-        could not be created (AutoTopicCreationManager)."""
+        """Creates topics with the broker's defaults for the client of a request, out of its quota, and returns the
+        errors of those that could not be created (AutoTopicCreationManager)."""
         from broker.requests.requester import requester_of
         from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
@@ -123,5 +124,7 @@ class Broker(Host):
         ]
         request = CreateTopicsRequest(topics=topics, timeout_ms=AUTO_CREATE_TIMEOUT_MS)
         controller = self.controller.on_behalf_of(requester_of(context))
-        response = await TopicCreator(controller, self.new_logs).create(request)
+        quota = self.mutation_quotas.find(context, is_strict=True)
+        charge = unlimited if quota is None else quota.charge
+        response = await TopicCreator(controller, self.new_logs).create(request, charge)
         return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}

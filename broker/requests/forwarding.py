@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from struct import Struct
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from broker.exchange.authorisation import NOTHING
@@ -31,6 +32,8 @@ class Forwarder(Protocol):
 R = TypeVar("R")
 
 OF_CONFIGS: Final = frozenset({ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS})
+
+THROTTLE_TIME: Final = Struct(">i")
 
 RefusedHere: TypeAlias = "Callable[[object], Mapping[int, object]]"
 """Returns the answers to the resources of a request for other configs that this broker refuses, by their place."""
@@ -76,7 +79,12 @@ class ForwardingApis(Apis):
         return await self._send(call, call.request)
 
     async def _send(self, call: Call[R], request: object) -> bytes:
-        return await self._controllers.forward(request, call.version, requester_of(call.context))
+        """Returns the controller's answer. Whom the controller throttles, this broker has wait."""
+        context = call.context
+        body = await self._controllers.forward(request, call.version, requester_of(context))
+        if call.api.begins_with_throttle_time(call.version):
+            (context.throttle_ms,) = THROTTLE_TIME.unpack_from(body)
+        return body
 
     async def _forward_configs(self, call: Call[ConfigsRequest]) -> object:
         """Returns the controller's answer to the resources that are not refused here, and its own to the others, in the

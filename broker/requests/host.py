@@ -27,6 +27,7 @@ from protocol.api_key import ApiKey
 from protocol.errors import ProtocolError
 
 if TYPE_CHECKING:
+    from broker.exchange.mutation_quotas import MutationQuotas
     from broker.metadata.leading_quorum import LeadingQuorum
 
 UNADVERTISED: Final[frozenset[int]] = frozenset()
@@ -95,6 +96,15 @@ class Host:
     def layers(self) -> Layers:
         """The options in force, with the sources that they come from."""
         return self.live_config.layers
+
+    @cached_property
+    def mutation_quotas(self) -> MutationQuotas:
+        """The quotas of changes of the cluster; made for the first who asks for a change."""
+        from broker.exchange.mutation_quotas import MutationQuotas
+
+        config = self.config
+        burst_s = config.controller_quota_window_num * config.controller_quota_window_size_seconds
+        return MutationQuotas(self.loader, self.clock, burst_s)
 
     @cached_property
     def quorum(self) -> LeadingQuorum:

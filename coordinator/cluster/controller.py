@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import TYPE_CHECKING, Protocol
 
+from coordinator.cluster.security.mutation_quota import Charge, unlimited
 from coordinator.cluster.topics.names import EVERYTHING
 
 if TYPE_CHECKING:
@@ -61,9 +62,10 @@ class Controller(Protocol):
         ...
 
     async def create_topics(
-        self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING
+        self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING, charge: Charge = unlimited
     ) -> CreateTopicsResponse:
-        """CreateTopics, of topics that may be created; `describable` are those whose configs may be told."""
+        """CreateTopics, of topics that may be created; `describable` are those whose configs may be told. `charge`
+        takes what is made out of the asker's quota; a controller elsewhere knows the quotas itself."""
         ...
 
     async def delete_topics(
@@ -72,11 +74,14 @@ class Controller(Protocol):
         version: int,
         deletable: Container[str] = EVERYTHING,
         describable: Container[str] = EVERYTHING,
+        charge: Charge = unlimited,
     ) -> DeleteTopicsResponse:
         """DeleteTopics, with what the asker may do, since topics by id have no name before they are looked up."""
         ...
 
-    async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    async def create_partitions(
+        self, request: CreatePartitionsRequest, charge: Charge = unlimited
+    ) -> CreatePartitionsResponse:
         """CreatePartitions, of topics that may be altered."""
         ...
 

@@ -6,6 +6,10 @@ Source: Kafka's Rate, SampledStat and QuotaUtils.
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
+
+MAX_WAIT_MS: Final = 0x7FFFFFFF
+"""What an answer can say of a throttle time; nobody waits longer, however small its quota is."""
 
 
 class QuotaRate:
@@ -46,7 +50,7 @@ class QuotaRate:
             return 0
         span_ms = self._span_ms(now_ms)
         rate = sum(self._sums) * 1000 / span_ms
-        return round((rate - limit) / limit * span_ms) if rate > limit else 0
+        return round(min((rate - limit) / limit * span_ms, MAX_WAIT_MS)) if rate > limit else 0
 
     def _span_ms(self, now_ms: int) -> int:
         elapsed_ms = now_ms - self._starts_ms[0]

@@ -14,6 +14,7 @@ from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, out
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.security.mutation_quota import Charge, unlimited
 from coordinator.cluster.topics import names
 from coordinator.cluster.topics.names import EVERYTHING
 from coordinator.cluster.topics.placement import Placer, check_assignment, check_some_active
@@ -44,13 +45,16 @@ class CreateTopicsDecision:
         rules: ConfigRules,
         new_uuid: Callable[[], Uuid],
         describable: Container[str] = EVERYTHING,
+        charge: Charge = unlimited,
     ) -> None:
-        """`describable` has the topics whose configs may be told to who asks."""
+        """`describable` has the topics whose configs may be told to who asks; `charge` takes the partitions that are made
+        out of the asker's quota."""
         self._image = image
         self._options = options
         self._rules = rules
         self._new_uuid = new_uuid
         self._describable = describable
+        self._charge = charge
         self._placer = Placer(image)
         self.records: list[MetadataRecord] = []
 
@@ -61,6 +65,7 @@ class CreateTopicsDecision:
             configs = self._configs_of(topic)
             topic_id = self._new_uuid()
             partitions = self._partitions_of(topic, topic_id)
+            self._charge(len(partitions))
         except KafkaError as error:
             return _failed(topic.name, error)
         self.records.append(TopicRecord(name=topic.name, topic_id=topic_id))
@@ -184,6 +189,7 @@ def create_topics(
     rules: ConfigRules,
     new_uuid: Callable[[], Uuid],
     describable: Container[str] = EVERYTHING,
+    charge: Charge = unlimited,
 ) -> Decided[CreateTopicsResponse]:
     """The records of all topics that can be created, each with its own result; none where it only validates.
 
@@ -197,7 +203,7 @@ def create_topics(
     if sum(_asked_for(topic, options.num_partitions) for topic in looked_at) > MAX_RECORDS:
         message = "Excessively large number of partitions per request."
         return _refused(request, KafkaError(ErrorCode.POLICY_VIOLATION, message))
-    decision = CreateTopicsDecision(image, options, rules, new_uuid, describable)
+    decision = CreateTopicsDecision(image, options, rules, new_uuid, describable, charge)
     results = [decision.create(topic) for topic in request.topics if named[topic.name] == 1]
     if len(decision.records) > MAX_RECORDS:
         return _refused(request, too_large())

@@ -7,6 +7,7 @@ from collections import Counter
 from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, out_of_time, too_large
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.security.mutation_quota import Charge, unlimited
 from coordinator.cluster.topics.placement import Placer, check_assignment, check_some_active
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 from protocol.errors import ErrorCode, KafkaError
@@ -28,8 +29,11 @@ MAPPED_BY_COUNT = {
 they have in partitions where it is not. Committed offsets seem to be gone."""
 
 
-def create_partitions(image: Image, request: CreatePartitionsRequest) -> Decided[CreatePartitionsResponse]:
+def create_partitions(
+    image: Image, request: CreatePartitionsRequest, charge: Charge = unlimited
+) -> Decided[CreatePartitionsResponse]:
     """More partitions of each topic, or an error for it, as where the request has no room left for all of its records.
+    `charge` takes them out of the asker's quota.
 
     There Kafka writes those that fit all the same, and answers UNKNOWN_SERVER_ERROR.
     """
@@ -43,7 +47,7 @@ def create_partitions(image: Image, request: CreatePartitionsRequest) -> Decided
         try:
             if named[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            records += _grow(image, placer, topic, MAX_RECORDS - len(records))
+            records += _grow(image, placer, topic, MAX_RECORDS - len(records), charge)
             results.append(_result(topic.name, None))
         except KafkaError as error:
             results.append(_result(topic.name, error))
@@ -56,7 +60,9 @@ def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error_message(error))
 
 
-def _grow(image: Image, placer: Placer, requested: CreatePartitionsTopic, room: int) -> list[MetadataRecord]:
+def _grow(
+    image: Image, placer: Placer, requested: CreatePartitionsTopic, room: int, charge: Charge
+) -> list[MetadataRecord]:
     """The records of the topic's new partitions, as many as `room` at most."""
     topic = image.topic(requested.name)
     if topic is None:
@@ -78,6 +84,7 @@ def _grow(image: Image, placer: Placer, requested: CreatePartitionsTopic, room: 
         _check_count(additional, requested.assignments)
     if additional > room:
         raise too_large()
+    charge(additional)
     if requested.assignments is None:
         partitions = placer.place(additional, topic.replication_factor, seed=int.from_bytes(topic.topic_id) + existing)
     else:

@@ -9,6 +9,7 @@ from coordinator.cluster.decided import Decided, error_message, out_of_time
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.security.mutation_quota import Charge, unlimited
 from coordinator.cluster.topics.names import EVERYTHING
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import (
@@ -31,9 +32,11 @@ def delete_topics(
     version: int,
     deletable: Container[str] = EVERYTHING,
     describable: Container[str] = EVERYTHING,
+    charge: Charge = unlimited,
 ) -> Decided[DeleteTopicsResponse]:
     """Topics by name or id, each with its own result. Who may not describe a topic does not learn its name, nor whether
-    there is one. Raises KafkaError where topics may not be deleted at all."""
+    there is one. `charge` takes the partitions that go out of the asker's quota. Raises KafkaError where topics may not
+    be deleted at all."""
     if not options.delete_topic_enable:
         if version < DISABLED_SINCE:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")
@@ -55,6 +58,7 @@ def delete_topics(
         deletion.by_id(topic_id, count)
     for name, count in named.items():
         deletion.by_name(name, count, by_id)
+    deletion.charge(charge)
     return Decided(deletion.records, DeleteTopicsResponse(responses=deletion.results))
 
 
@@ -62,14 +66,18 @@ _BOTH = "You may not specify both topic name and topic id."
 
 
 class _Deletion:
-    """The results and records of one request."""
+    """The results of one request."""
 
     def __init__(self, image: Image, deletable: Container[str], describable: Container[str]) -> None:
         self._image = image
         self._deletable = deletable
         self._describable = describable
-        self.records: list[MetadataRecord] = []
         self.results: list[DeletableTopicResult] = []
+
+    @property
+    def records(self) -> list[MetadataRecord]:
+        """The records of the topics that go."""
+        return [RemoveTopicRecord(topic_id=one.topic_id) for one in self.results if one.error_code == ErrorCode.NONE]
 
     def refuse(self, name: str | None, topic_id: Uuid, error: KafkaError) -> None:
         self.results.append(
@@ -110,14 +118,22 @@ class _Deletion:
             self._remove(name, topic.topic_id)
 
     def _remove(self, name: str, topic_id: Uuid) -> None:
-        self.records.append(RemoveTopicRecord(topic_id=topic_id))
         self.results.append(
             DeletableTopicResult(name=name, topic_id=topic_id, error_code=ErrorCode.NONE, error_message=None)
         )
 
     def _take_back(self, topic_id: Uuid) -> None:
         """A topic that was asked for twice, by id and by name, stays."""
-        self.records = [record for record in self.records if record != RemoveTopicRecord(topic_id=topic_id)]
         self.results = [
             result for result in self.results if result.topic_id != topic_id or result.error_code != ErrorCode.NONE
         ]
+
+    def charge(self, charge: Charge) -> None:
+        """Charges for each topic that goes; one that the quota has no room for stays."""
+        for result in self.results:
+            topic = self._image.topic_by_id(result.topic_id) if result.error_code == ErrorCode.NONE else None
+            if topic is not None:
+                try:
+                    charge(len(topic.partitions))
+                except KafkaError as error:
+                    result.error_code, result.error_message = error.code, error_message(error)

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.cluster.security.client_quotas import Entity
 from coordinator.cluster.security.quota_limits import QuotaLimits, Scope, address_limits
-from coordinator.cluster.security.quota_rate import QuotaRate
+from coordinator.cluster.security.quota_rate import MAX_WAIT_MS, QuotaRate
 
 KEY = "producer_byte_rate"
 LEVELS: list[tuple[Entity, Scope]] = [
@@ -64,3 +64,9 @@ def test_what_was_long_ago_counts_no_more() -> None:
     rate.record(1000, 0)
     assert not rate.is_idle(2999)
     assert rate.is_idle(3000)
+
+
+def test_who_has_next_to_no_quota_waits_as_long_as_an_answer_can_say() -> None:
+    rate = QuotaRate(11, 1000)
+    rate.record(1e9, 0)
+    assert rate.throttle_ms(5e-324, 0) == MAX_WAIT_MS

@@ -1,0 +1,75 @@
+"""The buckets of those who have a quota of changes of the cluster, wherever a controller decides (KIP-599).
+
+Clients are told to wait, and what a bucket has no token for is refused; `broker/exchange/client_quotas.py` has the
+connection wait as well. Source: Kafka's ControllerMutationQuotaManager.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol, TypeVar
+
+from broker.clock import Clock
+from broker.exchange.context import Context
+from coordinator.cluster.changes import Delta, KeptChanged
+from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.security.client_quotas import quotas_of
+from coordinator.cluster.security.mutation_quota import MUTATIONS, Charge, MutationQuota, TokenBucket, unlimited
+from coordinator.cluster.security.quota_limits import QuotaLimits, Scope
+
+MAX_BUCKETS: Final = 10_000
+"""The buckets that are remembered: a client may call itself differently in each request."""
+
+
+class Throttled(Protocol):
+    """A response that says for how long its client is throttled."""
+
+    throttle_time_ms: int
+
+
+R = TypeVar("R", bound=Throttled)
+
+
+class MutationQuotas:
+    """The quotas of changes in the cluster's metadata, with their buckets."""
+
+    def __init__(self, loader: MetadataLoader, clock: Clock, burst_s: int) -> None:
+        """`burst_s`: a bucket has room for what comes in so many seconds."""
+        self._image = loader.image
+        self._clock = clock
+        self._burst_s = burst_s
+        self._buckets: OrderedDict[Scope, TokenBucket] = OrderedDict()
+        """Those that were taken from longest ago first."""
+        self._limits = QuotaLimits(quotas_of(self._image), MUTATIONS)
+        loader.subscribe(self._changed)
+
+    def _changed(self, delta: Delta) -> None:
+        if any(isinstance(change, KeptChanged) and change.key[0] == "client quota" for change in delta.changes):
+            self._limits = QuotaLimits(quotas_of(self._image), MUTATIONS)
+
+    def find(self, context: Context, *, is_strict: bool) -> MutationQuota | None:
+        """Returns what a request is charged to; None where its client has no quota."""
+        limit = self._limits.find(context.principal.name, context.client_id or "")
+        if limit is None:
+            return None
+        bucket = self._buckets.get(limit.scope)
+        if bucket is None:
+            bucket = self._buckets[limit.scope] = TokenBucket(self._burst_s)
+            if len(self._buckets) > MAX_BUCKETS:
+                self._buckets.popitem(last=False)
+        else:
+            self._buckets.move_to_end(limit.scope)
+        return MutationQuota(bucket, limit.value, self._clock.monotonic_ms(), is_strict=is_strict)
+
+    async def charged(
+        self, context: Context, carry_out: Callable[[Charge], Awaitable[R]], *, is_strict: bool
+    ) -> R:
+        """Carries a request out within the quota of its client, and returns the response with the throttle time. It is
+        in the response itself, since no other hand touches the answer to a request that another broker forwarded."""
+        quota = self.find(context, is_strict=is_strict)
+        if quota is None:
+            return await carry_out(unlimited)
+        response = await carry_out(quota.charge)
+        context.throttle_ms = response.throttle_time_ms = quota.throttle_ms(self._clock.monotonic_ms())
+        return response

@@ -1,0 +1,45 @@
+"""The hosts in a request for other quotas: who is asked for them, how many at a time, and how many at all."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from broker.handlers import alter_client_quotas as handler
+from protocol.errors import ErrorCode, KafkaError
+
+TOGETHER = 3
+LONG_S = 30
+
+
+async def test_names_are_looked_up_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    all_asked = threading.Barrier(TOGETHER)
+
+    def is_known(host: str) -> bool:
+        all_asked.wait(LONG_S)
+        return host != "nobody"
+
+    monkeypatch.setattr(handler, "is_known", is_known)
+    assert await handler.resolvable({"a", "b", "nobody"}) == {"a", "b"}
+
+
+async def test_addresses_are_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handler, "is_known", lambda host: False)
+    addresses = {"10.0.0.1", "::1", *(f"10.1.0.{number}" for number in range(handler.MAX_LOOKUPS))}
+    assert await handler.resolvable({*addresses, "host"}) == addresses
+
+
+async def test_more_names_than_that_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handler, "is_known", lambda host: True)
+    names = {f"host-{number}" for number in range(handler.MAX_LOOKUPS)}
+    assert await handler.resolvable(names) == names
+    with pytest.raises(KafkaError, match="hosts by their names") as caught:
+        await handler.resolvable({*names, "one more"})
+    assert caught.value.code is ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("host", ["", "a" * 64, "\0", "127.0.0.1\0", "\ud800"])
+def test_what_is_no_name_is_not_known(host: str) -> None:
+    assert not handler.is_address(host)
+    assert not (host and handler.is_known(host))

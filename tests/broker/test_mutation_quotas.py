@@ -1,0 +1,139 @@
+"""The quota of changes of the cluster: what is beyond it is refused, or carried out late, by the version of a request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.exchange.context import ClientConnection
+from broker.handlers import NAMES
+from broker.requests.forwarding import ForwardingApis
+from protocol.api_key import ApiKey
+from protocol.codec import encode
+from protocol.errors import ErrorCode
+from protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
+from tests.broker.test_client_quotas import limit
+from tests.coordinator.cluster.given import creatable
+
+RATE = 2
+BURST = 4
+EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+OPTIONS = {"controller.quota.window.num": "2"}
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[InProcess]:
+    async with InProcess(tmp_path, OPTIONS) as broker:
+        await limit(broker, "controller_mutation_rate", RATE)
+        yield broker
+
+
+def creation(name: str, partitions: int) -> CreateTopicsRequest:
+    return CreateTopicsRequest(topics=[creatable(name, partitions, 1)], timeout_ms=1000)
+
+
+async def created(client: Client, name: str, partitions: int = 10, version: int = 7) -> CreateTopicsResponse:
+    return await client.ask(creation(name, partitions), version, CreateTopicsResponse)
+
+
+async def overdraw(broker: InProcess) -> None:
+    """Takes ten of four tokens, which a full bucket allows."""
+    response = await created(broker.client(), "first")
+    assert (response.topics[0].error_code, response.throttle_time_ms) == (0, 0)
+
+
+async def test_a_topic_beyond_the_quota_is_refused_and_the_connection_waits(broker: InProcess) -> None:
+    await overdraw(broker)
+    client = broker.client()
+    refused = await created(client, "second", 1)
+    assert refused.topics[0].error_code == EXCEEDED
+    assert 2_000 < refused.throttle_time_ms <= 3_000
+    assert not client.connection.is_read_from
+    assert broker.server.broker.image.topic("second") is None
+
+
+@pytest.mark.parametrize("version", [2, 4, 5])
+async def test_a_client_that_does_not_know_the_error_gets_its_topic_and_waits(broker: InProcess, version: int) -> None:
+    client = broker.client()
+    response = await created(client, "first", version=version)
+    assert not response.topics[0].error_code
+    assert 2_000 < response.throttle_time_ms <= 3_000
+    assert not client.connection.is_read_from
+
+
+async def test_partitions_are_added_and_topics_deleted_out_of_the_same_bucket(broker: InProcess) -> None:
+    await overdraw(broker)
+    more = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name="first", count=11, assignments=None)], timeout_ms=1000
+    )
+    strict = await broker.client().ask(more, 3, CreatePartitionsResponse)
+    assert strict.results[0].error_code == EXCEEDED
+    assert strict.throttle_time_ms
+    permissive = await broker.client().ask(more, 2, CreatePartitionsResponse)
+    assert not permissive.results[0].error_code
+    assert permissive.throttle_time_ms
+    away = DeleteTopicsRequest(topic_names=["first"], timeout_ms=1000)
+    kept = await broker.client().ask(away, 5, DeleteTopicsResponse)
+    assert kept.responses[0].error_code == EXCEEDED
+    assert kept.throttle_time_ms
+    gone = await broker.client().ask(away, 4, DeleteTopicsResponse)
+    assert not gone.responses[0].error_code
+    assert gone.throttle_time_ms > kept.throttle_time_ms
+
+
+async def test_a_topic_that_is_asked_for_is_not_made_beyond_the_quota(broker: InProcess) -> None:
+    await overdraw(broker)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="asked-for")])
+    answer = await broker.client().ask(request, 12, MetadataResponse)
+    assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert broker.server.broker.image.topic("asked-for") is None
+
+
+async def test_who_has_no_quota_is_not_charged(broker: InProcess) -> None:
+    await limit(broker, "controller_mutation_rate", None)
+    for name in ("first", "second"):
+        response = await created(broker.client(), name)
+        assert (response.topics[0].error_code, response.throttle_time_ms) == (0, 0)
+
+
+async def test_a_client_of_another_broker_is_told_in_the_answer_itself(broker: InProcess) -> None:
+    await overdraw(broker)
+    elsewhere = ClientConnection("CONTROLLER", lambda _, answer: answer)
+    frame = memoryview(request_frame(creation("second", 1), 7))[4:]
+    answer: Any = broker.server.listeners[0].answer(elsewhere, frame)
+    if not isinstance(answer, list):
+        ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        answer.begin(ended.set_result)
+        answer = await ended
+    response = decode_response(b"".join(answer)[4:], ApiKey.CREATE_TOPICS, 7, CreateTopicsResponse)
+    assert response.topics[0].error_code == EXCEEDED
+    assert 2_000 < response.throttle_time_ms <= 3_000
+
+
+async def test_whom_a_controller_elsewhere_throttles_this_broker_has_wait() -> None:
+    class Controllers:
+        async def forward(self, request: object, version: int, requester: object) -> bytes:
+            return encode(CreateTopicsResponse(throttle_time_ms=1_234, topics=[]), version)
+
+    api = ForwardingApis("broker.handlers", NAMES, Controllers(), lambda _: {}).find(ApiKey.CREATE_TOPICS)
+    assert api is not None
+    client = SimpleNamespace(kind="User", name="alice")
+    context = SimpleNamespace(
+        principal=client, client_id="c", connection=SimpleNamespace(ip="127.0.0.1"), throttle_ms=0
+    )
+    call = SimpleNamespace(api=api, context=context, request=creation("a", 1), version=7)
+    await api.handle(call)
+    assert context.throttle_ms == 1_234
