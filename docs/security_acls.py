@@ -10,6 +10,7 @@ from broker.exchange.authorisation import NOTHING
 from broker.guards import HandlerGuards
 from broker.handlers import APIS
 from broker.requests.api import Api
+from broker.security.authentication import ALLOWED
 
 PAGE = Path(__file__).with_name("security-acls.md")
 
@@ -41,11 +42,18 @@ controller elsewhere in the broker's name.
 
 ## What an API asks for
 
-Where several operations are named, the text says which one is asked for when. *The request* is refused as a whole.
+Before a client of a listener with SASL has authenticated, only what is marked is answered, in its turn; all else closes the
+connection. Where several operations are named, the text says which one is asked for when. *The request* is refused as a
+whole. Who has no entry is told by no version of any of these whether what it names is there; a test asks all of them, of a
+broker that has it and of one that has not.
 
-| key | API | requires | how it is asked for |
-| --- | --- | --- | --- |
+| key | API | versions | before authentication | requires | how it is asked for |
+| --- | --- | --- | --- | --- | --- |
 """
+
+
+BEFORE = frozenset().union(*ALLOWED.values())
+"""The APIs that are answered to who has not authenticated."""
 
 
 def page() -> str:
@@ -56,7 +64,8 @@ def page() -> str:
 def _rows() -> Iterator[str]:
     guards = HandlerGuards()
     for api in sorted(APIS, key=lambda api: api.key):
-        yield f"| {int(api.key)} | {api.key.name} | {api.requires} | {_how(api, guards)} |"
+        versions, before = "{}–{}".format(*api.versions), "yes" if api.key in BEFORE else ""
+        yield f"| {int(api.key)} | {api.key.name} | {versions} | {before} | {api.requires} | {_how(api, guards)} |"
 
 
 def _how(api: Api, guards: HandlerGuards) -> str:

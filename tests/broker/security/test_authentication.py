@@ -10,14 +10,17 @@ from pathlib import Path
 import pytest
 
 from broker.exchange.context import ANONYMOUS
+from broker.handlers import APIS
+from broker.handlers.controller import CONTROLLER_APIS
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.sasl.plain import plain_message
 from tests.broker.asking import batch, produce_request
+from tests.broker.doors import doors
+from tests.broker.extremes import plausible
 from tests.broker.inprocess import InProcess, request_frame
 from tests.broker.security.sasl import (
     CLOSED,
@@ -137,15 +140,21 @@ async def test_who_fails_waits_for_the_answer_and_nothing_after_it_is_answered(t
         assert client.connection.principal == ANONYMOUS
 
 
-@pytest.mark.parametrize("request_", [ALL_TOPICS, HELLO, SaslHandshakeRequest(mechanism="PLAIN")])
-async def test_between_handshake_and_end_only_messages_of_the_mechanism_are_answered(
-    tmp_path: Path, request_: object
-) -> None:
-    async with served(tmp_path) as broker:
-        client = stranger(broker)
-        await handshake(client, "PLAIN")
-        client.send(request_frame(request_, 1))
-        assert (client.wire.closing, bytes(client.wire.sent)) == (True, b"")
+@pytest.mark.parametrize("has_been_here", [False, True], ids=["between handshake and end", "after its session"])
+async def test_no_version_of_any_api_is_answered_out_of_turn(tmp_path: Path, has_been_here: bool) -> None:
+    allowed = ApiKey.SASL_HANDSHAKE if has_been_here else ApiKey.SASL_AUTHENTICATE
+    options = {"connections_max_reauth_ms": str(int(has_been_here)), "odradek_unauthenticated_connections_max": "10000"}
+    async with served(tmp_path, **options) as broker:
+        waiting = []
+        for door in doors([*APIS, *CONTROLLER_APIS]):
+            if door.api.key != allowed:
+                client = stranger(broker)
+                await (log_in(client) if has_been_here else handshake(client, "PLAIN"))
+                waiting.append((client, door))
+        await asyncio.sleep(0.01)
+        for client, door in waiting:
+            client.send(request_frame(plausible(door.api.request, door.version, bytes(16)), door.version))
+            assert (client.wire.closing, bytes(client.wire.sent)) == (True, b""), str(door)
 
 
 async def test_messages_before_the_handshake_are_not_answered(tmp_path: Path) -> None:

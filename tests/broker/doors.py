@@ -1,0 +1,187 @@
+"""Who may do nothing asks for everything: each API in each version, of a broker that has much and of one that has nothing.
+
+What both answer alike, somebody without permissions learns nothing by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from broker.config.authorization import STANDARD_AUTHORIZER
+from broker.exchange.authorisation import NOTHING
+from broker.exchange.context import Principal
+from broker.requests.api import Api
+from protocol.api_key import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from protocol.messages.init_producer_id import InitProducerIdResponse
+from protocol.messages.produce import ProduceResponse
+from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
+from protocol.schema import fields_of
+from tests.broker import test_extremes as extreme
+from tests.broker.asking import batch, produce_request
+from tests.broker.extremes import TOPIC, plausible
+from tests.broker.inprocess import InProcess, decode_response, request_frame
+
+EVE: Final = Principal("User", "eve")
+SECRET: Final = b"the secret of the record"
+OPTIONS: Final = {
+    **extreme.OPTIONS,
+    "authorizer.class.name": STANDARD_AUTHORIZER,
+    "super.users": "User:admin; User:ANONYMOUS",
+    "advertised.listeners": "PLAINTEXT://broker.example.org:9092",
+}
+
+DENIED: Final = frozenset({
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.INVALID_REQUEST,  # it says what is wrong with the request itself
+})  # fmt: skip
+
+FILTERED: Final = {
+    ApiKey.LIST_GROUPS: "groups",
+    ApiKey.LIST_TRANSACTIONS: "transaction_states",
+    ApiKey.DESCRIBE_LOG_DIRS: "results",
+}
+"""The lists that leave out what may not be known, without an error or beside one."""
+
+OF_THE_BROKER: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+"""What they answer differs between any two brokers, and is told to everybody."""
+
+
+class Door(NamedTuple):
+    """An API in one of its versions."""
+
+    api: Api
+    version: int
+
+    def __str__(self) -> str:
+        return f"{self.api.key.name} v{self.version}"
+
+
+def doors(apis: Iterable[Api]) -> Iterator[Door]:
+    """Yields all of a table of APIs."""
+    for api in apis:
+        for version in range(api.versions.first, api.versions.last + 1):
+            yield Door(api, version)
+
+
+class Pair(NamedTuple):
+    """A broker with a topic, records, groups and a producer, and one that has nothing."""
+
+    full: InProcess
+    empty: InProcess
+    topic_id: bytes
+
+
+@asynccontextmanager
+async def pair(directory: Path) -> AsyncIterator[Pair]:
+    """Two brokers of one name and one cluster, so far as they tell."""
+    async with InProcess(directory / "full", OPTIONS) as full, InProcess(directory / "empty", OPTIONS) as empty:
+        empty.server.broker.image.cluster_id = full.server.broker.image.cluster_id
+        yield Pair(full, empty, await furnish(full))
+
+
+async def furnish(broker: InProcess) -> bytes:
+    """Gives a broker what requests are about, and returns the topic's id."""
+    topic_id = await broker.create_topic(TOPIC, 2)
+    await broker.create_topic(extreme.BYSTANDERS)
+    client = broker.client()
+    for request, version, response in (
+        (extreme.JOINING, 1, ConsumerGroupHeartbeatResponse),
+        (extreme.SHARING, 1, ShareGroupHeartbeatResponse),
+        (extreme.PRODUCING, 4, InitProducerIdResponse),
+    ):
+        await extreme.until_it_works(client, request, version, response)
+    await client.ask(produce_request(TOPIC, (0, batch(SECRET))), 12, ProduceResponse)
+    return topic_id
+
+
+async def findings(brokers: Pair, apis: Iterable[Api]) -> list[str]:
+    """Returns what somebody without permissions learns or changes."""
+    problems: list[str] = []
+    for door in doors(apis):
+        before = state(brokers.full)
+        frame = request_frame(plausible(door.api.request, door.version, brokers.topic_id), door.version)
+        full, empty = [await asked(broker, frame) for broker in (brokers.full, brokers.empty)]
+        problems += (f"{door}: {problem}" for problem in told(door, full, empty))
+        await brokers.full.settled()
+        if state(brokers.full) != before:
+            problems.append(f"{door}: something has changed")
+    return problems
+
+
+async def asked(broker: InProcess, frame: bytes) -> bytes:
+    """Returns the answer to somebody without permissions; nothing where the connection is closed."""
+    client = broker.client()
+    client.connection.principal = EVE
+    client.send(frame)
+    return b"".join(await client.frames(1))
+
+
+def state(broker: InProcess) -> dict[object, int]:
+    """Returns how far the metadata and the logs of all partitions are, those of coordinators among them."""
+    logs: dict[object, int] = {one.name: one.log_end_offset for one in broker.server.broker.replicas}
+    return {"metadata": broker.server.broker.image.offset, **logs}
+
+
+def told(door: Door, full: bytes, empty: bytes) -> Iterator[str]:
+    """Yields what the answer of a broker with everything tells, beside that of one with nothing."""
+    key = door.api.key
+    if SECRET in full:
+        yield "it has a record"
+    if not full or not empty:
+        if full != empty:
+            yield "one of two closes the connection"
+        return
+    answer, other = (decode_response(one, key, door.version, door.api.response) for one in (full, empty))
+    if key not in OF_THE_BROKER and said(answer) != said(other):
+        yield f"it tells what is there: {answer}, and where nothing is: {other}"
+    if key in FILTERED and getattr(answer, FILTERED[key]):
+        yield f"it lists {answer}"
+    elif door.api.requires != NOTHING and key not in FILTERED and not is_denied(answer):
+        yield f"it is answered: {answer}"
+
+
+def is_denied(answer: object) -> bool:
+    """True for an answer of denials alone."""
+    leaf_codes = set(codes(answer))
+    return bool(leaf_codes) and leaf_codes <= DENIED
+
+
+def said(message: Any) -> object:
+    """Returns what a message says. That an id is unknown is no secret: nobody guesses one; whether it is known or denied
+    clients are told, as by Kafka."""
+    if isinstance(message, list):
+        return [said(one) for one in message]
+    if not hasattr(message, "__wire__"):
+        return message
+    values = {field.name: said(getattr(message, field.name)) for field in fields_of(type(message))}
+    for name in filter(is_code, values):
+        if values[name] == ErrorCode.UNKNOWN_TOPIC_ID:
+            values[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return {**values, "error_message": None}
+
+
+def codes(message: Any) -> Iterator[int]:
+    """Yields the error codes of an answer that have none of another below them."""
+    inner: list[int] = []
+    for field in fields_of(type(message)):
+        value = getattr(message, field.name)
+        for one in value if isinstance(value, list) else [value]:
+            if hasattr(one, "__wire__"):
+                inner += codes(one)
+    own = [getattr(message, field.name) for field in fields_of(type(message)) if is_code(field.name)]
+    if any(own) or not inner:
+        yield from own
+    else:
+        yield from inner
+
+
+def is_code(name: str) -> bool:
+    return name in ("error_code", "partition_error_code")
