@@ -36,9 +36,11 @@ principal a super user, or allow it CLUSTER_ACTION: brokers ask each other as an
 Who may do what is logged by the logger `audit`: what is denied each time, administration each time, reading and
 writing the first time that a connection does it for a resource.
 
-Not built: topics that a member of a consumer group gets by a pattern are not filtered by DESCRIBE before they are
-assigned (to read them takes READ all the same); topics that a client's Metadata request creates are asked of a
-controller elsewhere in the broker's name.
+A pattern that a member of a consumer group subscribes with matches those topics that it may describe at that moment;
+patterns are matched anew as topics come, and each `group.consumer.regex.refresh.interval.ms`. Members with the same
+pattern share what it matches, whoever had it matched last; to read a topic takes READ all the same.
+
+Not built: topics that a client's Metadata request creates are asked of a controller elsewhere in the broker's name.
 
 ## What an API asks for
 

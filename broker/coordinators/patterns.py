@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from broker.clock import Clock
+from broker.exchange.turns import Turns
 from broker.logging import get_logger
 from broker.workers import Workers
 from coordinator.cluster.image import Image
@@ -38,13 +39,16 @@ class PatternMatcher:
         self._workers.close()
 
     async def match(self, request: MatchRequest) -> None:
-        """Matches, and hands the result to the group's shard. The topics are those of now, and none later."""
+        """Matches, and hands the result to the group's shard. The topics are those of now, and none later, and of them
+        those of which the member may know that had them matched (Kafka's GroupMetadataManager)."""
         from coordinator.group.consumer.patterns import Matched
         from coordinator.group.regex import Resolved, match_all
 
         image, clock = self._image, self._clock
         names, version, started_ms = image.topic_names(), image.offset, clock.now_ms()
         matched = await self._workers.call(lambda: match_all(request.patterns, names))
+        if request.client.may_describe is not None:
+            matched = await self._describable(matched, request.client.may_describe)
         resolved = {pattern: Resolved(topics, version, started_ms) for pattern, topics in matched.items()}
         result = Matched(request.group_id, resolved)
         try:
@@ -54,3 +58,13 @@ class PatternMatcher:
             return
         took_ms = clock.now_ms() - started_ms
         log.info("patterns resolved", group=request.group_id, patterns=list(matched), topics=len(names), ms=took_ms)
+
+    async def _describable(
+        self, matched: Mapping[str, frozenset[str]], may_describe: Callable[[str], bool]
+    ) -> Mapping[str, frozenset[str]]:
+        """Returns what patterns match of the topics that may be known. There may be as many as the cluster has."""
+        names: frozenset[str] = frozenset().union(*matched.values())
+        ordered = sorted(names)
+        answers = await Turns(self._clock).map(may_describe, ordered)
+        known = frozenset(name for name, may_be_known in zip(ordered, answers, strict=True) if may_be_known)
+        return {pattern: topics & known for pattern, topics in matched.items()}

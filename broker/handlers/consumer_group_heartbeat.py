@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from broker.exchange.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
-from broker.requests.group_client import client_of
+from broker.requests.group_client import limited_client_of
 from coordinator.group.consumer.heartbeat import heartbeat
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -28,7 +28,7 @@ async def consumer_group_heartbeat(
     request = call.request
     try:
         check_enabled(call.broker)
-        return await call.broker.groups.decide(request.group_id, heartbeat, request, client_of(call))
+        return await call.broker.groups.decide(request.group_id, heartbeat, request, limited_client_of(call))
     except KafkaError as error:
         return failed(error)
 

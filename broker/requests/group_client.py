@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
+from broker.exchange.authorisation import DESCRIBE_TOPIC
 from broker.requests.call import Call
 from coordinator.group.state import Client
 from protocol.errors import ErrorCode, KafkaError
@@ -15,7 +16,14 @@ Q = TypeVar("Q")
 
 def client_of(call: Call[Q]) -> Client:
     """Returns the client as groups store it with their members: Java prints addresses with a slash."""
-    return _new(Client, (call.version, call.client_id or "", f"/{call.connection.ip}"))
+    return _new(Client, (call.version, call.client_id or "", f"/{call.connection.ip}", None))
+
+
+def limited_client_of(call: Call[Q]) -> Client:
+    """Returns the client with what it may know: a pattern that it subscribes with matches no other topics."""
+    if not call.host.authorizes:
+        return client_of(call)
+    return client_of(call)._replace(may_describe=lambda topic: call.may(DESCRIBE_TOPIC, topic, quiet=True))
 
 
 def check_group_id(group_id: str) -> None:

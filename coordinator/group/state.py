@@ -29,6 +29,8 @@ class Client(NamedTuple):
     client_id: str = ""
     host: str = ""
     """As Kafka notes it of members: the address with a slash before it."""
+    may_describe: Callable[[str], bool] | None = None
+    """Says of which topics it may know; None where it may know of all."""
 
 
 class TopicLookup(Protocol):

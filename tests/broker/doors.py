@@ -16,10 +16,7 @@ from broker.exchange.context import Principal
 from broker.requests.api import Api
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
-from protocol.messages.init_producer_id import InitProducerIdResponse
 from protocol.messages.produce import ProduceResponse
-from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from protocol.schema import fields_of
 from tests.broker import test_extremes as extreme
 from tests.broker.asking import batch, produce_request
@@ -84,21 +81,14 @@ async def pair(directory: Path) -> AsyncIterator[Pair]:
     """Two brokers of one name and one cluster, so far as they tell."""
     async with InProcess(directory / "full", OPTIONS) as full, InProcess(directory / "empty", OPTIONS) as empty:
         empty.server.broker.image.cluster_id = full.server.broker.image.cluster_id
-        yield Pair(full, empty, await furnish(full))
+        yield Pair(full, empty, await furnished(full))
 
 
-async def furnish(broker: InProcess) -> bytes:
+async def furnished(broker: InProcess) -> bytes:
     """Gives a broker what requests are about, and returns the topic's id."""
     topic_id = await broker.create_topic(TOPIC, 2)
-    await broker.create_topic(extreme.BYSTANDERS)
-    client = broker.client()
-    for request, version, response in (
-        (extreme.JOINING, 1, ConsumerGroupHeartbeatResponse),
-        (extreme.SHARING, 1, ShareGroupHeartbeatResponse),
-        (extreme.PRODUCING, 4, InitProducerIdResponse),
-    ):
-        await extreme.until_it_works(client, request, version, response)
-    await client.ask(produce_request(TOPIC, (0, batch(SECRET))), 12, ProduceResponse)
+    await extreme.furnish(broker)
+    await broker.client().ask(produce_request(TOPIC, (0, batch(SECRET))), 12, ProduceResponse)
     return topic_id
 
 

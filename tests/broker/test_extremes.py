@@ -75,15 +75,16 @@ class ExtremeBroker(InProcess):
                 assert answer.error_code == 0
         return topic_id
 
-    async def begin(self) -> None:
-        """Coordinators have loaded; a group has a member, a transactional id a producer."""
-        topic_id = uuid_to_text(await self.create_topic(BYSTANDERS))
-        client = self.client()
-        for kind, key in enumerate(("group", "transactional", f"sharing:{topic_id}:0")):
-            await client.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]), 6, FindCoordinatorResponse)
-        await until_it_works(client, JOINING, 1, ConsumerGroupHeartbeatResponse)
-        await until_it_works(client, SHARING, 1, ShareGroupHeartbeatResponse)
-        await until_it_works(client, PRODUCING, 4, InitProducerIdResponse)
+
+async def furnish(broker: InProcess) -> None:
+    """Coordinators have loaded; a group has a member, a transactional id a producer."""
+    topic_id = uuid_to_text(await broker.create_topic(BYSTANDERS))
+    client = broker.client()
+    for kind, key in enumerate(("group", "transactional", f"sharing:{topic_id}:0")):
+        await client.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]), 6, FindCoordinatorResponse)
+    await until_it_works(client, JOINING, 1, ConsumerGroupHeartbeatResponse)
+    await until_it_works(client, SHARING, 1, ShareGroupHeartbeatResponse)
+    await until_it_works(client, PRODUCING, 4, InitProducerIdResponse)
 
 
 async def until_it_works(client: Client, request: object, version: int, response: type) -> None:
@@ -109,7 +110,7 @@ PRODUCING = InitProducerIdRequest(transactional_id="transactional", transaction_
 @asynccontextmanager
 async def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtremeBroker]:
     async with ExtremeBroker(directory, monkeypatch) as made:
-        await made.begin()
+        await furnish(made)
         made.bugs.clear()
         yield made
         assert not made.bugs

@@ -1,0 +1,77 @@
+"""What a member of a consumer group gets by a pattern: topics of which it may know, and no others."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from broker.exchange.context import Principal
+from coordinator.cluster.security.acl import Operation, PatternType, Permission, Resource
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from tests.broker.doors import OPTIONS
+from tests.broker.inprocess import LONG_S, Client, InProcess
+from tests.broker.test_extremes import until_it_works
+
+ALICE = Principal("User", "alice")
+GROUP = "readers"
+
+
+def allowed(resource: Resource, name: str, operation: Operation) -> AclCreation:
+    return AclCreation(
+        resource_type=resource, resource_name=name, resource_pattern_type=PatternType.LITERAL,
+        principal=str(ALICE), host="*", operation=operation, permission_type=Permission.ALLOW,
+    )  # fmt: skip
+
+
+def heartbeat(epoch: int, pattern: str | None = None) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id=GROUP,
+        member_id="member",
+        member_epoch=epoch,
+        rebalance_timeout_ms=10_000 if pattern is not None else -1,
+        subscribed_topic_names=None,
+        subscribed_topic_regex=pattern,
+        topic_partitions=[] if pattern is not None else None,
+    )
+
+
+async def assigned(client: Client) -> set[bytes]:
+    """The ids of the topics that a member gets who subscribes with a pattern for all."""
+    await until_it_works(client, heartbeat(0, ".*"), 1, ConsumerGroupHeartbeatResponse)
+    epoch = 1
+    async with asyncio.timeout(LONG_S):
+        while True:
+            answer = await client.ask(heartbeat(epoch), 1, ConsumerGroupHeartbeatResponse)
+            assert not answer.error_code, answer
+            epoch = answer.member_epoch
+            if answer.assignment is not None and answer.assignment.topic_partitions:
+                return {topic.topic_id for topic in answer.assignment.topic_partitions}
+            await asyncio.sleep(0)
+
+
+async def test_a_pattern_matches_those_topics_of_which_one_may_know(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, OPTIONS) as broker:
+        orders, _secret = await broker.create_topic("orders"), await broker.create_topic("secret")
+        admin, alice = broker.client(), broker.client()
+        alice.connection.principal = ALICE
+        entries = [
+            allowed(Resource.TOPIC, "orders", Operation.DESCRIBE),
+            allowed(Resource.GROUP, GROUP, Operation.READ),
+        ]
+        answer = await admin.ask(CreateAclsRequest(creations=entries), 3, CreateAclsResponse)
+        assert not any(result.error_code for result in answer.results)
+        finding = FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
+        await admin.ask(finding, 6, FindCoordinatorResponse)
+        assert await assigned(alice) == {orders}
+
+
+async def test_without_an_authorizer_a_pattern_matches_all(tmp_path: Path) -> None:
+    options = {name: value for name, value in OPTIONS.items() if name != "authorizer.class.name"}
+    async with InProcess(tmp_path, options) as broker:
+        topics = {await broker.create_topic("orders"), await broker.create_topic("secret")}
+        client = broker.client()
+        finding = FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
+        await client.ask(finding, 6, FindCoordinatorResponse)
+        assert topics <= await assigned(client)
