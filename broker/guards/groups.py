@@ -5,7 +5,7 @@ A group that one may not know is answered with GROUP_AUTHORIZATION_FAILED, wheth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from broker.exchange.authorisation import (
@@ -13,31 +13,28 @@ from broker.exchange.authorisation import (
     DELETE_GROUP,
     DESCRIBE_CLUSTER,
     DESCRIBE_GROUP,
-    DESCRIBE_TOPIC,
     DESCRIBE_TRANSACTIONAL_ID,
     READ_GROUP,
     Requirement,
 )
 from broker.guards.operations import NOT_REQUESTED, group_operations
+from broker.guards.shapes import description, membership, of_group, whole
 from broker.handlers import consumer_group_heartbeat as consumer_group_heartbeat_handler
 from broker.handlers.describe_groups import not_described
 from broker.requests.api import Handle
 from broker.requests.call import Call
-from coordinator.group.modern.describe import undescribed
 from protocol.errors import MESSAGES, ErrorCode, KafkaError
 from protocol.messages import consumer_group_describe as consumer_describe
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from protocol.messages.leave_group import LeaveGroupResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.messages.sync_group import SyncGroupResponse
 
 DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
-UNREADABLE_TOPICS: Final = "The group has described topic(s) that the client is not authorized to describe."
 FIRST_NULL_PROTOCOL_VERSION: Final = 7
 FIRST_BATCHED_VERSION: Final = 4
 
@@ -75,39 +72,21 @@ async def find_coordinator(call: Call[FindCoordinatorRequest], handle: Handle) -
     return response
 
 
-async def join_group(call: Call[JoinGroupRequest], handle: Handle) -> JoinGroupResponse:
-    if not call.may(READ_GROUP, call.request.group_id):
-        return JoinGroupResponse(
-            error_code=DENIED,
-            generation_id=-1,
-            protocol_name=None if call.version >= FIRST_NULL_PROTOCOL_VERSION else "",
-            leader="",
-            member_id="",
-            members=[],
-        )
-    response: JoinGroupResponse = await handle(call)
-    return response
+def not_joined(call: Call[JoinGroupRequest]) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        error_code=DENIED,
+        generation_id=-1,
+        protocol_name=None if call.version >= FIRST_NULL_PROTOCOL_VERSION else "",
+        leader="",
+        member_id="",
+        members=[],
+    )
 
 
-async def sync_group(call: Call[SyncGroupRequest], handle: Handle) -> SyncGroupResponse:
-    if not call.may(READ_GROUP, call.request.group_id):
-        return SyncGroupResponse(error_code=DENIED, assignment=b"")
-    response: SyncGroupResponse = await handle(call)
-    return response
-
-
-async def heartbeat(call: Call[HeartbeatRequest], handle: Handle) -> HeartbeatResponse:
-    if not call.may(READ_GROUP, call.request.group_id):
-        return HeartbeatResponse(error_code=DENIED)
-    response: HeartbeatResponse = await handle(call)
-    return response
-
-
-async def leave_group(call: Call[LeaveGroupRequest], handle: Handle) -> LeaveGroupResponse:
-    if not call.may(READ_GROUP, call.request.group_id):
-        return LeaveGroupResponse(error_code=DENIED)
-    response: LeaveGroupResponse = await handle(call)
-    return response
+join_group: Final = whole(READ_GROUP, not_joined, of_group)
+sync_group: Final = whole(READ_GROUP, lambda _: SyncGroupResponse(error_code=DENIED, assignment=b""), of_group)
+heartbeat: Final = whole(READ_GROUP, lambda _: HeartbeatResponse(error_code=DENIED), of_group)
+leave_group: Final = whole(READ_GROUP, lambda _: LeaveGroupResponse(error_code=DENIED), of_group)
 
 
 async def list_groups(call: Call[ListGroupsRequest], handle: Handle) -> ListGroupsResponse:
@@ -144,46 +123,12 @@ async def delete_groups(call: Call[DeleteGroupsRequest], handle: Handle) -> Dele
     return response
 
 
-async def consumer_group_heartbeat(
-    call: Call[ConsumerGroupHeartbeatRequest], handle: Handle
-) -> ConsumerGroupHeartbeatResponse:
-    """Lets members of the group in, subscribed to topics of which they may know."""
-    topics = call.request.subscribed_topic_names or ()
-    if not call.may(READ_GROUP, call.request.group_id):
-        return consumer_group_heartbeat_handler.failed(KafkaError(DENIED))
-    if len(call.permitted(DESCRIBE_TOPIC, topics)) < len(set(topics)):
-        return consumer_group_heartbeat_handler.failed(KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-    response: ConsumerGroupHeartbeatResponse = await handle(call)
-    return response
+def topics_of(member: consumer_describe.Member) -> Iterator[str]:
+    """Yields the topics of a member: those that it subscribes to, has, and is to have."""
+    yield from member.subscribed_topic_names
+    for assignment in (member.assignment, member.target_assignment):
+        yield from (topic.topic_name for topic in assignment.topic_partitions)
 
 
-async def consumer_group_describe(
-    call: Call[consumer_describe.ConsumerGroupDescribeRequest], handle: Handle
-) -> consumer_describe.ConsumerGroupDescribeResponse:
-    """Describes the groups that one may describe, unless their members have topics of which one may not know."""
-    requested = call.request.group_ids
-    permitted = call.permitted(DESCRIBE_GROUP, requested)
-    call.request.group_ids = [name for name in requested if name in permitted]
-    response: consumer_describe.ConsumerGroupDescribeResponse = await handle(call)
-    for group in response.groups:
-        if group.authorized_operations != NOT_REQUESTED:
-            group.authorized_operations = group_operations(call, group.group_id)
-        if not set(consumer_topics(group)) <= call.permitted(DESCRIBE_TOPIC, consumer_topics(group), quiet=True):
-            group.error_code, group.error_message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, UNREADABLE_TOPICS
-            group.members = []
-    unknown = consumer_describe.DescribedGroup
-    response.groups += [undescribed(unknown, name, KafkaError(DENIED)) for name in requested if name not in permitted]
-    return response
-
-
-def consumer_topics(group: consumer_describe.DescribedGroup) -> list[str]:
-    """Returns the topics of a group's members: those that they subscribe to, have, and are to have."""
-    return [
-        name
-        for member in group.members
-        for name in (
-            *member.subscribed_topic_names,
-            *(topic.topic_name for topic in member.assignment.topic_partitions),
-            *(topic.topic_name for topic in member.target_assignment.topic_partitions),
-        )
-    ]
+consumer_group_heartbeat: Final = membership(consumer_group_heartbeat_handler.failed)
+consumer_group_describe: Final = description(consumer_describe.DescribedGroup, topics_of)

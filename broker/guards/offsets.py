@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 from broker.exchange.authorisation import (
@@ -12,8 +12,8 @@ from broker.exchange.authorisation import (
     READ_GROUP,
     READ_TOPIC,
     WRITE_TRANSACTIONAL_ID,
-    Requirement,
 )
+from broker.guards.shapes import split
 from broker.handlers import offset_commit as offset_commit_handler
 from broker.handlers import offset_fetch as offset_fetch_handler
 from broker.handlers import txn_offset_commit as txn_offset_commit_handler
@@ -44,21 +44,7 @@ from protocol.messages.txn_offset_commit import (
 GROUP_DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-T = TypeVar("T")
 Q = TypeVar("Q")
-
-
-def split(
-    call: Call[Q], requirement: Requirement, topics: Sequence[T], name_of: Callable[[T], str | None]
-) -> tuple[list[T], list[T]]:
-    """Returns the topics that the client may use, and those that it may not; an id that is unknown is left to the
-    handler."""
-    allowed: list[T] = []
-    denied: list[T] = []
-    for topic in topics:
-        name = name_of(topic)
-        (allowed if name is None or call.may(requirement, name) else denied).append(topic)
-    return allowed, denied
 
 
 def commit_name(

@@ -15,7 +15,7 @@ from broker.exchange.authorisation import (
     WRITE_TOPIC,
     WRITE_TRANSACTIONAL_ID,
 )
-from broker.guards.offsets import split
+from broker.guards.shapes import each_topic, split
 from broker.handlers import describe_producers as describe_producers_handler
 from broker.handlers import list_offsets as list_offsets_handler
 from broker.handlers.produce import reject_all
@@ -27,12 +27,11 @@ from broker.requests.produce_transaction import name_of, transactional_batches
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
+    DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
-from protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse, TopicResponse
-from protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopicResponse
+from protocol.messages.describe_producers import TopicRequest, TopicResponse
+from protocol.messages.list_offsets import ListOffsetsTopic, ListOffsetsTopicResponse
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -70,38 +69,29 @@ def not_written(topic: TopicProduceData) -> TopicProduceResponse:
     )
 
 
-async def list_offsets(call: Call[ListOffsetsRequest], handle: Handle) -> ListOffsetsResponse:
-    request = call.request
-    request.topics, denied = split(call, DESCRIBE_TOPIC, request.topics, lambda topic: topic.name)
-    response: ListOffsetsResponse = await handle(call)
-    response.topics += [
-        ListOffsetsTopicResponse(
-            name=topic.name,
-            partitions=[list_offsets_handler.failed(one.partition_index, DENIED) for one in topic.partitions],
-        )
-        for topic in denied
-    ]
-    return response
+def not_listed(topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
+    failed = [list_offsets_handler.failed(one.partition_index, DENIED) for one in topic.partitions]
+    return ListOffsetsTopicResponse(name=topic.name, partitions=failed)
 
 
-async def delete_records(call: Call[DeleteRecordsRequest], handle: Handle) -> DeleteRecordsResponse:
-    request = call.request
-    request.topics, denied = split(call, DELETE_TOPIC, request.topics, lambda topic: topic.name)
-    response: DeleteRecordsResponse = await handle(call)
-    response.topics += [
-        DeleteRecordsTopicResult(
-            name=topic.name,
-            partitions=[
-                DeleteRecordsPartitionResult(
-                    partition_index=partition.partition_index, low_watermark=-1, error_code=DENIED
-                )
-                for partition in topic.partitions
-            ],
-        )
-        for topic in denied
-        if topic.partitions
-    ]
-    return response
+def not_deleted(topic: DeleteRecordsTopic) -> DeleteRecordsTopicResult:
+    return DeleteRecordsTopicResult(
+        name=topic.name,
+        partitions=[
+            DeleteRecordsPartitionResult(partition_index=one.partition_index, low_watermark=-1, error_code=DENIED)
+            for one in topic.partitions
+        ],
+    )
+
+
+def not_described(topic: TopicRequest) -> TopicResponse:
+    failed = [describe_producers_handler.failed(index, DENIED, None) for index in topic.partition_indexes]
+    return TopicResponse(name=topic.name, partitions=failed)
+
+
+list_offsets: Final = each_topic(DESCRIBE_TOPIC, not_listed)
+delete_records: Final = each_topic(DELETE_TOPIC, not_deleted, lambda topic: topic.partitions)
+describe_producers: Final = each_topic(READ_TOPIC, not_described)
 
 
 async def offset_for_leader_epoch(
@@ -121,20 +111,6 @@ async def offset_for_leader_epoch(
                 EpochEndOffset(error_code=DENIED, partition=partition.partition, end_offset=-1)
                 for partition in topic.partitions
             ],
-        )
-        for topic in denied
-    ]
-    return response
-
-
-async def describe_producers(call: Call[DescribeProducersRequest], handle: Handle) -> DescribeProducersResponse:
-    request = call.request
-    request.topics, denied = split(call, READ_TOPIC, request.topics, lambda topic: topic.name)
-    response: DescribeProducersResponse = await handle(call)
-    response.topics += [
-        TopicResponse(
-            name=topic.name,
-            partitions=[describe_producers_handler.failed(index, DENIED, None) for index in topic.partition_indexes],
         )
         for topic in denied
     ]

@@ -2,77 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from broker.exchange.authorisation import DELETE_GROUP, DESCRIBE_GROUP, DESCRIBE_TOPIC, READ_GROUP, READ_TOPIC
-from broker.guards.offsets import split
-from broker.guards.operations import NOT_REQUESTED, group_operations
+from broker.guards.shapes import GROUP_DENIED, TOPIC_DENIED, description, membership, split
 from broker.handlers import share_group_heartbeat as heartbeat_handler
 from broker.requests.api import Handle
 from broker.requests.call import Call
-from coordinator.group.modern.describe import undescribed
-from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import alter_share_group_offsets as alter
 from protocol.messages import delete_share_group_offsets as delete
 from protocol.messages import describe_share_group_offsets as describe
 from protocol.messages import share_group_describe as group_describe
 from protocol.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
-from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from protocol.types import NO_UUID
 
-DENIED: Final = KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-TOPIC_DENIED: Final = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-UNREADABLE_TOPICS: Final = "The group has described topic(s) that the client is not authorized to describe."
+def topics_of(member: group_describe.Member) -> Iterator[str]:
+    """Yields the topics of a member: those that it subscribes to, and has."""
+    yield from member.subscribed_topic_names
+    yield from (topic.topic_name for topic in member.assignment.topic_partitions)
 
 
-async def share_group_heartbeat(call: Call[ShareGroupHeartbeatRequest], handle: Handle) -> ShareGroupHeartbeatResponse:
-    topics = call.request.subscribed_topic_names or ()
-    if not call.may(READ_GROUP, call.request.group_id):
-        return heartbeat_handler.failed(DENIED)
-    if len(call.permitted(DESCRIBE_TOPIC, topics)) < len(set(topics)):
-        return heartbeat_handler.failed(TOPIC_DENIED)
-    response: ShareGroupHeartbeatResponse = await handle(call)
-    return response
-
-
-async def share_group_describe(
-    call: Call[group_describe.ShareGroupDescribeRequest], handle: Handle
-) -> group_describe.ShareGroupDescribeResponse:
-    requested = call.request.group_ids
-    permitted = call.permitted(DESCRIBE_GROUP, requested)
-    call.request.group_ids = [name for name in requested if name in permitted]
-    response: group_describe.ShareGroupDescribeResponse = await handle(call)
-    for group in response.groups:
-        if group.authorized_operations != NOT_REQUESTED:
-            group.authorized_operations = group_operations(call, group.group_id)
-        names = share_topics(group)
-        if not set(names) <= call.permitted(DESCRIBE_TOPIC, names, quiet=True):
-            group.error_code, group.error_message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, UNREADABLE_TOPICS
-            group.members = []
-    unknown = group_describe.DescribedGroup
-    response.groups += [undescribed(unknown, name, DENIED) for name in requested if name not in permitted]
-    return response
-
-
-def share_topics(group: group_describe.DescribedGroup) -> list[str]:
-    """Returns the topics of a group's members: those that they subscribe to, and have."""
-    return [
-        name
-        for member in group.members
-        for name in (
-            *member.subscribed_topic_names,
-            *(topic.topic_name for topic in member.assignment.topic_partitions),
-        )
-    ]
+share_group_heartbeat: Final = membership(heartbeat_handler.failed)
+share_group_describe: Final = description(group_describe.DescribedGroup, topics_of)
 
 
 async def share_fetch(call: Call[ShareFetchRequest], handle: Handle) -> ShareFetchResponse:
     """Lets members fetch; of each topic the handler asks, since a session has more than the request names."""
     if not call.may(READ_GROUP, call.request.group_id or ""):
         return ShareFetchResponse(
-            error_code=DENIED.code,
-            error_message=DENIED.message,
+            error_code=GROUP_DENIED.code,
+            error_message=GROUP_DENIED.message,
             acquisition_lock_timeout_ms=0,
             responses=[],
             node_endpoints=[],
@@ -85,7 +46,7 @@ async def share_acknowledge(call: Call[ShareAcknowledgeRequest], handle: Handle)
     """Lets members acknowledge; of each topic the handler asks."""
     if not call.may(READ_GROUP, call.request.group_id or ""):
         return ShareAcknowledgeResponse(
-            error_code=DENIED.code, error_message=DENIED.message, responses=[], node_endpoints=[]
+            error_code=GROUP_DENIED.code, error_message=GROUP_DENIED.message, responses=[], node_endpoints=[]
         )
     response: ShareAcknowledgeResponse = await handle(call)
     return response
@@ -110,7 +71,7 @@ async def describe_share_group_offsets(
         ]
     response.groups += [
         describe.DescribeShareGroupOffsetsResponseGroup(
-            group_id=group.group_id, topics=[], error_code=DENIED.code, error_message=DENIED.message
+            group_id=group.group_id, topics=[], error_code=GROUP_DENIED.code, error_message=GROUP_DENIED.message
         )
         for group in requested
         if group.group_id not in permitted
@@ -141,7 +102,7 @@ async def alter_share_group_offsets(
 ) -> alter.AlterShareGroupOffsetsResponse:
     request = call.request
     if not call.may(READ_GROUP, request.group_id):
-        return alter.AlterShareGroupOffsetsResponse(error_code=DENIED.code, error_message=DENIED.message, responses=[])
+        return alter.AlterShareGroupOffsetsResponse(error_code=GROUP_DENIED.code, error_message=GROUP_DENIED.message, responses=[])
     request.topics, denied = split(call, READ_TOPIC, request.topics, lambda topic: topic.topic_name)
     response: alter.AlterShareGroupOffsetsResponse = await handle(call)
     response.responses += [
@@ -168,7 +129,7 @@ async def delete_share_group_offsets(
     request = call.request
     if not call.may(DELETE_GROUP, request.group_id):
         return delete.DeleteShareGroupOffsetsResponse(
-            error_code=DENIED.code, error_message=DENIED.message, responses=[]
+            error_code=GROUP_DENIED.code, error_message=GROUP_DENIED.message, responses=[]
         )
     request.topics, denied = split(call, READ_TOPIC, request.topics, lambda topic: topic.topic_name)
     response: delete.DeleteShareGroupOffsetsResponse = await handle(call)

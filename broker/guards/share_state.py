@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
-from broker.requests.api import Handle
+from broker.guards.shapes import whole
+from broker.requests.api import Guard
 from broker.requests.call import Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import delete_share_group_state as delete
@@ -17,12 +18,6 @@ from protocol.messages import write_share_group_state as write
 from protocol.types import Uuid
 
 DENIED: Final = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-CODE: Final = DENIED.code
-MESSAGE: Final = DENIED.message
-
-Q = TypeVar("Q")
-R = TypeVar("R")
-P = TypeVar("P")
 
 
 class RequestedPartition(Protocol):
@@ -40,82 +35,40 @@ class RequestedTopic(Protocol):
     def partitions(self) -> Sequence[RequestedPartition]: ...
 
 
-def refusals(
-    topics: Sequence[RequestedTopic], result: Callable[[Uuid, list[P]], R], partition_result: Callable[[int], P]
-) -> list[R]:
-    """Returns the results of topics, each of whose partitions is refused."""
-    return [result(topic.topic_id, [partition_result(one.partition) for one in topic.partitions]) for topic in topics]
+def guarded(
+    response: Callable[..., object], result: Callable[..., object], partition_result: Callable[..., object],
+    **nothing: object,
+) -> Guard:  # fmt: skip
+    """Returns a guard that refuses each partition of a request. `nothing` are the fields of a partition's result that
+    has no state to tell."""
+
+    def refuse(call: Call[Any]) -> object:
+        topics: Sequence[RequestedTopic] = call.request.topics
+        return response(results=[refused_topic(topic) for topic in topics])
+
+    def refused_topic(topic: RequestedTopic) -> object:
+        return result(topic_id=topic.topic_id, partitions=[refused(one.partition) for one in topic.partitions])
+
+    def refused(index: int) -> object:
+        return partition_result(partition=index, error_code=DENIED.code, error_message=DENIED.message, **nothing)
+
+    return whole(CLUSTER_ACTION_CLUSTER, refuse)
 
 
-async def initialize_share_group_state(
-    call: Call[initialize.InitializeShareGroupStateRequest], handle: Handle
-) -> initialize.InitializeShareGroupStateResponse:
-    if call.may(CLUSTER_ACTION_CLUSTER):
-        response: initialize.InitializeShareGroupStateResponse = await handle(call)
-        return response
-    results = refusals(
-        call.request.topics,
-        lambda topic_id, partitions: initialize.InitializeStateResult(topic_id=topic_id, partitions=partitions),
-        lambda index: initialize.PartitionResult(partition=index, error_code=CODE, error_message=MESSAGE),
-    )
-    return initialize.InitializeShareGroupStateResponse(results=results)
-
-
-async def read_share_group_state(
-    call: Call[read.ReadShareGroupStateRequest], handle: Handle
-) -> read.ReadShareGroupStateResponse:
-    if call.may(CLUSTER_ACTION_CLUSTER):
-        response: read.ReadShareGroupStateResponse = await handle(call)
-        return response
-    results = refusals(
-        call.request.topics,
-        lambda topic_id, partitions: read.ReadStateResult(topic_id=topic_id, partitions=partitions),
-        lambda index: read.PartitionResult(
-            partition=index, error_code=CODE, error_message=MESSAGE, state_epoch=0, start_offset=0, state_batches=[]
-        ),
-    )
-    return read.ReadShareGroupStateResponse(results=results)
-
-
-async def write_share_group_state(
-    call: Call[write.WriteShareGroupStateRequest], handle: Handle
-) -> write.WriteShareGroupStateResponse:
-    if call.may(CLUSTER_ACTION_CLUSTER):
-        response: write.WriteShareGroupStateResponse = await handle(call)
-        return response
-    results = refusals(
-        call.request.topics,
-        lambda topic_id, partitions: write.WriteStateResult(topic_id=topic_id, partitions=partitions),
-        lambda index: write.PartitionResult(partition=index, error_code=CODE, error_message=MESSAGE),
-    )
-    return write.WriteShareGroupStateResponse(results=results)
-
-
-async def delete_share_group_state(
-    call: Call[delete.DeleteShareGroupStateRequest], handle: Handle
-) -> delete.DeleteShareGroupStateResponse:
-    if call.may(CLUSTER_ACTION_CLUSTER):
-        response: delete.DeleteShareGroupStateResponse = await handle(call)
-        return response
-    results = refusals(
-        call.request.topics,
-        lambda topic_id, partitions: delete.DeleteStateResult(topic_id=topic_id, partitions=partitions),
-        lambda index: delete.PartitionResult(partition=index, error_code=CODE, error_message=MESSAGE),
-    )
-    return delete.DeleteShareGroupStateResponse(results=results)
-
-
-async def read_share_group_state_summary(
-    call: Call[summary.ReadShareGroupStateSummaryRequest], handle: Handle
-) -> summary.ReadShareGroupStateSummaryResponse:
-    if call.may(CLUSTER_ACTION_CLUSTER):
-        response: summary.ReadShareGroupStateSummaryResponse = await handle(call)
-        return response
-    results = refusals(
-        call.request.topics,
-        lambda topic_id, partitions: summary.ReadStateSummaryResult(topic_id=topic_id, partitions=partitions),
-        lambda index: summary.PartitionResult(
-            partition=index, error_code=CODE, error_message=MESSAGE, state_epoch=0, leader_epoch=0, start_offset=0
-        ),
-    )
-    return summary.ReadShareGroupStateSummaryResponse(results=results)
+initialize_share_group_state: Final = guarded(
+    initialize.InitializeShareGroupStateResponse, initialize.InitializeStateResult, initialize.PartitionResult
+)
+read_share_group_state: Final = guarded(
+    read.ReadShareGroupStateResponse, read.ReadStateResult, read.PartitionResult,
+    state_epoch=0, start_offset=0, state_batches=(),
+)  # fmt: skip
+write_share_group_state: Final = guarded(
+    write.WriteShareGroupStateResponse, write.WriteStateResult, write.PartitionResult
+)
+delete_share_group_state: Final = guarded(
+    delete.DeleteShareGroupStateResponse, delete.DeleteStateResult, delete.PartitionResult
+)
+read_share_group_state_summary: Final = guarded(
+    summary.ReadShareGroupStateSummaryResponse, summary.ReadStateSummaryResult, summary.PartitionResult,
+    state_epoch=0, leader_epoch=0, start_offset=0,
+)  # fmt: skip

@@ -16,6 +16,7 @@ from broker.exchange.authorisation import (
     Operation,
     Resource,
 )
+from broker.guards.shapes import whole
 from broker.handlers import add_partitions_to_txn as add_partitions_handler
 from broker.handlers import describe_transactions as describe_handler
 from broker.handlers import init_producer_id as init_producer_id_handler
@@ -26,7 +27,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
-from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from protocol.messages.end_txn import EndTxnResponse
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from protocol.messages.write_txn_markers import (
@@ -91,11 +92,9 @@ async def add_offsets_to_txn(call: Call[AddOffsetsToTxnRequest], handle: Handle)
     return response
 
 
-async def end_txn(call: Call[EndTxnRequest], handle: Handle) -> EndTxnResponse:
-    if not call.may(WRITE_TRANSACTIONAL_ID, call.request.transactional_id):
-        return EndTxnResponse(error_code=DENIED)
-    response: EndTxnResponse = await handle(call)
-    return response
+end_txn: Final = whole(
+    WRITE_TRANSACTIONAL_ID, lambda _: EndTxnResponse(error_code=DENIED), lambda request: request.transactional_id
+)
 
 
 async def write_txn_markers(call: Call[WriteTxnMarkersRequest], handle: Handle) -> WriteTxnMarkersResponse:
