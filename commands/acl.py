@@ -3,68 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from enum import IntEnum
 from typing import Final
 
 from commands.declaring import Actions, Session, add_yes
 from commands.errors import CommandError, explain, misuse, raise_if
 from commands.printing import Row
+from protocol.acl import ANY, CLUSTER_NAME, NAMES, PatternType, Permission, Resource
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
-
-class AclResource(IntEnum):
-    """Kinds of resources (org.apache.kafka.common.resource.ResourceType)."""
-
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class AclPattern(IntEnum):
-    """How a resource is named (org.apache.kafka.common.resource.PatternType)."""
-
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class AclOperation(IntEnum):
-    """Operations (org.apache.kafka.common.acl.AclOperation)."""
-
-    ANY = 1
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
-class AclPermission(IntEnum):
-    """Allowed or not (org.apache.kafka.common.acl.AclPermissionType)."""
-
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
-
-
-CLUSTER_NAME: Final = "kafka-cluster"
-"""The one name of a cluster in ACLs."""
 
 COLUMNS: Final = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
 
@@ -122,28 +70,32 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--allow", metavar="User:NAME")
     who.add_argument("--deny", metavar="User:NAME")
-    words = [word(operation) for operation in AclOperation if operation is not AclOperation.ANY]
+    words = [*OPERATIONS]
     parser.add_argument("--operation", action="append", choices=words, required=True, metavar="OPERATION",
                         help=f"repeatable: {', '.join(words)}")  # fmt: skip
 
 
-def word(value: IntEnum) -> str:
-    """Returns an enumeration's value as it is typed."""
-    return value.name.lower().replace("_", "-")
+def word(name: str) -> str:
+    """Returns the name of a code as it is typed."""
+    return name.lower().replace("_", "-")
 
 
-def _resource(options: argparse.Namespace) -> tuple[AclResource, str | None]:
+OPERATIONS: Final = {word(name): code for code, name in NAMES["operation"].items() if code != ANY}
+"""The operations of entries, as they are typed."""
+
+
+def _resource(options: argparse.Namespace) -> tuple[int, str | None]:
     if options.cluster:
-        return AclResource.CLUSTER, CLUSTER_NAME
-    for kind in (AclResource.TOPIC, AclResource.GROUP, AclResource.TRANSACTIONAL_ID, AclResource.USER):
+        return Resource.CLUSTER, CLUSTER_NAME
+    for kind in (Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID, Resource.USER):
         name = getattr(options, kind.name.lower())
         if name is not None:
             return kind, name
-    return AclResource.ANY, None
+    return ANY, None
 
 
-def _pattern(options: argparse.Namespace, default: AclPattern) -> AclPattern:
-    return AclPattern.PREFIXED if options.prefixed else default
+def _pattern(options: argparse.Namespace, default: int) -> int:
+    return PatternType.PREFIXED if options.prefixed else default
 
 
 def _principal(text: str | None, option: str) -> str | None:
@@ -153,17 +105,9 @@ def _principal(text: str | None, option: str) -> str | None:
 
 
 def _row(resource: int, name: str, pattern: int, principal: str, host: str, operation: int, permission: int) -> Row:
-    values = zip(
-        (AclResource, AclPattern, AclOperation, AclPermission),
-        (resource, pattern, operation, permission),
-        strict=True,
-    )
-    kind, how, what, whether = (_word_of(enumeration, number) for enumeration, number in values)
+    codes = zip(NAMES.values(), (resource, pattern, operation, permission), strict=True)
+    kind, how, what, whether = (word(names[code]) if code in names else str(code) for names, code in codes)
     return dict(zip(COLUMNS, (kind, name, how, principal, host, what, whether), strict=True))
-
-
-def _word_of(enumeration: type[IntEnum], number: int) -> str:
-    return word(enumeration(number)) if number in enumeration._value2member_map_ else str(number)
 
 
 async def list_all(session: Session) -> None:
@@ -172,11 +116,11 @@ async def list_all(session: Session) -> None:
     request = DescribeAclsRequest(
         resource_type_filter=kind,
         resource_name_filter=name,
-        pattern_type_filter=_pattern(options, AclPattern.ANY),
+        pattern_type_filter=_pattern(options, ANY),
         principal_filter=_principal(options.principal, "--principal"),
         host_filter=options.host,
-        operation=AclOperation.ANY,
-        permission_type=AclPermission.ANY,
+        operation=ANY,
+        permission_type=ANY,
     )
     answer = await session.cluster.any(request, DescribeAclsResponse)
     raise_if("ACLs", answer.error_code, answer.error_message)
@@ -202,15 +146,15 @@ async def add(session: Session) -> int:
     if name is None:
         raise misuse("--topic, --group, --transactional-id, --user or --cluster says what it is about")
     principal = _principal(options.allow or options.deny, "--allow" if options.allow else "--deny") or ""
-    permission = AclPermission.ALLOW if options.allow else AclPermission.DENY
+    permission = Permission.ALLOW if options.allow else Permission.DENY
     creations = [
         AclCreation(
             resource_type=kind,
             resource_name=name,
-            resource_pattern_type=_pattern(options, AclPattern.LITERAL),
+            resource_pattern_type=_pattern(options, PatternType.LITERAL),
             principal=principal,
             host=options.host or "*",
-            operation=AclOperation[operation.upper().replace("-", "_")],
+            operation=OPERATIONS[operation],
             permission_type=permission,
         )
         for operation in options.operation
@@ -236,11 +180,11 @@ async def delete(session: Session) -> int:
     chosen = DeleteAclsFilter(
         resource_type_filter=kind,
         resource_name_filter=name,
-        pattern_type_filter=_pattern(options, AclPattern.ANY),
+        pattern_type_filter=_pattern(options, ANY),
         principal_filter=principal,
         host_filter=options.host,
-        operation=AclOperation.ANY,
-        permission_type=AclPermission.ANY,
+        operation=ANY,
+        permission_type=ANY,
     )
     answer = await session.cluster.controller(DeleteAclsRequest(filters=[chosen]), DeleteAclsResponse)
     rows: list[Row] = []

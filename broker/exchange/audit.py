@@ -10,7 +10,7 @@ from typing import Final
 
 from broker.exchange.context import Context
 from broker.logging import get_logger
-from coordinator.cluster.security.acl import Operation, Resource
+from protocol.acl import Operation, Resource
 from protocol.api_key import ApiKey
 
 ADMINISTRATION: Final = frozenset(

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from broker.exchange.context import Context
-from coordinator.cluster.security.acl import CLUSTER_NAME as CLUSTER_NAME
-from coordinator.cluster.security.acl import Operation as Operation
-from coordinator.cluster.security.acl import Resource as Resource
+from protocol.acl import CLUSTER_NAME as CLUSTER_NAME
+from protocol.acl import Operation as Operation
+from protocol.acl import Resource as Resource
 
 
 class Requirement(NamedTuple):

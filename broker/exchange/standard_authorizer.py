@@ -13,8 +13,9 @@ from broker.exchange.context import Context
 from coordinator.cluster.changes import Delta, KeptChanged
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
-from coordinator.cluster.security.acl import Operation, Resource, entry_of
+from coordinator.cluster.security.acl import entry_of
 from coordinator.cluster.security.acl_index import AclIndex, Actor
+from protocol.acl import Operation, Resource
 from protocol.metadata_records.security import AccessControlEntryRecord
 
 MAX_DECISIONS: Final = 4096

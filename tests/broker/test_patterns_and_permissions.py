@@ -6,13 +6,12 @@ import asyncio
 from pathlib import Path
 
 from broker.exchange.context import Principal
-from coordinator.cluster.security.acl import Operation, PatternType, Permission, Resource
+from protocol.acl import Operation, PatternType, Permission, Resource
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from tests.broker.doors import OPTIONS
 from tests.broker.inprocess import LONG_S, Client, InProcess
-from tests.broker.test_extremes import until_it_works
 
 ALICE = Principal("User", "alice")
 GROUP = "readers"
@@ -25,8 +24,9 @@ def allowed(resource: Resource, name: str, operation: Operation) -> AclCreation:
     )  # fmt: skip
 
 
-def heartbeat(epoch: int, pattern: str | None = None) -> ConsumerGroupHeartbeatRequest:
-    return ConsumerGroupHeartbeatRequest(
+async def beaten(client: Client, epoch: int, pattern: str | None = None) -> ConsumerGroupHeartbeatResponse:
+    """The answer to a heartbeat, which may subscribe with a pattern."""
+    request = ConsumerGroupHeartbeatRequest(
         group_id=GROUP,
         member_id="member",
         member_epoch=epoch,
@@ -35,20 +35,19 @@ def heartbeat(epoch: int, pattern: str | None = None) -> ConsumerGroupHeartbeatR
         subscribed_topic_regex=pattern,
         topic_partitions=[] if pattern is not None else None,
     )
+    return await client.ask(request, 1, ConsumerGroupHeartbeatResponse)
 
 
 async def assigned(client: Client) -> set[bytes]:
     """The ids of the topics that a member gets who subscribes with a pattern for all."""
-    await until_it_works(client, heartbeat(0, ".*"), 1, ConsumerGroupHeartbeatResponse)
-    epoch = 1
     async with asyncio.timeout(LONG_S):
-        while True:
-            answer = await client.ask(heartbeat(epoch), 1, ConsumerGroupHeartbeatResponse)
-            assert not answer.error_code, answer
-            epoch = answer.member_epoch
-            if answer.assignment is not None and answer.assignment.topic_partitions:
-                return {topic.topic_id for topic in answer.assignment.topic_partitions}
+        while (answer := await beaten(client, 0, ".*")).error_code:  # the coordinator loads meanwhile
             await asyncio.sleep(0)
+        while answer.assignment is None or not answer.assignment.topic_partitions:
+            answer = await beaten(client, answer.member_epoch)
+            assert not answer.error_code, answer
+            await asyncio.sleep(0)
+    return {topic.topic_id for topic in answer.assignment.topic_partitions}
 
 
 async def test_a_pattern_matches_those_topics_of_which_one_may_know(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from broker.config import BrokerConfig
 from broker.config.authorization import STANDARD_AUTHORIZER
 from broker.exchange.context import Principal
-from coordinator.cluster.security.acl import Operation, PatternType, Permission, Resource
+from protocol.acl import Operation, PatternType, Permission, Resource
 from protocol.config import ConfigError
 from protocol.errors import ErrorCode
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse

@@ -9,8 +9,9 @@ from itertools import count
 import pytest
 
 from bench.jars import apache_kafka
-from coordinator.cluster.security.acl import AccessControlEntry, Operation, PatternType, Permission, Resource
+from coordinator.cluster.security.acl import AccessControlEntry
 from coordinator.cluster.security.acl_index import AclIndex, Actor
+from protocol.acl import Operation, PatternType, Permission, Resource
 from tests.interop import jvm
 from tests.interop.processes import run
 

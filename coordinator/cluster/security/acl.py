@@ -2,79 +2,15 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final, NamedTuple
 
+from protocol.acl import ANY, PatternType, code_name
 from protocol.metadata_records.security import AccessControlEntryRecord
 
-ANY: Final = 1
-"""The code that, in a filter, matches every resource type, pattern type, operation or permission."""
-
-ALL_OPERATIONS: Final = 2
 WILDCARD: Final = "*"
 """Any host; as the name of a literal pattern, any resource of its type."""
 
 EVERYBODY: Final = "User:*"
-CLUSTER_NAME: Final = "kafka-cluster"
-"""The resource name of the cluster."""
-
-
-class Operation(IntEnum):
-    """An operation (org.apache.kafka.common.acl.AclOperation, by its codes)."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
-class Resource(IntEnum):
-    """The type of a resource (org.apache.kafka.common.resource.ResourceType, by its codes)."""
-
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class PatternType(IntEnum):
-    """How a pattern's name is read (org.apache.kafka.common.resource.PatternType); MATCH is for filters alone."""
-
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class Permission(IntEnum):
-    """Whether an entry denies or allows (org.apache.kafka.common.acl.AclPermissionType)."""
-
-    DENY = 2
-    ALLOW = 3
-
-
-NAMES: Final = {
-    "resourceType": {ANY: "ANY", **{one.value: one.name for one in Resource}},
-    "patternType": {ANY: "ANY", **{one.value: one.name for one in PatternType}},
-    "operation": {ANY: "ANY", ALL_OPERATIONS: "ALL", **{one.value: one.name for one in Operation}},
-    "permissionType": {ANY: "ANY", **{one.value: one.name for one in Permission}},
-}
-"""The names of codes, by what they are codes of; every other code is UNKNOWN."""
-
-
-def code_name(kind: str, code: int) -> str:
-    """Returns the name of a code, UNKNOWN for one that nothing has."""
-    return NAMES[kind].get(code, "UNKNOWN")
 
 
 class AccessControlEntry(NamedTuple):

@@ -9,16 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from coordinator.cluster.security.acl import (
-    ALL_OPERATIONS,
-    EVERYBODY,
-    WILDCARD,
-    AccessControlEntry,
-    Operation,
-    PatternType,
-    Permission,
-    Resource,
-)
+from coordinator.cluster.security.acl import EVERYBODY, WILDCARD, AccessControlEntry
+from protocol.acl import ALL_OPERATIONS, Operation, PatternType, Permission, Resource
 
 IMPLIED_BY: Final = {
     Operation.DESCRIBE: frozenset(

@@ -11,17 +11,8 @@ from typing import Final
 from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, too_large
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.security.acl import (
-    ANY,
-    CLUSTER_NAME,
-    AccessControlEntry,
-    EntryFilter,
-    PatternType,
-    Permission,
-    Resource,
-    code_name,
-    entry_of,
-)
+from coordinator.cluster.security.acl import AccessControlEntry, EntryFilter, entry_of
+from protocol.acl import ANY, CLUSTER_NAME, PatternType, Permission, Resource, code_name
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import create_acls as create
 from protocol.messages import delete_acls as delete

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from coordinator.cluster.security.acl import AccessControlEntry, Operation, PatternType, Permission, Resource
+from coordinator.cluster.security.acl import AccessControlEntry
 from coordinator.cluster.security.acl_index import AclIndex, Actor
+from protocol.acl import Operation, PatternType, Permission, Resource
 
 ALICE = Actor("User:alice", "10.0.0.1")
 BOB = Actor("User:bob", "10.0.0.2")
