@@ -61,7 +61,7 @@ test-commands: $(SETUP) ## our commands beside those of Apache Kafka's tools tha
 	$(BIN)/python -m pytest tests/interop -m commands --timeout 900
 
 .PHONY: test-security
-test-security: $(SETUP) ## the authorizer and the quotas beside Apache Kafka's, for minutes
+test-security: $(SETUP) ## the authorizer and the quotas beside Apache Kafka's, and the clients by each way in; about ten minutes
 	$(BIN)/python -m pytest tests/interop -m security --timeout 1200
 
 .PHONY: test-zookeeper
@@ -92,6 +92,10 @@ simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all; 
 fuzz: $(SETUP) ## break frames for a whole broker: SEEDS=0-99 FRAMES=100000 a seed, VISITS=12,17 of it, COVERAGE=1 SHRINK=1
 	$(BIN)/python -m tests.fuzz $(or $(SEEDS),0-99) --frames $(or $(FRAMES),100000) \
 		$(if $(VISITS),--visits $(VISITS)) $(if $(COVERAGE),--coverage) $(if $(SHRINK),--shrink)
+
+.PHONY: fuzz-strangers
+fuzz-strangers: $(SETUP) ## break handshakes of TLS and SASL: SEEDS=0-9 VISITS=100000 a seed
+	$(BIN)/python -m tests.fuzz.strangers $(or $(SEEDS),0-9) --visits $(or $(VISITS),100000)
 
 .PHONY: fuzz-differential
 fuzz-differential: $(SETUP) ## ask Odradek and Apache Kafka the same random requests: REQUESTS=100000 SEED=0, one EPISODE=17

@@ -1,0 +1,333 @@
+"""Strangers at a broker's doors: `python -m tests.fuzz.strangers 0-9 --visits 100000`, or `make fuzz-strangers`.
+
+A visit is a connection that is not authenticated: a handshake of TLS, or an exchange of SASL, in frames or without, or
+one in the other, of which a step is broken, or which stops halfway. The broker is a whole one in this process, with
+everything but the sockets. What a seed draws, a visit's number replays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+import random
+import ssl
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from broker.exchange.context import ANONYMOUS
+from broker.logging import Logger
+from broker.network.connection import ServerConnection
+from broker.network.tls import TlsTransport
+from broker.process.securing import TlsDoor
+from broker.security.authentication import Authentication
+from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.broker.inprocess import InProcess, Wire, decode_response
+from tests.broker.security.certificates import Authority
+from tests.broker.security.sasl import PLAIN_USERS, add_user
+from tests.fuzz.exchanges import SCRIPTS, TLS_SCRIPTS, Script, Steps, request_bytes
+from tests.fuzz.mutations import garble
+from tests.simulation.__main__ import parse_seeds
+
+TURNS: Final = 40
+"""Turns of the loop in which an answer comes, if one comes at all."""
+
+AUTHENTICATION_MS: Final = 1_500
+MOST_STRANGERS: Final = 200
+LONG_S: Final = 60
+WARM_VISITS: Final = 300
+"""Visits after which everything is imported, compiled and kept that ever will be."""
+
+FEW_OBJECTS: Final = 500
+"""By which the number of all objects may differ between two looks: caches of the interpreter's."""
+
+OF_CONNECTIONS: Final = (ServerConnection, TlsTransport, Authentication, ssl.SSLObject)
+OPTIONS: Final = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,BARE://127.0.0.1:0,SECURE://127.0.0.1:0,MUTUAL://127.0.0.1:0",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BARE:SASL_PLAINTEXT,SECURE:SASL_SSL,MUTUAL:SSL",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "listener.name.bare.plain.sasl.jaas.config": PLAIN_USERS,
+    "listener.name.secure.plain.sasl.jaas.config": PLAIN_USERS,
+    "listener.name.mutual.ssl.client.auth": "required",
+    "connection.failed.authentication.delay.ms": "0",
+    "odradek.authentication.timeout.ms": str(AUTHENTICATION_MS),
+    "odradek.unauthenticated.connections.max": str(MOST_STRANGERS),
+    "ssl.keystore.type": "PEM",
+    "ssl.truststore.type": "PEM",
+}
+BARE, SECURE, MUTUAL = 1, 2, 3
+"""The listeners, by their index."""
+
+
+class Socket(Wire):
+    """A socket that is none."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.sent += data
+
+
+class Visitor:
+    """One connection, from outside."""
+
+    def __init__(self, broker: InProcess, listener: int, door: TlsDoor | None) -> None:
+        self.wire = Socket()
+        accepting = broker.server.listeners[listener]
+        self.connection = ServerConnection(accepting)
+        self.protocol: Any = self.connection if door is None else door.accepted(lambda: self.connection)
+        self.protocol.connection_made(self.wire)
+
+    def send(self, data: bytes) -> None:
+        """Delivers bytes as long as the broker takes any."""
+        while data and not self.wire.closing:
+            room = self.protocol.get_buffer(-1)
+            count = min(len(room), len(data))
+            room[:count] = data[:count]
+            data = data[count:]
+            self.protocol.buffer_updated(count)
+
+    async def answer(self) -> bytes:
+        """Returns what the broker says by now; nothing where it waits for more."""
+        for _ in range(TURNS):
+            if self.wire.sent or self.wire.closing:
+                break
+            await asyncio.sleep(0)
+        answer = bytes(self.wire.sent)
+        self.wire.sent.clear()
+        return answer
+
+    def leave(self) -> None:
+        self.protocol.connection_lost(None)
+
+
+class Outcome(NamedTuple):
+    """What became of a run."""
+
+    seed: int
+    visits: int
+    counts: Counter[str]
+    problems: list[str]
+
+    def line(self) -> str:
+        counts = ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
+        return f"seed {self.seed}: {self.visits} visits: {counts}; {len(self.problems)} problems"
+
+
+class Doors:
+    """A broker's doors, and what is heard behind them."""
+
+    def __init__(self, broker: InProcess, authority: Authority) -> None:
+        self.broker = broker
+        config: Callable[[], Any] = lambda: broker.server.broker.config  # noqa: E731
+        self._doors = {
+            BARE: None,
+            SECURE: TlsDoor(config, "SECURE", names=False),
+            MUTUAL: TlsDoor(config, "MUTUAL", names=True),
+        }
+        self.trusting = ssl.create_default_context(cafile=str(authority.certificate))
+        self._known = ssl.create_default_context(cafile=str(authority.certificate))
+        self._known.load_cert_chain(authority.directory / "alice.pem")
+        self.counts: Counter[str] = Counter()
+        self.abandoned: list[Visitor] = []
+
+    def steps(self, rng: random.Random) -> tuple[int, Script, Steps]:
+        """Draws a door, and what is said there."""
+        listener = rng.choices((BARE, SECURE, MUTUAL), (70, 20, 10))[0]
+        script = rng.choice(SCRIPTS if listener == BARE else TLS_SCRIPTS)
+        context = self._known if listener == MUTUAL and rng.random() < 0.5 else self.trusting
+        return listener, script, script.begin(rng, context, has_sasl=listener != MUTUAL)
+
+    async def visit(self, rng: random.Random) -> str | None:
+        """Makes one visit, and returns what is wrong with how it was met."""
+        listener, script, steps = self.steps(rng)
+        visitor = Visitor(self.broker, listener, self._doors[listener])
+        broken, stops = rng.randrange(script.length), rng.random() < 0.1
+        said = meant = b""
+        data, at = next(steps), 0
+        while True:
+            sent = garble(rng, data) if at == broken and not stops else data
+            said, meant = said + sent, meant + data
+            self.deliver(visitor, sent, rng)
+            answer = await visitor.answer()
+            if visitor.wire.closing or (stops and at == broken):
+                break
+            try:
+                data, at = steps.send(answer), at + 1
+            except (StopIteration, ssl.SSLError):
+                break
+        problem = self.judge(visitor, script, said, meant)
+        self.part(visitor, rng)
+        return problem
+
+    def deliver(self, visitor: Visitor, data: bytes, rng: random.Random) -> None:
+        """Delivers it whole, or in pieces."""
+        if rng.random() < 0.8 or len(data) > 2_000:
+            visitor.send(data)
+            return
+        while data:
+            size = rng.randint(1, 40)
+            visitor.send(data[:size])
+            data = data[size:]
+
+    def judge(self, visitor: Visitor, script: Script, said: bytes, meant: bytes) -> str | None:
+        """Nobody gets in who has not shown what proves it."""
+        principal = visitor.connection.principal
+        if principal == ANONYMOUS:
+            self.counts["refused" if visitor.wire.closing else "left outside"] += 1
+            return None
+        self.counts["let in"] += 1
+        if principal.name not in ("alice", "CN=alice"):
+            return f"{script.name}: somebody is {principal}"
+        if not script.proves(said, meant):
+            return f"{script.name}: {principal} is let in without a proof"
+        return None
+
+    def part(self, visitor: Visitor, rng: random.Random) -> None:
+        """Most hang up; some stay as they are, and say nothing more."""
+        if rng.random() < 0.02 and not visitor.wire.closing:
+            self.abandoned.append(visitor)
+        else:
+            visitor.leave()
+        for one in [one for one in self.abandoned if one.wire.closing]:
+            one.leave()
+            self.abandoned.remove(one)
+            self.counts["cut off"] += 1
+
+    async def emptied(self) -> list[str]:
+        """Waits until nobody is left that has not authenticated, and returns who is all the same."""
+        for one in [one for one in self.abandoned if one.connection.principal != ANONYMOUS]:
+            one.leave()
+            self.abandoned.remove(one)
+        try:
+            async with asyncio.timeout(LONG_S):
+                while not all(one.wire.closing for one in self.abandoned):
+                    await asyncio.sleep(AUTHENTICATION_MS / 20_000)
+        except TimeoutError:
+            return [f"{len(self.abandoned)} half-open connections are not closed in time"]
+        for one in self.abandoned:
+            one.leave()
+        self.counts["cut off"] += len(self.abandoned)
+        self.abandoned.clear()
+        left = sum(len(listener.connections) for listener in self.broker.server.listeners)
+        return [f"{left} connections are left"] if left else []
+
+
+@asynccontextmanager
+async def doors(folder: Path, heard: list[str]) -> AsyncIterator[Doors]:
+    """A broker, whose errors are heard."""
+    authority = Authority(folder)
+    options = {
+        **OPTIONS,
+        "ssl.keystore.location": str(authority.issue("broker")),
+        "ssl.truststore.location": str(authority.certificate),
+    }
+    authority.issue("alice", "/CN=alice")
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(f"the loop: {context}"))
+    async with InProcess(folder / "data", options) as broker:
+        add_user(broker.server, "alice", "alice-secret")
+        yield Doors(broker, authority)
+
+
+def objects() -> tuple[int, int, int]:
+    """Returns how many objects of connections there are, how many objects at all, and how many open files."""
+    gc.collect()
+    every = gc.get_objects()
+    own = sum(isinstance(one, OF_CONNECTIONS) for one in every)
+    return own, len(every), len(os.listdir("/proc/self/fd"))
+
+
+async def run(seed: int, visits: int, folder: Path, only: int | None = None) -> Outcome:
+    """Makes the visits of a seed, or one of them."""
+    problems: list[str] = []
+    with Hearing(problems):
+        async with doors(folder, problems) as made:
+            numbers = range(visits) if only is None else range(only, only + 1)
+            before = (0, 0, 0)
+            for at, number in enumerate(numbers):
+                if at == min(WARM_VISITS, visits // 2):
+                    problems += await made.emptied()
+                    before = objects()
+                heard = len(problems)
+                if (problem := await made.visit(random.Random(f"{seed}/{number}"))) is not None:
+                    problems.append(problem)
+                problems[heard:] = [f"visit {number}: {problem}" for problem in problems[heard:]]
+            problems += await made.emptied()
+            problems += grown(before, objects())
+            problems += await let_in(made)
+            return Outcome(seed, len(numbers), made.counts, problems)
+
+
+def grown(before: tuple[int, int, int], after: tuple[int, int, int]) -> list[str]:
+    """Returns what is left of visits that have ended."""
+    own, every, files = (late - early for early, late in zip(before, after, strict=True))
+    problems = []
+    if own:
+        problems.append(f"{own} more objects of connections")
+    if every > FEW_OBJECTS:
+        problems.append(f"{every} more objects")
+    if files:
+        problems.append(f"{files} more open files")
+    return problems
+
+
+async def let_in(made: Doors) -> list[str]:
+    """Who has the right password gets in after all, and is answered."""
+    visitor = Visitor(made.broker, BARE, None)
+    (script,) = (one for one in SCRIPTS if one.name == "PLAIN in frames")
+    steps = script.begin(random.Random(0), made.trusting, has_sasl=True)
+    said = next(steps, b"")
+    while said:
+        visitor.send(said)
+        answer = await visitor.answer()
+        try:
+            said = steps.send(answer)
+        except StopIteration:
+            break
+    visitor.send(request_bytes(MetadataRequest(topics=[]), 12))
+    answer = await visitor.answer()
+    visitor.leave()
+    if not answer or not decode_response(answer[4:], 3, 12, MetadataResponse).brokers:
+        return ["who has the right password is not let in any more"]
+    return []
+
+
+class Hearing:
+    """Has errors and traces of the log heard for a while."""
+
+    def __init__(self, heard: list[str]) -> None:
+        self._heard = heard
+        self._before: dict[str, Any] = {}
+
+    def __enter__(self) -> None:
+        heard = self._heard
+        for level in ("error", "exception", "critical"):
+            self._before[level] = getattr(Logger, level)
+            setattr(Logger, level, lambda _, event, **fields: heard.append(f"{event}: {fields}"))
+
+    def __exit__(self, *_: object) -> None:
+        for level, method in self._before.items():
+            setattr(Logger, level, method)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.strangers", description=__doc__)
+    parser.add_argument("seeds", nargs="?", default="0", help="one seed, or a range of them: 17, 0-9")
+    parser.add_argument("--visits", type=int, default=100_000, help="for each seed")
+    parser.add_argument("--only", type=int, help="replay this visit alone")
+    options = parser.parse_args()
+    failed = 0
+    for seed in parse_seeds(options.seeds):
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = asyncio.run(run(seed, options.visits, Path(folder), options.only))
+        print(outcome.line(), *outcome.problems[:20], sep="\n  ", flush=True)
+        failed += bool(outcome.problems)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
