@@ -22,7 +22,11 @@ COLOURS = {
     "odradek": "#c0392b",
     "odradek-pure": "#e59866",
     "odradek-metrics": "#af7ac5",
+    "odradek-acls": "#922b21",
+    "odradek-tls": "#e6b0aa",
     "kafka": "#34495e",
+    "kafka-acls": "#1b2631",
+    "kafka-tls": "#aeb6bf",
     "kfake": "#2980b9",
     "floor": "#95a5a6",
 }

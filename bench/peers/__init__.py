@@ -7,13 +7,24 @@ from collections.abc import Mapping
 from bench.peers.brokers import ApacheKafka, Kfake, Odradek, PurePython, WatchedOdradek
 from bench.peers.floor import Floor
 from bench.peers.peer import PeerProcess
+from bench.peers.secured import ApacheKafkaWithEntries, ApacheKafkaWithTls, OdradekWithEntries, OdradekWithTls
 
 BASE = ApacheKafka.name
 """The peer that ratios are to."""
 
-PEERS: Mapping[str, type[PeerProcess]] = {
-    peer.name: peer for peer in (Odradek, ApacheKafka, Kfake, Floor, PurePython, WatchedOdradek)
-}
+USUAL_PEERS: tuple[type[PeerProcess], ...] = (Odradek, ApacheKafka, Kfake, Floor)
+NAMED: tuple[type[PeerProcess], ...] = (
+    PurePython,
+    WatchedOdradek,
+    OdradekWithEntries,
+    ApacheKafkaWithEntries,
+    OdradekWithTls,
+    ApacheKafkaWithTls,
+)
+"""The peers that are measured only when they are named."""
+ALL: tuple[type[PeerProcess], ...] = (*USUAL_PEERS, *NAMED)
 
-USUAL = tuple(name for name in PEERS if name not in (PurePython.name, WatchedOdradek.name))
+PEERS: Mapping[str, type[PeerProcess]] = {peer.name: peer for peer in ALL}
+
+USUAL = tuple(peer.name for peer in USUAL_PEERS)
 """The peers that are measured when none is named."""

@@ -56,5 +56,6 @@ def test_a_smaller_load_fills_its_topic_with_as_few_records() -> None:
 
 
 def test_ratios_are_to_apache_kafka() -> None:
-    assert list(PEERS) == ["odradek", "kafka", "kfake", "floor", "odradek-pure", "odradek-metrics"]
-    assert {PurePython.name, WatchedOdradek.name}.isdisjoint(USUAL)
+    assert USUAL == ("odradek", "kafka", "kfake", "floor")
+    secured = [f"{broker}-{what}" for what in ("acls", "tls") for broker in ("odradek", "kafka")]
+    assert list(PEERS) == [*USUAL, PurePython.name, WatchedOdradek.name, *secured]
