@@ -16,6 +16,12 @@ from broker.exchange.context import Principal
 from broker.requests.api import Api
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.produce import ProduceResponse
 from protocol.schema import fields_of
 from tests.broker import test_extremes as extreme
@@ -30,7 +36,15 @@ OPTIONS: Final = {
     "authorizer.class.name": STANDARD_AUTHORIZER,
     "super.users": "User:admin; User:ANONYMOUS",
     "advertised.listeners": "PLAINTEXT://broker.example.org:9092",
+    **{
+        f"group.{protocol}.{limit}session.timeout.ms": "600000"
+        for protocol in ("consumer", "share")
+        for limit in ("", "max.")
+    },
 }
+"""A broker by itself changes nothing while all is asked for."""
+
+PRODUCING: Final = InitProducerIdRequest(transactional_id="transactional", transaction_timeout_ms=600_000)
 
 DENIED: Final = frozenset({
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -88,7 +102,17 @@ async def furnished(broker: InProcess) -> bytes:
     """Gives a broker what requests are about, and returns the topic's id."""
     topic_id = await broker.create_topic(TOPIC, 2)
     await extreme.furnish(broker)
-    await broker.client().ask(produce_request(TOPIC, (0, batch(SECRET))), 12, ProduceResponse)
+    client = broker.client()
+    await client.ask(produce_request(TOPIC, (0, batch(SECRET))), 12, ProduceResponse)
+    producer = await client.ask(PRODUCING, 4, InitProducerIdResponse)
+    joining = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="transactional",
+        v3_and_below_producer_id=producer.producer_id,
+        v3_and_below_producer_epoch=producer.producer_epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=TOPIC, partitions=[0])],
+    )
+    joined = await client.ask(joining, 3, AddPartitionsToTxnResponse)
+    assert set(codes(joined)) == {0}, joined
     return topic_id
 
 
