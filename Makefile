@@ -108,6 +108,7 @@ docs: $(SETUP) ## write the generated pages anew
 	$(BIN)/python -m docs.limits
 	$(BIN)/python -m docs.protocol
 	$(BIN)/python -m docs.security_acls
+	$(BIN)/python -m docs.security_clients
 
 BENCH_SETUP := $(VENV)/.setup-bench
 BENCH := $(BIN)/python -m bench --loads "$(LOADS)" $(if $(PEERS),--peers "$(PEERS)") $(if $(RESULTS),--results "$(RESULTS)")

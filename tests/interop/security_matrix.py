@@ -3,7 +3,7 @@ docs/security-clients.md derive from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -58,22 +58,21 @@ TOLD: dict[str, dict[str, str]] = {
     UNKNOWN_USER: {"": "invalid credentials"},
     UNTRUSTED: {"": "certificate"},
     EXPIRED: {"": "certificate"},
-    STRANGE: {"": "."},
-    OUTDATED: {"": "."},
-    NO_ENTRY: {"": "(?i)authoriz"},
+    STRANGE: {"": ""},
+    OUTDATED: {"": ""},
+    NO_ENTRY: {"": "uthoriz"},
 }
-"""The words in which clients tell what was wrong, as patterns; those of the client without a name are all others'."""
+"""The words in which clients tell what was wrong; those of the client without a name are all others'."""
 
 
 def told(refusal: Refusal, client: str) -> str:
-    """Returns the pattern of what a client tells."""
+    """Returns what a client tells, in its own words."""
     words = TOLD[refusal.name]
     return words.get(client, words[""])
 
 
-def table(clients: Iterator[str]) -> str:
-    """The matrix as a table in Markdown."""
-    names = [*clients]
-    head = ["what is wrong", *names]
-    rows = [[refusal.name, *(f"`{told(refusal, name)}`" for name in names)] for refusal in REFUSALS]
-    return "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *rows))
+def tables(clients: Iterable[str]) -> Iterator[str]:
+    """Yields a table in Markdown for each refusal."""
+    for refusal in REFUSALS:
+        yield f"\n## Refused: {refusal.name}\n\n| client | is told |\n| --- | --- |\n"
+        yield from (f"| {client} | {told(refusal, client)} |\n" for client in clients)

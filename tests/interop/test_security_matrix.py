@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -84,8 +83,8 @@ def test_a_client_is_refused_and_told_why(
     with pytest.raises(Refused) as producing:
         clients[name].produce(access, topic, VALUES)
     print(f"{refusal.name} | {name} | {producing.value}")
-    assert re.search(words, str(producing.value)), str(producing.value)
+    assert words in str(producing.value), str(producing.value)
     if refusal.lets_in:
         with pytest.raises(Refused) as consuming:
             clients[name].consume(access, topic, 1)
-        assert re.search(words, str(consuming.value)), str(consuming.value)
+        assert words in str(consuming.value), str(consuming.value)
