@@ -61,7 +61,7 @@ test-commands: $(SETUP) ## our commands beside those of Apache Kafka's tools tha
 	$(BIN)/python -m pytest tests/interop -m commands --timeout 900
 
 .PHONY: test-security
-test-security: $(SETUP) ## the authorizer and the quotas beside Apache Kafka's, and the clients by each way in; about ten minutes
+test-security: $(SETUP) ## the authorizer and the quotas beside Apache Kafka's
 	$(BIN)/python -m pytest tests/interop -m security --timeout 1200
 
 .PHONY: test-zookeeper
@@ -108,7 +108,6 @@ docs: $(SETUP) ## write the generated pages anew
 	$(BIN)/python -m docs.limits
 	$(BIN)/python -m docs.protocol
 	$(BIN)/python -m docs.security_acls
-	$(BIN)/python -m docs.security_clients
 
 BENCH_SETUP := $(VENV)/.setup-bench
 BENCH := $(BIN)/python -m bench --loads "$(LOADS)" $(if $(PEERS),--peers "$(PEERS)") $(if $(RESULTS),--results "$(RESULTS)")

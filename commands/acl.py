@@ -13,7 +13,6 @@ from protocol.messages.create_acls import AclCreation, CreateAclsRequest, Create
 from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
-
 COLUMNS: Final = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
 
 

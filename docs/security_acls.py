@@ -44,10 +44,10 @@ Not built: topics that a client's Metadata request creates are asked of a contro
 
 ## What an API asks for
 
-Before a client of a listener with SASL has authenticated, only what is marked is answered, in its turn; all else closes the
-connection. Where several operations are named, the text says which one is asked for when. *The request* is refused as a
-whole. Who has no entry is told by no version of any of these whether what it names is there; a test asks all of them, of a
-broker that has it and of one that has not.
+Before a client of a listener with SASL has authenticated, only what is marked is answered, in its turn; all else closes
+the connection. Where several operations are named, the text says which one is asked for when. *The request* is refused
+as a whole. Who has no entry is told by no version of any of these whether what it names is there; a test asks all of
+them, of a broker that has it and of one that has not.
 
 | key | API | versions | before authentication | requires | how it is asked for |
 | --- | --- | --- | --- | --- | --- |

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.mark.parametrize("name", ["configuration", "limits", "protocol", "security_acls", "security_clients"])
+@pytest.mark.parametrize("name", ["configuration", "limits", "protocol", "security_acls"])
 def test_a_generated_page_is_fresh(name: str) -> None:
     module = __import__(f"docs.{name}", fromlist=["page"])
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), "`make docs` writes it anew"

@@ -27,8 +27,8 @@ def write_entries(bootstrap: str) -> None:
 
     allow, read, write = AclPermissionType.ALLOW, AclOperation.READ, AclOperation.WRITE
     entries = [
-        AclBinding(Resource.TOPIC, f"topic-{at}", (Pattern.LITERAL, Pattern.PREFIXED)[at % 2], f"User:user-{at % USERS}",
-                   "*", (read, write)[at // 2 % 2], allow)
+        AclBinding(Resource.TOPIC, f"topic-{at}", (Pattern.LITERAL, Pattern.PREFIXED)[at % 2],
+                   f"User:user-{at % USERS}", "*", (read, write)[at // 2 % 2], allow)
         for at in range(ENTRIES)
     ]  # fmt: skip
     entries += [

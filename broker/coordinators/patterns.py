@@ -66,5 +66,5 @@ class PatternMatcher:
         names: frozenset[str] = frozenset().union(*matched.values())
         ordered = sorted(names)
         answers = await Turns(self._clock).map(may_describe, ordered)
-        known = frozenset(name for name, may_be_known in zip(ordered, answers, strict=True) if may_be_known)
-        return {pattern: topics & known for pattern, topics in matched.items()}
+        describable = frozenset(name for name, may_be_known in zip(ordered, answers, strict=True) if may_be_known)
+        return {pattern: topics & describable for pattern, topics in matched.items()}

@@ -62,9 +62,7 @@ class MutationQuotas:
             self._buckets.move_to_end(limit.scope)
         return MutationQuota(bucket, limit.value, self._clock.monotonic_ms(), is_strict=is_strict)
 
-    async def charged(
-        self, context: Context, carry_out: Callable[[Charge], Awaitable[R]], *, is_strict: bool
-    ) -> R:
+    async def charged(self, context: Context, carry_out: Callable[[Charge], Awaitable[R]], *, is_strict: bool) -> R:
         """Carries a request out within the quota of its client, and returns the response with the throttle time. It is
         in the response itself, since no other hand touches the answer to a request that another broker forwarded."""
         quota = self.find(context, is_strict=is_strict)

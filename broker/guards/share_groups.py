@@ -18,6 +18,7 @@ from protocol.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAc
 from protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 from protocol.types import NO_UUID
 
+
 def topics_of(member: group_describe.Member) -> Iterator[str]:
     """Yields the topics of a member: those that it subscribes to, and has."""
     yield from member.subscribed_topic_names
@@ -102,7 +103,9 @@ async def alter_share_group_offsets(
 ) -> alter.AlterShareGroupOffsetsResponse:
     request = call.request
     if not call.may(READ_GROUP, request.group_id):
-        return alter.AlterShareGroupOffsetsResponse(error_code=GROUP_DENIED.code, error_message=GROUP_DENIED.message, responses=[])
+        return alter.AlterShareGroupOffsetsResponse(
+            error_code=GROUP_DENIED.code, error_message=GROUP_DENIED.message, responses=[]
+        )
     request.topics, denied = split(call, READ_TOPIC, request.topics, lambda topic: topic.topic_name)
     response: alter.AlterShareGroupOffsetsResponse = await handle(call)
     response.responses += [

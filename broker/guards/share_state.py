@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
 from broker.guards.shapes import whole
@@ -35,6 +35,13 @@ class RequestedTopic(Protocol):
     def partitions(self) -> Sequence[RequestedPartition]: ...
 
 
+class StateRequest(Protocol):
+    """A request about the state of share partitions."""
+
+    @property
+    def topics(self) -> Sequence[RequestedTopic]: ...
+
+
 def guarded(
     response: Callable[..., object], result: Callable[..., object], partition_result: Callable[..., object],
     **nothing: object,
@@ -42,14 +49,13 @@ def guarded(
     """Returns a guard that refuses each partition of a request. `nothing` are the fields of a partition's result that
     has no state to tell."""
 
-    def refuse(call: Call[Any]) -> object:
-        topics: Sequence[RequestedTopic] = call.request.topics
-        return response(results=[refused_topic(topic) for topic in topics])
+    def refuse(call: Call[StateRequest]) -> object:
+        return response(results=[failed_topic(topic) for topic in call.request.topics])
 
-    def refused_topic(topic: RequestedTopic) -> object:
-        return result(topic_id=topic.topic_id, partitions=[refused(one.partition) for one in topic.partitions])
+    def failed_topic(topic: RequestedTopic) -> object:
+        return result(topic_id=topic.topic_id, partitions=[failed_partition(one.partition) for one in topic.partitions])
 
-    def refused(index: int) -> object:
+    def failed_partition(index: int) -> object:
         return partition_result(partition=index, error_code=DENIED.code, error_message=DENIED.message, **nothing)
 
     return whole(CLUSTER_ACTION_CLUSTER, refuse)

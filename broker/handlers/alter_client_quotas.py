@@ -1,7 +1,8 @@
 """AlterClientQuotas (49): sets and removes quotas of users, client ids and addresses (KIP-546).
 
-v1 is flexible. A quota of a host is accepted where the name resolves, as Apache Kafka does it. Threads ask for all names
-of a request together, of which there may be so many: a name server that is away takes long over each.
+v1 is flexible. A quota of a host is accepted where the name resolves, as Apache Kafka does it. Threads ask for all
+names of a request together, of which there may be so many: a name server that is away takes long over
+each.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 MAX_LOOKUPS: Final = 100
-"""The names of hosts in a request, each of which somebody is asked for. Addresses need nobody, and may be any number."""
+"""The names of hosts in a request, each of which somebody is asked for. Of addresses there may be any number."""
 
 
 async def alter_client_quotas(call: HostCall[AlterClientQuotasRequest]) -> AlterClientQuotasResponse:
@@ -54,9 +55,11 @@ def is_address(host: str) -> bool:
 def is_known(host: str) -> bool:
     """Asks for a name, in the calling thread. Unlike the loop's own way to ask it leaves no future behind whose client
     has gone."""
+    if "\0" in host:
+        return False  # C would read it as what stands before
     try:
         socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, ValueError):  # of which one is a name that cannot be encoded, or has a null in it
+    except (OSError, UnicodeError):
         return False
     return True
 

@@ -8,9 +8,7 @@ import pytest
 
 from bench.load import ToolRun
 from bench.loads import LOADS
-from bench.peers import PEERS
 from bench.peers.secured import ApacheKafkaWithTls, Encrypted, OdradekWithTls, make_certificates
-from bench.plots import COLOURS
 
 
 @pytest.mark.parametrize("peer", [OdradekWithTls, ApacheKafkaWithTls])
@@ -28,7 +26,9 @@ def test_a_tool_speaks_tls_in_its_own_words(peer: type[Encrypted], load: str, tr
 def test_apache_kafka_has_both_listeners_and_its_controller(tmp_path: Path) -> None:
     peer = ApacheKafkaWithTls(tmp_path)
     peer.bootstrap, peer.encrypted = "127.0.0.1:1", "127.0.0.1:2"
-    lines = dict(line.split("=", 1) for line in peer.write_properties(tmp_path, peer.bootstrap).read_text().splitlines())
+    lines = dict(
+        line.split("=", 1) for line in peer.write_properties(tmp_path, peer.bootstrap).read_text().splitlines()
+    )
     listeners = lines["listeners"].split(",")
     assert listeners[:2] == ["PLAINTEXT://127.0.0.1:1", "SSL://127.0.0.1:2"]
     assert lines["advertised.listeners"].split(",") == listeners[:2]
@@ -38,7 +38,3 @@ def test_apache_kafka_has_both_listeners_and_its_controller(tmp_path: Path) -> N
 def test_a_broker_s_key_is_nobody_else_s_to_read(tmp_path: Path) -> None:
     make_certificates(tmp_path)
     assert (tmp_path / "broker.pem").stat().st_mode & 0o077 == 0
-
-
-def test_each_peer_has_a_colour() -> None:
-    assert COLOURS.keys() == PEERS.keys()

@@ -1,4 +1,4 @@
-"""Who may do nothing asks for everything: each API in each version, of a broker that has much and of one that has nothing.
+"""Who may do nothing asks for everything: each API in each version, of a broker that has much and of one that has none.
 
 What both answer alike, somebody without permissions learns nothing by.
 """
@@ -51,6 +51,10 @@ DENIED: Final = frozenset({
     ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED,
+    ErrorCode.INVALID_PRINCIPAL_TYPE,  # as below
     ErrorCode.INVALID_REQUEST,  # it says what is wrong with the request itself
 })  # fmt: skip
 
@@ -62,7 +66,7 @@ FILTERED: Final = {
 """The lists that leave out what may not be known, without an error or beside one."""
 
 OF_THE_BROKER: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
-"""What they answer differs between any two brokers, and is told to everybody."""
+"""Answers that differ between any two brokers, and are everybody's to have."""
 
 
 class Door(NamedTuple):
@@ -122,15 +126,15 @@ async def findings(brokers: Pair, apis: Iterable[Api]) -> list[str]:
     for door in doors(apis):
         before = state(brokers.full)
         frame = request_frame(plausible(door.api.request, door.version, brokers.topic_id), door.version)
-        full, empty = [await asked(broker, frame) for broker in (brokers.full, brokers.empty)]
-        problems += (f"{door}: {problem}" for problem in told(door, full, empty))
+        full, empty = [await answer_to_eve(broker, frame) for broker in (brokers.full, brokers.empty)]
+        problems += (f"{door}: {problem}" for problem in lessons(door, full, empty))
         await brokers.full.settled()
         if state(brokers.full) != before:
             problems.append(f"{door}: something has changed")
     return problems
 
 
-async def asked(broker: InProcess, frame: bytes) -> bytes:
+async def answer_to_eve(broker: InProcess, frame: bytes) -> bytes:
     """Returns the answer to somebody without permissions; nothing where the connection is closed."""
     client = broker.client()
     client.connection.principal = EVE
@@ -144,7 +148,7 @@ def state(broker: InProcess) -> dict[object, int]:
     return {"metadata": broker.server.broker.image.offset, **logs}
 
 
-def told(door: Door, full: bytes, empty: bytes) -> Iterator[str]:
+def lessons(door: Door, full: bytes, empty: bytes) -> Iterator[str]:
     """Yields what the answer of a broker with everything tells, beside that of one with nothing."""
     key = door.api.key
     if SECRET in full:
@@ -153,8 +157,9 @@ def told(door: Door, full: bytes, empty: bytes) -> Iterator[str]:
         if full != empty:
             yield "one of two closes the connection"
         return
-    answer, other = (decode_response(one, key, door.version, door.api.response) for one in (full, empty))
-    if key not in OF_THE_BROKER and said(answer) != said(other):
+    answer: Any = decode_response(full, key, door.version, door.api.response)
+    other: Any = decode_response(empty, key, door.version, door.api.response)
+    if key not in OF_THE_BROKER and content(answer) != content(other):
         yield f"it tells what is there: {answer}, and where nothing is: {other}"
     if key in FILTERED and getattr(answer, FILTERED[key]):
         yield f"it lists {answer}"
@@ -168,14 +173,14 @@ def is_denied(answer: object) -> bool:
     return bool(leaf_codes) and leaf_codes <= DENIED
 
 
-def said(message: Any) -> object:
-    """Returns what a message says. That an id is unknown is no secret: nobody guesses one; whether it is known or denied
-    clients are told, as by Kafka."""
+def content(message: Any) -> object:
+    """Returns what a message says. That an id is unknown is no secret, for nobody guesses one: whether it is known or
+    denied clients are told, as by Kafka."""
     if isinstance(message, list):
-        return [said(one) for one in message]
+        return [content(one) for one in message] or None  # no client tells the two apart
     if not hasattr(message, "__wire__"):
         return message
-    values = {field.name: said(getattr(message, field.name)) for field in fields_of(type(message))}
+    values = {field.name: content(getattr(message, field.name)) for field in fields_of(type(message))}
     for name in filter(is_code, values):
         if values[name] == ErrorCode.UNKNOWN_TOPIC_ID:
             values[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -1,4 +1,4 @@
-"""The quota of changes of the cluster: what is beyond it is refused, or carried out late, by the version of a request."""
+"""The quota of changes of the cluster: what is beyond it is refused, or carried out late, by a request's version."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_a_client_that_does_not_know_the_error_gets_its_topic_and_waits(br
 async def test_partitions_are_added_and_topics_deleted_out_of_the_same_bucket(broker: InProcess) -> None:
     await overdraw(broker)
     more = CreatePartitionsRequest(
-        topics=[CreatePartitionsTopic(name="first", count=11, assignments=None)], timeout_ms=1000
+        topics=[CreatePartitionsTopic(name="first", count=11, assignments=None)], timeout_ms=1000, validate_only=False
     )
     strict = await broker.client().ask(more, 3, CreatePartitionsResponse)
     assert strict.results[0].error_code == EXCEEDED
@@ -86,12 +86,12 @@ async def test_partitions_are_added_and_topics_deleted_out_of_the_same_bucket(br
     assert not permissive.results[0].error_code
     assert permissive.throttle_time_ms
     away = DeleteTopicsRequest(topic_names=["first"], timeout_ms=1000)
-    kept = await broker.client().ask(away, 5, DeleteTopicsResponse)
-    assert kept.responses[0].error_code == EXCEEDED
-    assert kept.throttle_time_ms
+    refused = await broker.client().ask(away, 5, DeleteTopicsResponse)
+    assert refused.responses[0].error_code == EXCEEDED
+    assert refused.throttle_time_ms
     gone = await broker.client().ask(away, 4, DeleteTopicsResponse)
     assert not gone.responses[0].error_code
-    assert gone.throttle_time_ms > kept.throttle_time_ms
+    assert gone.throttle_time_ms > refused.throttle_time_ms
 
 
 async def test_a_topic_that_is_asked_for_is_not_made_beyond_the_quota(broker: InProcess) -> None:

@@ -1,4 +1,4 @@
-"""What a member of a consumer group gets by a pattern: topics of which it may know, and no others."""
+"""A member of a consumer group gets by a pattern topics of which it may know, and no others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def beaten(client: Client, epoch: int, pattern: str | None = None) -> Cons
 async def assigned(client: Client) -> set[bytes]:
     """The ids of the topics that a member gets who subscribes with a pattern for all."""
     async with asyncio.timeout(LONG_S):
-        while (answer := await beaten(client, 0, ".*")).error_code:  # the coordinator loads meanwhile
+        while (answer := await beaten(client, 0, ".*")).error_code:  # noqa: ASYNC110 (it loads meanwhile)
             await asyncio.sleep(0)
         while answer.assignment is None or not answer.assignment.topic_partitions:
             answer = await beaten(client, answer.member_epoch)

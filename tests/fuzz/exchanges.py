@@ -1,4 +1,4 @@
-"""What a stranger says to get in: exchanges of SASL, in frames or without, and handshakes of TLS, step by step.
+"""The ways in which a stranger tries to get in: exchanges of SASL, in frames or without, and handshakes of TLS.
 
 A script is a generator: it yields what is sent, and is given what was answered.
 """
@@ -102,11 +102,11 @@ class Script(NamedTuple):
 
     name: str
     exchange: Exchange | None
-    """What is said of SASL; None where TLS is all."""
+    """The exchange of SASL; None where TLS is all."""
     length: int
     """Its steps, about."""
     proof: re.Pattern[bytes] | None = None
-    """What is said in it by who knows the password; None where nobody is let in."""
+    """The proof of who knows the password; None where nobody is let in."""
     is_secured: bool = False
 
     def begin(self, rng: random.Random, context: ssl.SSLContext, *, has_sasl: bool) -> Steps:
@@ -116,12 +116,12 @@ class Script(NamedTuple):
         assert self.exchange is not None
         return self.exchange(rng)
 
-    def proves(self, said: bytes, meant: bytes) -> bool:
+    def proves(self, sent: bytes, meant: bytes) -> bool:
         """True where the proof that was meant to be said has been said. In TLS nobody sees it."""
         if self.is_secured:
             return True
         shown = None if self.proof is None else self.proof.search(meant)
-        return shown is not None and shown[0] in said
+        return shown is not None and shown[0] in sent
 
 
 def tls(context: ssl.SSLContext, then: Steps | None) -> Steps:
@@ -137,18 +137,18 @@ def tls(context: ssl.SSLContext, then: Steps | None) -> Steps:
     if then is None:
         incoming.write((yield outgoing.read() or b"\x17\x03\x03\x00\x00"))
         return
-    said = next(then)
+    message = next(then)
     while True:
-        client.write(said)
+        client.write(message)
         incoming.write((yield outgoing.read()))
         try:
-            said = then.send(readable(client))
+            message = then.send(readable(client))
         except StopIteration:
             return
 
 
 def readable(client: ssl.SSLObject) -> bytes:
-    """What has come by now."""
+    """Returns the bytes that have come by now."""
     try:
         return client.read(65_536)
     except ssl.SSLWantReadError:
@@ -165,11 +165,11 @@ SCRIPTS: Final = (
     Script("a token for PLAIN", handshake("PLAIN", 1, token), 2),
     Script("a token for SCRAM", handshake("SCRAM-SHA-512", 1, token), 2),
 )
-"""What is said where nothing is encrypted."""
+"""The scripts of listeners where nothing is encrypted."""
 
 TLS_SCRIPTS: Final = (
     Script("TLS", None, 2, is_secured=True),
     Script("PLAIN in TLS", handshake("PLAIN", 1, plain), 4, is_secured=True),
     Script("SCRAM in TLS", handshake("SCRAM-SHA-256", 1, scram), 5, is_secured=True),
 )
-"""What is said where everything is."""
+"""The scripts of listeners where everything is."""

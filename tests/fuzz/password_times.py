@@ -1,8 +1,9 @@
 """Whether the time of an answer tells anything of a password: `python -m tests.fuzz.password_times --rounds 2000`.
 
-Right passwords, wrong ones, and users that do not exist take turns at a broker in this process, and the time is taken from
-the last message to its answer, for both messages of SCRAM. It is reported, not asserted: a machine has other things to do.
-Where a wrong password and an unknown user differ by less than the spread of either, nobody learns who there is.
+Right passwords, wrong ones, and users that do not exist take turns at a broker in this process, and the time is taken
+from the last message to its answer, for both messages of SCRAM. It is reported, not asserted: a machine has other
+things to do. Where a wrong password and an unknown user differ by less than the spread of either, nobody learns who
+there is.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class Visitor:
 
 
 class Outcome(NamedTuple):
-    """What became of a run."""
+    """The outcome of a run."""
 
     seed: int
     visits: int
@@ -130,8 +130,8 @@ class Doors:
             MUTUAL: TlsDoor(config, "MUTUAL", names=True),
         }
         self.trusting = ssl.create_default_context(cafile=str(authority.certificate))
-        self._known = ssl.create_default_context(cafile=str(authority.certificate))
-        self._known.load_cert_chain(authority.directory / "alice.pem")
+        self._certified = ssl.create_default_context(cafile=str(authority.certificate))
+        self._certified.load_cert_chain(authority.directory / "alice.pem")
         self.counts: Counter[str] = Counter()
         self.abandoned: list[Visitor] = []
 
@@ -139,7 +139,7 @@ class Doors:
         """Draws a door, and what is said there."""
         listener = rng.choices((BARE, SECURE, MUTUAL), (70, 20, 10))[0]
         script = rng.choice(SCRIPTS if listener == BARE else TLS_SCRIPTS)
-        context = self._known if listener == MUTUAL and rng.random() < 0.5 else self.trusting
+        context = self._certified if listener == MUTUAL and rng.random() < 0.5 else self.trusting
         return listener, script, script.begin(rng, context, has_sasl=listener != MUTUAL)
 
     async def visit(self, rng: random.Random) -> str | None:
@@ -147,11 +147,11 @@ class Doors:
         listener, script, steps = self.steps(rng)
         visitor = Visitor(self.broker, listener, self._doors[listener])
         broken, stops = rng.randrange(script.length), rng.random() < 0.1
-        said = meant = b""
+        delivered = meant = b""
         data, at = next(steps), 0
         while True:
             sent = garble(rng, data) if at == broken and not stops else data
-            said, meant = said + sent, meant + data
+            delivered, meant = delivered + sent, meant + data
             self.deliver(visitor, sent, rng)
             answer = await visitor.answer()
             if visitor.wire.closing or (stops and at == broken):
@@ -160,7 +160,7 @@ class Doors:
                 data, at = steps.send(answer), at + 1
             except (StopIteration, ssl.SSLError):
                 break
-        problem = self.judge(visitor, script, said, meant)
+        problem = self.judge(visitor, script, delivered, meant)
         self.part(visitor, rng)
         return problem
 
@@ -174,7 +174,7 @@ class Doors:
             visitor.send(data[:size])
             data = data[size:]
 
-    def judge(self, visitor: Visitor, script: Script, said: bytes, meant: bytes) -> str | None:
+    def judge(self, visitor: Visitor, script: Script, delivered: bytes, meant: bytes) -> str | None:
         """Nobody gets in who has not shown what proves it."""
         principal = visitor.connection.principal
         if principal == ANONYMOUS:
@@ -183,7 +183,7 @@ class Doors:
         self.counts["let in"] += 1
         if principal.name not in ("alice", "CN=alice"):
             return f"{script.name}: somebody is {principal}"
-        if not script.proves(said, meant):
+        if not script.proves(delivered, meant):
             return f"{script.name}: {principal} is let in without a proof"
         return None
 
@@ -205,7 +205,7 @@ class Doors:
             self.abandoned.remove(one)
         try:
             async with asyncio.timeout(LONG_S):
-                while not all(one.wire.closing for one in self.abandoned):
+                while not all(one.wire.closing for one in self.abandoned):  # noqa: ASYNC110 (nothing tells)
                     await asyncio.sleep(AUTHENTICATION_MS / 20_000)
         except TimeoutError:
             return [f"{len(self.abandoned)} half-open connections are not closed in time"]
@@ -280,12 +280,12 @@ async def let_in(made: Doors) -> list[str]:
     visitor = Visitor(made.broker, BARE, None)
     (script,) = (one for one in SCRIPTS if one.name == "PLAIN in frames")
     steps = script.begin(random.Random(0), made.trusting, has_sasl=True)
-    said = next(steps, b"")
-    while said:
-        visitor.send(said)
+    message = next(steps, b"")
+    while message:
+        visitor.send(message)
         answer = await visitor.answer()
         try:
-            said = steps.send(answer)
+            message = steps.send(answer)
         except StopIteration:
             break
     visitor.send(request_bytes(MetadataRequest(topics=[]), 12))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.logging import Logger
 from tests.fuzz import strangers
 from tests.fuzz.strangers import Doors, run
 
@@ -26,12 +27,12 @@ async def test_who_gets_in_without_a_proof_is_noticed(tmp_path: Path, monkeypatc
 
 
 async def test_a_connection_that_is_kept_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[object] = []
+    connections: list[object] = []
     leave = strangers.Visitor.leave
 
     def remember(visitor: strangers.Visitor) -> None:
         leave(visitor)
-        kept.append(visitor.connection)
+        connections.append(visitor.connection)
 
     monkeypatch.setattr(strangers.Visitor, "leave", remember)
     outcome = await run(3, 60, tmp_path)
@@ -40,7 +41,7 @@ async def test_a_connection_that_is_kept_is_noticed(tmp_path: Path, monkeypatch:
 
 async def test_a_fault_of_ours_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def judge(self: Doors, *_: object) -> None:
-        strangers.Logger.error(strangers.Logger("test"), "a fault")
+        Logger("test").error("a fault")
 
     monkeypatch.setattr(Doors, "judge", judge)
     outcome = await run(4, 10, tmp_path)

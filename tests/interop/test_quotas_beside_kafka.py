@@ -40,14 +40,14 @@ MADE = 100
 
 
 class Change(NamedTuple):
-    """What a client is answered that changes the cluster: the topic's error, and for how long it is throttled."""
+    """The answer to a change of the cluster: the topic's error, and for how long the client is throttled."""
 
     error_code: int
     throttle_ms: int
 
 
 class Measured(NamedTuple):
-    """What one broker let through."""
+    """The bytes and changes that one broker let through."""
 
     produced: int
     consumed: int
@@ -129,7 +129,7 @@ def measured(broker: ApacheKafka | Odradek) -> Measured:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]:
-    """What Apache Kafka lets through, and what we do."""
+    """The measures of Apache Kafka, and ours."""
     folder = tmp_path_factory.mktemp("quotas")
     theirs = measured(ApacheKafka(folder / "theirs"))
     ours = measured(Odradek(folder / "ours", {"odradek.profile": "production"}))

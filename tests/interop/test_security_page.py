@@ -67,7 +67,9 @@ class Host:
         """Runs a command, and returns what it printed."""
         text = self.here(command)
         if text.endswith("&"):
-            self.server.launch(shlex.split(text.removesuffix("&")), r"^ready (\S+)$", READY_TIMEOUT_S, self._path, self.folder)
+            self.server.launch(
+                shlex.split(text.removesuffix("&")), r"^ready (\S+)$", READY_TIMEOUT_S, self._path, self.folder
+            )
             return ""
         ended = subprocess.run(
             ["bash", "-c", f"umask 077; {text}"], cwd=self.folder, env={**os.environ, **self._path},
@@ -98,7 +100,9 @@ def test_ten_commands_make_a_broker_that_lets_in_whom_it_should(host: Host) -> N
     assert consumed.startswith("first\n")
     as_alice = "--bootstrap-server localhost:9093 --command-config alice.properties"
     listed = host.do("kafka-acls --bootstrap-server localhost:9093 --command-config admin.properties --list")
-    assert listed.count("principal=User:alice") == 5, listed  # WRITE, DESCRIBE, CREATE and READ of the topic, READ of the group
+    assert listed.count("principal=User:alice") == 5, (
+        listed
+    )  # WRITE, DESCRIBE, CREATE and READ of the topic, READ of the group
     refused = host.do(f"kafka-topics {as_alice} --create --topic others", check=False)
     assert "Authorization failed" in refused
     refused = host.do(f"kafka-acls {as_alice} --list", check=False)

@@ -1,7 +1,7 @@
 """The quota of changes of the cluster: partitions that are created and deleted, from a bucket of tokens (KIP-599).
 
-A bucket fills at its rate, up to what comes in some seconds. It may be overdrawn once; who finds it so waits until it is
-not any more. Source: Kafka's TokenBucket, Sensor.checkQuotas and ControllerMutationQuotaManager.
+A bucket fills at its rate, up to what comes in some seconds. It may be overdrawn once; who finds it so waits until it
+is not any more. Source: Kafka's TokenBucket, Sensor.checkQuotas and ControllerMutationQuotaManager.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TokenBucket:
 
 
 class MutationQuota:
-    """What one request takes out of a bucket."""
+    """The part of one request: it takes tokens out of a bucket."""
 
     __slots__ = ("_bucket", "_is_strict", "_now_ms", "_rate", "_wait_ms")
 

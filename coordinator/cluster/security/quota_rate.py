@@ -9,7 +9,7 @@ from collections import deque
 from typing import Final
 
 MAX_WAIT_MS: Final = 0x7FFFFFFF
-"""What an answer can say of a throttle time; nobody waits longer, however small its quota is."""
+"""The longest throttle time that an answer has room for; nobody waits longer, however small its quota is."""
 
 
 class QuotaRate:

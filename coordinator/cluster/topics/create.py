@@ -47,8 +47,8 @@ class CreateTopicsDecision:
         describable: Container[str] = EVERYTHING,
         charge: Charge = unlimited,
     ) -> None:
-        """`describable` has the topics whose configs may be told to who asks; `charge` takes the partitions that are made
-        out of the asker's quota."""
+        """`describable` has the topics whose configs may be told to who asks; `charge` takes the partitions that are
+        made out of the asker's quota."""
         self._image = image
         self._options = options
         self._rules = rules

@@ -1,6 +1,4 @@
 import java.io.BufferedReader;
-import java.io.FileReader;
-import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.Method;
@@ -34,8 +32,6 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  *     produce BOOTSTRAP TOPIC PARTITION COUNT KEY=VALUE…   then COUNT lines, one value each; the pairs are producer configs
  *     consume BOOTSTRAP TOPIC PARTITION OFFSET COUNT KEY=VALUE…
  *     timestamp BOOTSTRAP TOPIC PARTITION TIMESTAMP
- *
- * The pair config=FILE stands for the configs in a file.
  *
  * Each answers with lines `offset N` or `record OFFSET VALUE`, and closes with `done` or `error CLASS: MESSAGE`.
  */
@@ -89,20 +85,12 @@ public final class Client {
         return new TopicPartition(words[2], Integer.parseInt(words[3]));
     }
 
-    private static Properties properties(String bootstrap, String[] words, int from) throws IOException {
+    private static Properties properties(String bootstrap, String[] words, int from) {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", bootstrap);
         for (int i = from; i < words.length; i++) {
             int equals = words[i].indexOf('=');
-            String key = words[i].substring(0, equals);
-            String value = words[i].substring(equals + 1);
-            if (key.equals("config")) {
-                try (FileReader file = new FileReader(value)) {
-                    properties.load(file);
-                }
-            } else {
-                properties.put(key, value);
-            }
+            properties.put(words[i].substring(0, equals), words[i].substring(equals + 1));
         }
         return properties;
     }

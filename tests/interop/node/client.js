@@ -5,7 +5,6 @@
 
 'use strict'
 
-const fs = require('node:fs')
 const readline = require('node:readline')
 const { Kafka, CompressionTypes, CompressionCodecs, Partitioners, logLevel } = require('kafkajs')
 const Cluster = require('kafkajs/src/cluster')
@@ -20,17 +19,13 @@ const TIMEOUT_MS = 30000
 
 const logToErrors = () => ({ namespace, label, log }) => process.stderr.write(`${label} ${namespace} ${log.message}\n`)
 
-// The settings of security in a file of JSON: {"ssl": {"ca": […], "key": …, "cert": …}, "sasl": {…}}.
-const security = ({ config }) => (config ? JSON.parse(fs.readFileSync(config)) : {})
-
-function kafka(bootstrap, secured = {}) {
+function kafka(bootstrap) {
   return new Kafka({
     clientId: 'odradek-interop',
     brokers: [bootstrap],
     logLevel: logLevel.WARN,
     logCreator: logToErrors,
     retry: { retries: 3 },
-    ...secured,
   })
 }
 
@@ -52,8 +47,8 @@ async function create([bootstrap, topic, partitions]) {
 }
 
 async function produce([bootstrap, topic, partition, count, ...words], lines) {
-  const { codec = 'none', acks = 'all', idempotent = 'false', ...others } = settings(words)
-  const producer = kafka(bootstrap, security(others)).producer({
+  const { codec = 'none', acks = 'all', idempotent = 'false' } = settings(words)
+  const producer = kafka(bootstrap).producer({
     createPartitioner: Partitioners.DefaultPartitioner,
     idempotent: idempotent === 'true',
   })
@@ -65,7 +60,7 @@ async function produce([bootstrap, topic, partition, count, ...words], lines) {
   return (sent || []).map(({ baseOffset }) => `offset ${baseOffset}`)
 }
 
-async function consume([bootstrap, topic, partition, offset, count, ...words]) {
+async function consume([bootstrap, topic, partition, offset, count]) {
   const cluster = new Cluster({
     logger: createLogger({ level: logLevel.WARN, logCreator: logToErrors }),
     socketFactory: defaultSocketFactory(),
@@ -76,9 +71,6 @@ async function consume([bootstrap, topic, partition, offset, count, ...words]) {
     allowAutoTopicCreation: false,
     isolationLevel: 1,
     retry: { retries: 3 },
-    authenticationTimeout: 10000,
-    reauthenticationThreshold: 10000,
-    ...security(settings(words)),
   })
   return within(cluster, async () => {
     await cluster.addTargetTopic(topic)
