@@ -40,8 +40,6 @@ A pattern that a member of a consumer group subscribes with matches those topics
 patterns are matched anew as topics come, and each `group.consumer.regex.refresh.interval.ms`. Members with the same
 pattern share what it matches, whoever had it matched last; to read a topic takes READ all the same.
 
-Not built: topics that a client's Metadata request creates are asked of a controller elsewhere in the broker's name.
-
 ## What an API asks for
 
 Before a client of a listener with SASL has authenticated, only what is marked is answered, in its turn; all else closes
