@@ -35,7 +35,7 @@ class RequestedTopic(Protocol):
     def partitions(self) -> Sequence[RequestedPartition]: ...
 
 
-class StateRequest(Protocol):
+class OfStates(Protocol):
     """A request about the state of share partitions."""
 
     @property
@@ -49,7 +49,7 @@ def guarded(
     """Returns a guard that refuses each partition of a request. `nothing` are the fields of a partition's result that
     has no state to tell."""
 
-    def refuse(call: Call[StateRequest]) -> object:
+    def refuse(call: Call[OfStates]) -> object:
         return response(results=[failed_topic(topic) for topic in call.request.topics])
 
     def failed_topic(topic: RequestedTopic) -> object:
