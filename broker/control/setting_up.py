@@ -11,7 +11,7 @@ from broker.control.http import RequestError
 from broker.control.json_values import uuid_text
 from broker.requests.broker import Broker
 from coordinator.cluster.scram import MECHANISMS
-from coordinator.cluster.security.acl import CLUSTER_NAME, Operation, PatternType, Permission, Resource
+from protocol.acl import CLUSTER_NAME, Operation, PatternType, Permission, Resource
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
