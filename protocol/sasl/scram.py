@@ -125,10 +125,11 @@ class ScramServer:
         return ExchangeStep(self._server_first.encode())
 
     def _challenge(self) -> tuple[bytes, int]:
+        drawn = hmac.digest(self._secret, self._name.encode("utf-8", "surrogatepass"), "sha256")
+        salt = base36(int.from_bytes(drawn[:SALT_BYTES])).encode()  # of those that exist too: time tells nothing
         if self._credential is not None:
             return self._credential.salt, self._credential.iterations
-        drawn = hmac.digest(self._secret, self._name.encode("utf-8", "surrogatepass"), "sha256")
-        return base36(int.from_bytes(drawn[:SALT_BYTES])).encode(), MIN_ITERATIONS
+        return salt, MIN_ITERATIONS
 
     def _end(self, first: re.Match[str], text: str) -> ExchangeStep:
         self._is_over = True
