@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker.exchange.context import ClientConnection
+from broker.exchange.context import ClientConnection, Context
 from broker.handlers import NAMES
 from broker.requests.forwarding import ForwardingApis
 from protocol.api_key import ApiKey
@@ -130,10 +130,8 @@ async def test_whom_a_controller_elsewhere_throttles_this_broker_has_wait() -> N
 
     api = ForwardingApis("broker.handlers", NAMES, Controllers(), lambda _: {}).find(ApiKey.CREATE_TOPICS)
     assert api is not None
-    client = SimpleNamespace(kind="User", name="alice")
-    context = SimpleNamespace(
-        principal=client, client_id="c", connection=SimpleNamespace(ip="127.0.0.1"), throttle_ms=0
-    )
+    connection = ClientConnection("PLAINTEXT", lambda _, answer: answer)
+    context = Context(connection, ApiKey.CREATE_TOPICS, 7, 0, "c", 0)
     call = SimpleNamespace(api=api, context=context, request=creation("a", 1), version=7)
     await api.handle(call)
     assert context.throttle_ms == 1_234
