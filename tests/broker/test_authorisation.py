@@ -27,8 +27,11 @@ OPEN_TO_ALL = {
     ApiKey.SASL_AUTHENTICATE,
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
     ApiKey.PUSH_TELEMETRY,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
 }
-"""ApiVersions comes before authentication; DescribeCluster says what is authorised, and is told to everybody."""
+"""ApiVersions comes before authentication; DescribeCluster says what is authorised, and is told to everybody; a token is
+its owner's and renewers' to renew and to end."""
 
 
 class Denies:
