@@ -30,8 +30,8 @@ OPEN_TO_ALL = {
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
 }
-"""ApiVersions comes before authentication; DescribeCluster says what is authorised, and is told to everybody; a token is
-its owner's and renewers' to renew and to end."""
+"""ApiVersions comes before authentication; DescribeCluster says what is authorised, and is told to everybody; a token
+is its owner's and renewers' to renew and to end."""
 
 
 class Denies:

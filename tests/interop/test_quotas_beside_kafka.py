@@ -117,7 +117,7 @@ def measured(broker: ApacheKafka | Odradek) -> Measured:
         admin = WireClient(broker.bootstrap, timeout_s=30)
         limits = ("producer_byte_rate", LIMIT), ("consumer_byte_rate", LIMIT), ("controller_mutation_rate", MUTATIONS)
         for step in (
-            creating("a topic", creatable(TOPIC, 1, 1)),
+            creating("a topic", creatable(TOPIC, 1, 1, {"retention.ms": "-1"})),  # its records are years old
             limiting("its quotas", quota({"client-id": "me"}, *limits)),
         ):
             admin.ask(step.request, step.response, step.version)
