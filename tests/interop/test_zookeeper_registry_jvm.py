@@ -1,20 +1,26 @@
-"""The registry in Apache ZooKeeper: who may change it, and generated ids beside those of Kafka 1.1.1."""
+"""The registry in Apache ZooKeeper: znodes beside those of Kafka 1.1.1, who may change them, and generated ids."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 
 from tests.interop.brokers import CLUSTER_ID, Odradek
 from tests.interop.processes import free_port, run
 from tests.interop.zookeeper import (
+    SOON_S,
     OldKafka,
     ZooKeeper,
     facing,
+    old_program,
+    old_tool,
     started,
     until,
     znodes,
@@ -23,6 +29,11 @@ from tests.interop.zookeeper import (
 pytestmark = [pytest.mark.zookeeper, pytest.mark.odradek_only]
 
 DIGEST = "operator:secret"
+VARYING = ("timestamp", "port", "endpoints", "id")
+"""Fields of a broker, a controller and a cluster that are of one run: of these only the types are compared."""
+
+BLOCK_OF_IDS = "/latest_producer_id_block"
+"""Producer ids come from the metadata log here."""
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +44,83 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
     server.forget()
 
 
+def content(data: bytes | None) -> object:
+    """The content of a znode, without what differs from run to run."""
+    if not data:
+        return None
+    value = json.loads(data)
+    return {name: _typed(name, one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def _typed(name: str, value: Any) -> object:
+    if name not in VARYING:
+        return value
+    return [type(one).__name__ for one in value] if isinstance(value, list) else type(value).__name__
+
+
 def paths(client: KazooClient) -> Iterator[str]:
     level = ["/"]
     while level:
         path = level.pop()
         yield path
         level += [f"{path.rstrip('/')}/{child}" for child in client.get_children(path)]
+
+
+def tree(client: KazooClient) -> dict[str, tuple[object, bool]]:
+    """Each znode: its content, and whether it ends with a session."""
+    nodes = {path: client.get(path) for path in paths(client) if path != BLOCK_OF_IDS}
+    return {path: (content(data), stat.ephemeralOwner != 0) for path, (data, stat) in nodes.items()}
+
+
+def act(connect: str, bootstrap: str) -> list[object]:
+    """The znodes after each thing that tools and clients of that age do, and what clients are answered."""
+    seen: list[object] = []
+    with znodes(connect) as client:
+
+        def tool(name: str, *arguments: str) -> None:
+            old_tool("1.1.1", f"kafka.admin.{name}", "--zookeeper", connect, *arguments)
+
+        def see(*paths: str, there: bool = True) -> None:
+            until(lambda: all((client.exists(path) is not None) is there for path in paths))
+            seen.append(tree(client))
+
+        see("/controller", "/controller_epoch")  # Kafka makes one after the other
+        tool("TopicCommand", "--create", "--topic", "t", "--partitions", "2", "--replication-factor", "1")
+        see(*(f"/brokers/topics/t/partitions/{index}/state" for index in range(2)))
+        entity = ("--entity-type", "topics", "--entity-name", "t")
+        tool("ConfigCommand", "--alter", *entity, "--add-config", "retention.ms=60000,cleanup.policy=delete")
+        see("/config/changes/config_change_0000000000")
+        tool("TopicCommand", "--alter", "--topic", "t", "--partitions", "3")
+        see("/brokers/topics/t/partitions/2/state")
+        configs = ("--config", "segment.bytes=2000000")
+        tool("TopicCommand", "--create", "--topic", "u", "--partitions", "1", "--replication-factor", "1", *configs)
+        see("/brokers/topics/u/partitions/0/state")
+        tool("ConfigCommand", "--alter", *entity, "--delete-config", "cleanup.policy")
+        see("/config/changes/config_change_0000000001")
+        producer = Producer({"bootstrap.servers": bootstrap})
+        producer.produce("made-by-a-client", b"1")
+        assert producer.flush(SOON_S) == 0
+        see("/brokers/topics/made-by-a-client/partitions/0/state")
+        seen.append(run(old_program("0.8.2.2", "OldOffsets.java", *bootstrap.split(":"), "g", "u")).stdout.decode())
+        see("/consumers/g/offsets/u/0")
+        tool("TopicCommand", "--delete", "--topic", "t")
+        see("/admin/delete_topics/t", there=False)
+        tool("PreferredReplicaLeaderElectionCommand")
+        until(lambda: not client.exists("/admin/preferred_replica_election"))
+        seen.append(sorted(paths(client)))  # that Kafka raises the epochs of leaders that stay, too
+    return seen
+
+
+def test_znodes_are_those_of_kafka_under_the_same_actions(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+    with znodes(zookeeper.address) as client:
+        client.create("/theirs")  # Kafka makes it too, and is looked for there by the test before it has
+    theirs = OldKafka(tmp_path / "theirs", f"{zookeeper.address}/theirs", "1.1.1")
+    theirs.start()
+    kafkas = act(theirs.connect, theirs.bootstrap)
+    theirs.forget()
+    ours = started(tmp_path / "ours", f"{zookeeper.address}/ours", odradek__zookeeper__broker__version="4")
+    for number, (own, kafka) in enumerate(zip(act(f"{zookeeper.address}/ours", ours.bootstrap), kafkas, strict=True)):
+        assert own == kafka, f"after action {number}"
 
 
 def refuses(client: KazooClient, path: str) -> bool:
