@@ -37,6 +37,9 @@ SNAPSHOT = (
 )
 """Commands whose outputs tell what a line has left."""
 
+THROWN_AWAY = "console-consumer-"
+"""Groups that Apache's console consumer makes for itself."""
+
 EITHER_WAY = {"odradek doctor"}
 
 
@@ -67,7 +70,8 @@ class PageCluster:
     def rows(self, line: str) -> list[dict[str, object]]:
         ended = self.shell.run(line)
         assert ended.status == 0, (line, ended)
-        return [json.loads(text) for text in ended.out.decode().splitlines()]
+        listed = [json.loads(text) for text in ended.out.decode().splitlines()]
+        return [row for row in listed if not str(row.get("group")).startswith(THROWN_AWAY)]
 
 
 def offsets(partitions: object) -> list[tuple[object, ...]]:
