@@ -146,9 +146,9 @@ class TlsTransport:
             try:
                 while count < size:
                     more = cast(int, self._tls.read(size - count, target[count:]))
-                    if not more:
-                        is_last = True
-                        break
+                    if not more:  # the peer has said farewell
+                        self._end_of_peer(count)
+                        return
                     count += more
             except ssl.SSLWantReadError:
                 is_last = True
@@ -161,9 +161,11 @@ class TlsTransport:
                 return
 
     def _end_of_peer(self, count: int) -> None:
+        """Answers a farewell by another, for which asyncio's clients wait half a minute."""
         if count:
             self._secured.buffer_updated(count)
-        self._raw.close()
+        if not self._is_closing:
+            self._finish()
 
     def _broken(self, error: ssl.SSLError) -> None:
         if not self._is_closing:

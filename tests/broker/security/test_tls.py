@@ -176,6 +176,17 @@ async def test_a_handshake_has_so_much_time_and_counts_as_a_connection(tmp_path:
             writer.close()
 
 
+async def test_a_farewell_is_answered_by_one(tmp_path: Path, authority: Authority) -> None:
+    async with InProcess(tmp_path, options(authority)) as broker:
+        port = address(broker).port
+
+        def leave() -> socket.socket:
+            with socket.create_connection(("127.0.0.1", port), timeout=LONG_MS / 1000) as connection:
+                return client_context(authority).wrap_socket(connection, server_hostname="localhost").unwrap()
+
+        await asyncio.to_thread(leave)  # raises unless a farewell comes back
+
+
 async def test_nobody_renegotiates(tmp_path: Path, authority: Authority) -> None:
     async with InProcess(tmp_path, options(authority)) as broker:
         port = address(broker).port

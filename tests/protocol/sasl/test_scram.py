@@ -61,6 +61,20 @@ def test_both_sides_understand_each_other(mechanism: str, name: str) -> None:
     assert identity.name == name
 
 
+def test_librdkafka_before_2_6_1_is_let_in_with_its_nonce_twice() -> None:
+    exchange = server()
+    challenge = exchange.step(FIRST).answer.decode()
+    nonce, salt, iterations = (field[2:] for field in challenge.split(","))
+    bare = f"c=biws,r={CLIENT_NONCE}{nonce}"
+    salted = hashlib.pbkdf2_hmac("sha256", b"pencil", base64.b64decode(salt), int(iterations))
+    key = hmac.digest(salted, b"Client Key", "sha256")
+    exchanged = f"{FIRST.decode().removeprefix('n,,')},{challenge},{bare}".encode()
+    signature = hmac.digest(hashlib.sha256(key).digest(), exchanged, "sha256")
+    proof = base64.b64encode(bytes(left ^ right for left, right in zip(key, signature, strict=True)))
+    _, identity = exchange.step(f"{bare},p=".encode() + proof)
+    assert identity == ("user", None, False)
+
+
 @pytest.mark.parametrize("name", ["user", "nobody"])
 def test_a_wrong_password_and_an_unknown_user_fail_at_the_same_step(name: str) -> None:
     exchange = server()
