@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from broker.exchange.context import Principal
 from broker.process.joining import refused_configs
 from broker.requests.forwarding import ForwardingApis
 from coordinator.cluster.configs.resource import ResourceType
@@ -65,9 +66,8 @@ async def altered(controllers: Controllers, key: ApiKey, *resources: Any) -> lis
     )
     api = apis.find(key)
     assert api is not None
-    context = SimpleNamespace(
-        principal=SimpleNamespace(kind="User", name="alice"), client_id="c", connection=SimpleNamespace(ip="127.0.0.1")
-    )
+    client = SimpleNamespace(principal=Principal("User", "alice"), ip="127.0.0.1", by_token=False)
+    context = SimpleNamespace(client_id="c", connection=client)
     request = api.request(resources=list(resources), validate_only=False)
     host = SimpleNamespace(config=SimpleNamespace(node_id=NODE))
     call: Any = SimpleNamespace(

@@ -10,7 +10,7 @@ from confluent_kafka import AcknowledgeType, ShareConsumer
 from tests.interop.brokers import Broker
 from tests.interop.commanding import Feed, Run
 
-pytestmark = pytest.mark.odradek_only  # it starts both
+pytestmark = [pytest.mark.odradek_only, pytest.mark.commands]  # it starts both
 
 STAMP = ("--timestamp", "1767225600000")
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from broker.config.jaas import parse_jaas
 from broker.config.sources import from_file, load
-from commands.acl import AclOperation
 from odradek.testing import Acl, Broker, Cluster, Partition, Record
 from odradek.testing.broker import option_text
 from odradek.testing.clock import duration_ms
@@ -23,6 +22,7 @@ from odradek.testing.ports import ReservedPort
 from odradek.testing.process import Ready, parse_ready, write_properties
 from odradek.testing.security import USER_NAME, Operation, Security
 from odradek.testing.views import group_of, record_of, request_of
+from protocol import acl
 from protocol.properties import read_properties
 from tests.sources import ROOT
 
@@ -99,7 +99,7 @@ def test_an_option_is_written_as_kafka_has_it(value: str | int | bool, text: str
 
 
 def test_operations_are_those_of_the_protocol() -> None:
-    assert set(get_args(Operation)) == {one.name for one in AclOperation if one is not AclOperation.ANY}
+    assert set(get_args(Operation)) == {"ALL", *(one.name for one in acl.Operation)}
 
 
 def test_an_entry_is_for_one_resource() -> None:
