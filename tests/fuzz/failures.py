@@ -127,6 +127,10 @@ def marks_with_no_epoch(answers: Answers) -> bool:
     return any(marker.producer_epoch < 0 or marker.transaction_version < 0 for marker in answers.request.markers)
 
 
+def names_an_owner_without_a_type(answers: Answers) -> bool:
+    return bool(answers.request.owner_principal_name) and answers.request.owner_principal_type is None
+
+
 NO_ISOLATION: Final = Failure("an isolation level that there is not", is_of_no_isolation)
 FAILURES: Final[Mapping[str, tuple[Failure, ...]]] = {
     "FetchRequest": (
@@ -138,6 +142,7 @@ FAILURES: Final[Mapping[str, tuple[Failure, ...]]] = {
     "ListOffsetsRequest": (NO_ISOLATION,),
     "JoinGroupRequest": (Failure("a strategy that is named twice", names_a_strategy_twice),),
     "WriteTxnMarkersRequest": (Failure("a producer epoch or transaction version below 0", marks_with_no_epoch),),
+    "CreateDelegationTokenRequest": (Failure("an owner without a type", names_an_owner_without_a_type),),
     "ProduceRequest": (Failure("a batch that is none", has_an_odd_batch),),
     "IncrementalAlterConfigsRequest": (Failure("an operation that there is not", has_no_operation),),
     "OffsetCommitRequest": (Failure("more offsets than a batch can hold", commits_more_than_a_batch),),
