@@ -7,9 +7,9 @@ are elsewhere refuses what it can, and forwards the rest.
 from __future__ import annotations
 
 from broker.exchange.authorisation import CREATE_TOKENS_USER, by_handler
-from broker.requests.api import Api, Handle
+from broker.requests.api import Api
 from broker.requests.call import HostCall
-from broker.requests.token_requests import ERROR_TIMESTAMP, refused_creation
+from broker.requests.token_requests import ERROR_TIMESTAMP, refused_creation, refusing_here
 from coordinator.cluster.security.delegation_tokens import created, owner_of
 from protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 
@@ -27,15 +27,10 @@ def refusal(call: HostCall[CreateDelegationTokenRequest]) -> CreateDelegationTok
     return None
 
 
-async def refuse_here(call: HostCall[CreateDelegationTokenRequest], forward: Handle) -> object:
-    """Refuses what the controller would, which sees nothing of the client's connection."""
-    return refusal(call) or await forward(call)
-
-
 API = Api(
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
     create_delegation_token,
     by_handler(CREATE_TOKENS_USER),
-    here=refuse_here,
+    here=refusing_here(refusal),
 )

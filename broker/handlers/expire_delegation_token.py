@@ -6,9 +6,9 @@ Its owner and its renewers may, over connections by which tokens may be asked fo
 from __future__ import annotations
 
 from broker.exchange.authorisation import NOTHING
-from broker.requests.api import Api, Handle
+from broker.requests.api import Api
 from broker.requests.call import HostCall
-from broker.requests.token_requests import ERROR_TIMESTAMP, may_ask
+from broker.requests.token_requests import ERROR_TIMESTAMP, may_ask, refusing_here
 from protocol.errors import ErrorCode
 from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 
@@ -27,15 +27,10 @@ def refusal(call: HostCall[ExpireDelegationTokenRequest]) -> ExpireDelegationTok
     return ExpireDelegationTokenResponse(error_code=NOT_ALLOWED, expiry_timestamp_ms=ERROR_TIMESTAMP)
 
 
-async def refuse_here(call: HostCall[ExpireDelegationTokenRequest], forward: Handle) -> object:
-    """Refuses what the controller would, which sees nothing of the client's connection."""
-    return refusal(call) or await forward(call)
-
-
 API = Api(
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
     expire_delegation_token,
     NOTHING,
-    here=refuse_here,
+    here=refusing_here(refusal),
 )

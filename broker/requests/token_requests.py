@@ -5,10 +5,12 @@ Source: kafka.server.KafkaApis.allowTokenRequests, ControllerApis.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 from broker.exchange.authorisation import CREATE_TOKENS_USER
 from broker.exchange.context import ANONYMOUS, ClientConnection
+from broker.requests.api import Handle, Here
 from broker.requests.call import HostCall
 from coordinator.cluster.security.delegation_tokens import owner_of
 from protocol.errors import ErrorCode
@@ -43,3 +45,13 @@ def refused_creation(call: HostCall[CreateDelegationTokenRequest]) -> ErrorCode:
     if not owner.startswith(USER_PREFIX) or any(kind != USER_PREFIX for kind in renewers):
         return ErrorCode.INVALID_PRINCIPAL_TYPE
     return ErrorCode.NONE
+
+
+def refusing_here(refusal: Callable[[HostCall[Q]], object | None]) -> Here:
+    """Returns what a broker does whose controllers are elsewhere: they see nothing of the client's connection, so it
+    refuses what they would, and forwards the rest."""
+
+    async def refuse_here(call: HostCall[Q], forward: Handle) -> object:
+        return refusal(call) or await forward(call)
+
+    return refuse_here

@@ -7,8 +7,7 @@ from typing import NamedTuple, Protocol
 
 class SaslError(Exception):
     """The client is not who it says, or says it wrongly. `reason` is for the log alone, unless `may_be_told`: what a
-    stranger is told says nothing of which users there are. `client_message` is what it
-    learns where that is something else."""
+    stranger is told says nothing of which users there are. `client_message` is what it is sent in its place."""
 
     def __init__(self, reason: str, *, may_be_told: bool = False, client_message: str | None = None) -> None:
         super().__init__(reason)
