@@ -17,10 +17,8 @@ from bench.figures import Sample, cpu_figure
 from bench.peers.peer import Unavailable
 from bench.results import RESULTS, LoadResult, PeerResult, machine, save
 
-FIRST_WARM_UP = 6
-"""The most rounds before the first row: a JVM has most of its code compiled by then, and there are twelve minutes."""
-WARM_UP = 1
-"""And before each later row, on brokers that are warm."""
+LATER_WARM_UP = 6
+"""The most rounds before a later row, on brokers that the first row has warmed until they had settled."""
 
 
 def arguments() -> argparse.Namespace:
@@ -115,7 +113,7 @@ def measured(rows: Sequence[ClusterRow], options: argparse.Namespace, sizes: Siz
         if shared:
             clusters = Clusters(options.clusters, Path(work), sizes, stack, QUICK)
             for place, row in enumerate(shared):
-                warm_up = 0 if options.small else WARM_UP if place else FIRST_WARM_UP
+                warm_up = 0 if options.small else LATER_WARM_UP if place else warmth.MOST_ROUNDS
                 yield clusters.measure(row, options.rounds, warm_up)
             stack.close()
     for row in (row for row in rows if not row.is_usual):

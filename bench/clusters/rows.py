@@ -25,7 +25,7 @@ SETTLE_S = 0.5
 class Sizes(NamedTuple):
     """How much of everything."""
 
-    records: int = 150_000
+    records: int = 300_000
     failovers: int = 50
     partitions: int = 10_000
 
