@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from broker.peers.address import Address
 from broker.peers.backoff import Backoff
-from commands.errors import BrokerUnreachable, CommandError, hint, raise_if, refusal
+from commands.errors import BrokerUnreachable, CommandError, CoordinatorAway, explain, hint, raise_if, refusal
 from commands.links import Link, Links, Moments
 from protocol.errors import RETRIABLE, ErrorCode, KafkaError, error_code
 from protocol.messages.metadata import (
@@ -19,7 +19,7 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.peer_errors import PeerError, PeerUnavailable, RequestTimedOut
+from protocol.peer_errors import ConnectionClosed, PeerError, PeerUnavailable, RequestTimedOut
 from protocol.schema import ANY_VERSION
 from protocol.types import uuid_to_text
 
@@ -88,8 +88,16 @@ class ClusterClient:
         """Returns brokers, and these topics: none unless named, all of them for None."""
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=create)
-        response = await self.any(request, MetadataResponse)
+
+        async def ask() -> tuple[int, MetadataResponse]:
+            answer = await self.any(request, MetadataResponse)
+            is_served = answer.brokers or answer.error_code
+            return (0 if is_served else ErrorCode.BROKER_NOT_AVAILABLE), answer
+
+        response = await self.until_settled(ask, NO_BROKERS)
         raise_if("the cluster", response.error_code)
+        if not response.brokers:
+            raise BrokerUnreachable("the cluster has no broker that serves at the moment: all are fenced")
         self._addresses = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
         self._controller = response.controller_id
         self._links.place(self._addresses)
@@ -155,6 +163,8 @@ class ClusterClient:
             answer = await self._links.node(node).send(
                 request, response, timeout_ms=allowed_ms, max_version=max_version, max_dials=2
             )
+        except ConnectionClosed as error:  # a metadata update has sent this side elsewhere
+            raise BrokerUnreachable(f"broker {node} is no longer at {error.peer}") from None
         except PeerUnavailable as error:
             advice = "that is the address it advertises (advertised.listeners)"
             raise BrokerUnreachable(f"broker {node} at {error.peer}: {error.message}; {advice}") from None
@@ -202,12 +212,25 @@ class ClusterClient:
 
         async def ask() -> tuple[int, R]:
             node = await self.coordinator(kind, key)
-            answer = await self.node(node, request, response, max_version=max_version, timeout_ms=timeout_ms)
+            try:
+                answer = await self.node(node, request, response, max_version=max_version, timeout_ms=timeout_ms)
+            except (BrokerUnreachable, RequestTimedOut):
+                self._coordinators.pop((kind, key), None)  # who asks again looks for it, and for where brokers are now
+                self._addresses = {}
+                raise
             if (error := code(answer)) in COORDINATOR_MOVED:
                 self._coordinators.pop((kind, key), None)
             return error, answer
 
         return await self.until_settled(ask, retriable or COORDINATOR_MOVED)
+
+    async def of_group(self, group: str, request: object, response: type[R], *, timeout_ms: int | None = None) -> R:
+        """Asks a group's coordinator something as a member of it. Raises CoordinatorAway where that moves or loads for
+        longer than a request may take."""
+        answer = await self.coordinated(CoordinatorKind.GROUP, group, request, response, timeout_ms=timeout_ms)
+        if (code := int(getattr(answer, "error_code", 0))) in COORDINATOR_MOVED:
+            raise CoordinatorAway(f"group {group}: {explain(code)}")
+        return answer
 
     async def coordinator(self, kind: CoordinatorKind, key: str) -> int:
         """Returns the id of the broker that coordinates a group or a transactional id."""
@@ -224,6 +247,8 @@ class ClusterClient:
             return entry.error_code, entry
 
         entry = await self.until_settled(ask, COORDINATOR_MOVED)
+        if entry.error_code in COORDINATOR_MOVED:
+            raise CoordinatorAway(f"the coordinator of {key}: {explain(entry.error_code, entry.error_message)}")
         raise_if(f"the coordinator of {key}", entry.error_code, entry.error_message)
         self._coordinators[kind, key] = entry.node_id
         return entry.node_id
@@ -242,6 +267,10 @@ class ClusterClient:
             failures += 1
             await self.pause(PAUSE.delay_ms(failures, draw()))
 
+
+NO_BROKERS: Final = frozenset({ErrorCode.BROKER_NOT_AVAILABLE})
+"""The error of a cluster whose brokers are all fenced, as a lone one is that was too busy to say that it lives: it is
+unfenced in a moment, and answers meanwhile that there is nobody."""
 
 COORDINATOR_MOVED: Final = frozenset(
     {

@@ -69,6 +69,10 @@ class BrokerUnreachable(CommandError):
         super().__init__(message, UNREACHABLE)
 
 
+class CoordinatorAway(CommandError):
+    """The coordinator of a group moves or loads, and has not come back in time."""
+
+
 def hint(reason: str, otherwise: str) -> str:
     """Returns the setting that helps where a broker cannot be talked to for this reason."""
     return next((help_text for part, help_text in HINTS if part in reason), otherwise)

@@ -14,6 +14,7 @@ from commands.declaring import Session
 from commands.fetching import PartitionReader
 from commands.group_offsets import commit_offsets, committed_offsets
 from commands.membership import Membership
+from commands.patience import EmptyHanded
 from commands.positions import READ_COMMITTED, READ_UNCOMMITTED, START, bounds, resolve
 from commands.record_output import PrintedRecord
 from protocol.types import TopicPartition
@@ -37,6 +38,9 @@ class GroupConsumer:
         self._ends: dict[TopicPartition, int] = {}
         self._left: int | None = options.count
         self._committed_ms = session.cluster.clock.monotonic_ms()
+        self._empty_handed = EmptyHanded(
+            session.cluster.clock, session.output.note, options.group, "odradek group members"
+        )
 
     async def run(self) -> None:
         """Reads until it has come to its end, if it has one; leaves the group whatever happens."""
@@ -76,6 +80,7 @@ class GroupConsumer:
             self._ends = (await bounds(self._session.cluster, places, self._isolation)).ends
 
     async def _poll(self) -> None:
+        self._empty_handed.look(len(self._reader.positions))
         async for place, records, next_offset in self._reader.poll():
             for record, kind in records:
                 if self._left == 0:

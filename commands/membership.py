@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
 
-from commands.cluster_client import COORDINATOR_MOVED, ClusterClient, CoordinatorKind
+from commands.cluster_client import PAUSE, ClusterClient, draw
 from commands.errors import raise_if
+from commands.patience import LOST, Patience
 from commands.range_assignor import assign_by_range
 from protocol import consumer_protocol
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -17,8 +19,6 @@ from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse,
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from protocol.types import TopicPartition
 
-R = TypeVar("R")
-
 STRATEGY: Final = "range"
 """Every client has it among its defaults."""
 
@@ -26,6 +26,10 @@ SESSION_TIMEOUT_MS: Final = 45_000
 REBALANCE_TIMEOUT_MS: Final = 60_000
 HEARTBEAT_INTERVAL_MS: Final = 3000
 """Defaults of Kafka's consumers, but for the rebalance: a command has printed what it has in less."""
+
+TOPICS_AGE_MS: Final = 60_000
+"""After which the leader of a group looks whether topics have grown; librdkafka's and Java's clients do it each five
+minutes, who waits at a terminal is more in a hurry. Topics that are not there yet are looked for by each heartbeat."""
 
 SUBSCRIPTION_VERSION: Final = 0
 UNKNOWN_GENERATION: Final = -1
@@ -57,16 +61,29 @@ class Membership:
         self._cluster = cluster
         self._group = group
         self._topics = list(topics)
+        self._patience = Patience(cluster.clock)
+        self._assigned: dict[str, int] | None = None
+        """The partitions of each topic as this member has assigned them, none of one that is not there; None while
+        another leads the group."""
+        self._looked_ms = 0
 
     @property
     def is_member(self) -> bool:
         return self.identity.generation != UNKNOWN_GENERATION
 
     async def join(self) -> list[TopicPartition]:
-        """Takes part in rebalances until one gives this member its partitions. Raises CommandError."""
+        """Takes part in rebalances until one gives this member its partitions. Raises CommandError, PeerError."""
+        failures = 0
         while True:
-            joined = await self._join()
-            assignment = None if joined is None else await self._sync(joined)
+            try:
+                joined = await self._join()
+                assignment = None if joined is None else await self._sync(joined)
+                self._patience.answered()
+            except LOST as error:
+                self._patience.lost(error)
+                failures += 1
+                await self._cluster.pause(PAUSE.delay_ms(failures, draw()))
+                continue
             if assignment is not None:
                 self.must_rejoin = False
                 return [
@@ -76,16 +93,37 @@ class Membership:
                 ]
 
     async def keep_alive(self) -> None:
-        """Sends heartbeats until cancelled. Raises CommandError."""
+        """Sends heartbeats until cancelled. Raises CommandError, PeerError."""
         while True:
             await self._cluster.pause(HEARTBEAT_INTERVAL_MS)
             if self.must_rejoin:
                 continue
-            member_id, generation = self.identity
-            request = HeartbeatRequest(group_id=self._group, generation_id=generation, member_id=member_id)
-            answer = await self._ask(request, HeartbeatResponse)
-            if self.identity == (member_id, generation):
-                self._is_over("a heartbeat", answer.error_code)
+            try:
+                await self._heartbeat()
+                await self._look_at_topics()
+                self._patience.answered()
+            except LOST as error:
+                self._patience.lost(error)
+
+    async def _heartbeat(self) -> None:
+        member_id, generation = self.identity
+        request = HeartbeatRequest(group_id=self._group, generation_id=generation, member_id=member_id)
+        answer = await self._cluster.of_group(self._group, request, HeartbeatResponse)
+        if self.identity == (member_id, generation):
+            self._is_over("a heartbeat", answer.error_code)
+
+    async def _look_at_topics(self) -> None:
+        """Has a group that this member leads rebalance once topics have other partitions than it has assigned
+        (org.apache.kafka.clients.consumer.internals.ConsumerCoordinator, by its snapshots of metadata)."""
+        assigned = self._assigned
+        if assigned is None or self.must_rejoin:
+            return
+        now_ms = self._cluster.clock.monotonic_ms()
+        if all(assigned.values()) and now_ms - self._looked_ms < TOPICS_AGE_MS:
+            return
+        present = await self._partition_counts(assigned)
+        if self._assigned is assigned and present != assigned:
+            self.must_rejoin = True
 
     async def leave(self) -> None:
         """Leaves the group, so that the others need not wait for the end of its session."""
@@ -96,7 +134,8 @@ class Membership:
         request = LeaveGroupRequest(
             group_id=self._group, member_id=member_id, members=[MemberIdentity(member_id=member_id)]
         )
-        await self._ask(request, LeaveGroupResponse)
+        with suppress(*LOST):  # the end of its session will do
+            await self._cluster.of_group(self._group, request, LeaveGroupResponse)
 
     async def _join(self) -> JoinGroupResponse | None:
         subscription = ConsumerProtocolSubscription(topics=self._topics)
@@ -110,7 +149,7 @@ class Membership:
             protocols=[JoinGroupRequestProtocol(name=STRATEGY, metadata=metadata)],
         )
         wait_ms = REBALANCE_TIMEOUT_MS + self._cluster.timeout_ms
-        answer = await self._ask(request, JoinGroupResponse, timeout_ms=wait_ms)
+        answer = await self._cluster.of_group(self._group, request, JoinGroupResponse, timeout_ms=wait_ms)
         if answer.member_id:
             self.identity = GroupIdentity(answer.member_id, answer.generation_id)
         return None if self._is_over("the join", answer.error_code) else answer
@@ -118,6 +157,7 @@ class Membership:
     async def _sync(self, joined: JoinGroupResponse) -> ConsumerProtocolAssignment | None:
         member_id, generation = self.identity
         leads = joined.leader == member_id and not joined.skip_assignment
+        self._assigned = None
         request = SyncGroupRequest(
             group_id=self._group,
             generation_id=generation,
@@ -126,7 +166,8 @@ class Membership:
             protocol_name=joined.protocol_name,
             assignments=await self._assignments(joined) if leads else [],
         )
-        answer = await self._ask(request, SyncGroupResponse, timeout_ms=REBALANCE_TIMEOUT_MS + self._cluster.timeout_ms)
+        wait_ms = REBALANCE_TIMEOUT_MS + self._cluster.timeout_ms
+        answer = await self._cluster.of_group(self._group, request, SyncGroupResponse, timeout_ms=wait_ms)
         if self._is_over("the sync", answer.error_code):
             return None
         if not answer.assignment:
@@ -142,13 +183,18 @@ class Membership:
             )
             for member in joined.members
         }
-        names = sorted({topic for _, topics in subscriptions.values() for topic in topics})
-        metadata = await self._cluster.metadata(names)
-        counts = {topic.name or "": len(topic.partitions) for topic in metadata.topics if not topic.error_code}
+        counts = await self._partition_counts({topic for _, topics in subscriptions.values() for topic in topics})
+        self._assigned = counts
         return [
             SyncGroupRequestAssignment(member_id=member, assignment=_encoded(partitions))
             for member, partitions in assign_by_range(subscriptions, counts).items()
         ]
+
+    async def _partition_counts(self, topics: Collection[str]) -> dict[str, int]:
+        """Returns how many partitions topics have, none for one that is not there."""
+        self._looked_ms = self._cluster.clock.monotonic_ms()
+        metadata = await self._cluster.metadata(sorted(topics))
+        return {topic.name or "": 0 if topic.error_code else len(topic.partitions) for topic in metadata.topics}
 
     def _is_over(self, what: str, code: int) -> bool:
         """True when the member has to join again. Raises CommandError for what joining does not help."""
@@ -160,11 +206,6 @@ class Membership:
         if error is ErrorCode.UNKNOWN_MEMBER_ID:
             self.identity = GroupIdentity()
         return True
-
-    async def _ask(self, request: object, response: type[R], timeout_ms: int | None = None) -> R:
-        return await self._cluster.coordinated(
-            CoordinatorKind.GROUP, self._group, request, response, timeout_ms=timeout_ms, retriable=COORDINATOR_MOVED
-        )
 
 
 def _encoded(partitions: dict[str, list[int]]) -> bytes:

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from commands.cluster_client import PAUSE, draw
 from commands.declaring import Session
 from commands.errors import BrokerUnreachable, explain, raise_if
+from commands.patience import EmptyHanded
 from commands.record_output import PrintedRecord
 from commands.share_membership import ShareMembership
 from commands.share_session import (
@@ -59,6 +60,9 @@ class ShareConsumer:
         self._active_ms = self._cluster.clock.monotonic_ms()
         """When a record came, or the first assignment."""
         self._has_begun = False
+        self._empty_handed = EmptyHanded(
+            session.cluster.clock, session.output.note, options.group, "odradek share describe"
+        )
 
     async def run(self) -> None:
         """Reads until it has come to its end, if it has one; gives back what it holds, and leaves, whatever happens."""
@@ -86,6 +90,7 @@ class ShareConsumer:
 
     async def _poll(self) -> None:
         """Has all leaders asked, and takes what the first of them answer."""
+        self._empty_handed.look(len(self._member.places))
         await self._find_leaders()
         by_leader: dict[int, set[SharePlace]] = {}
         for place in self._member.places:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
-from commands.cluster_client import ClusterClient, CoordinatorKind, draw_id
+from commands.cluster_client import ClusterClient, draw_id
 from commands.errors import raise_if
+from commands.patience import LOST, Patience
 from commands.share_session import SharePlace
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -36,11 +38,19 @@ class ShareMembership:
         self._epoch = JOINING
         self._interval_ms = UNASSIGNED_INTERVAL_MS
         self._has_asked = False
+        self._patience = Patience(cluster.clock)
+        self._missed_answer = False
+        """True when an answer was lost, and with it maybe an assignment, which is told once."""
 
     async def keep_alive(self) -> None:
-        """Joins, and sends heartbeats until cancelled. Raises CommandError."""
+        """Joins, and sends heartbeats until cancelled. Raises CommandError, PeerError."""
         while True:
-            await self._heartbeat()
+            try:
+                await self._heartbeat()
+                self._patience.answered()
+            except LOST as error:
+                self._missed_answer = True
+                self._patience.lost(error)
             is_idle = self._epoch == JOINING or not self.places
             await self._cluster.pause(min(self._interval_ms, UNASSIGNED_INTERVAL_MS if is_idle else 1 << 31))
 
@@ -48,14 +58,16 @@ class ShareMembership:
         """Leaves the group, whose other members are given what this one had."""
         if self._has_asked:  # also one whose first answer it has not waited for
             self._epoch = LEAVING
-            await self._ask()
+            with suppress(*LOST):  # the end of its session will do
+                await self._ask()
 
     async def _heartbeat(self) -> None:
         answer = await self._ask()
         if error_code(answer.error_code) in FENCED:
-            self._epoch, self.places = JOINING, []
+            await self._begin_anew()
             return
         raise_if(f"group {self._group}", answer.error_code, answer.error_message)
+        self._missed_answer = False
         self._epoch, self._interval_ms = answer.member_epoch, answer.heartbeat_interval_ms
         if answer.assignment is not None:
             self.places = [
@@ -64,12 +76,26 @@ class ShareMembership:
                 for index in entry.partitions
             ]
 
+    async def _begin_anew(self) -> None:
+        """Joins again by the next heartbeat. A member that is fenced while it joins is in the group by a join whose
+        answer was lost, and has to leave first: its coordinator goes on fencing it until its session is over."""
+        if self._epoch == JOINING:
+            self._epoch = LEAVING
+            try:
+                await self._ask()
+            finally:
+                self._epoch = JOINING
+        self._epoch, self.places = JOINING, []
+
     async def _ask(self) -> ShareGroupHeartbeatResponse:
+        """Asks the coordinator; tells it all where it may have told this member something that did not arrive, upon
+        which it tells all in its turn (the full request of KIP-848)."""
         self._has_asked = True
+        tells_all = self._epoch == JOINING or (self._missed_answer and self._epoch != LEAVING)
         request = ShareGroupHeartbeatRequest(
             group_id=self._group,
             member_id=self.member_id,
             member_epoch=self._epoch,
-            subscribed_topic_names=self._topics if self._epoch == JOINING else None,
+            subscribed_topic_names=self._topics if tells_all else None,
         )
-        return await self._cluster.coordinated(CoordinatorKind.GROUP, self._group, request, ShareGroupHeartbeatResponse)
+        return await self._cluster.of_group(self._group, request, ShareGroupHeartbeatResponse)

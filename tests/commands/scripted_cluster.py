@@ -1,0 +1,145 @@
+"""A cluster of one broker that answers as a test says, without sockets, in a time that passes only while somebody
+waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
+
+from broker.peers.address import Address
+from commands.cluster_client import ClusterClient
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from protocol.schema import ANY_VERSION
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+NODE = 1
+TIMEOUT_MS = 30_000
+TOPIC_ID = bytes(range(16))
+
+Answer = Callable[[object], object]
+"""Returns the answer to a request, or raises what its sender meets."""
+
+
+class PassingTime:
+    """The time, which passes by pauses alone."""
+
+    def __init__(self) -> None:
+        self.at_ms = 1_000_000
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    def monotonic_ms(self) -> int:
+        return self.at_ms
+
+
+class ScriptedLink:
+    """The way to the broker: each class of requests has its answers, one after the other, the last one for ever."""
+
+    def __init__(self) -> None:
+        self.answers: dict[type, list[Answer]] = {}
+        self.requests: list[object] = []
+
+    async def send(
+        self,
+        request: object,
+        response: type[R],
+        *,
+        timeout_ms: int,
+        max_version: int = ANY_VERSION,
+        max_dials: int | None = None,
+    ) -> R:
+        self.requests.append(request)
+        await asyncio.sleep(0)
+        answers = self.answers[type(request)]
+        answer = (answers.pop(0) if len(answers) > 1 else answers[0])(request)
+        assert isinstance(answer, response)
+        return answer
+
+    async def tell(self, request: object, *, timeout_ms: int, max_version: int = ANY_VERSION) -> None:
+        self.requests.append(request)
+
+
+class ScriptedLinks:
+    """Links to the one broker."""
+
+    def __init__(self) -> None:
+        self.clock = PassingTime()
+        self.link = ScriptedLink()
+        self.bootstrap = [self.link]
+        self.placed: list[Mapping[int, Address]] = []
+
+    def place(self, addresses: Mapping[int, Address]) -> None:
+        self.placed.append(addresses)
+
+    def node(self, node: int) -> ScriptedLink:
+        assert node == NODE
+        return self.link
+
+    async def together(self, awaitables: Iterable[Awaitable[T]]) -> list[T]:
+        return list(await asyncio.gather(*awaitables))
+
+    async def pause(self, delay_ms: int) -> None:
+        self.clock.at_ms += delay_ms
+        await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        pass
+
+
+class ScriptedCluster:
+    """A client of the broker, and what the broker was asked."""
+
+    def __init__(self, **partitions: int) -> None:
+        """The topics by their numbers of partitions, which a test may change."""
+        self.partitions = partitions
+        self.links = ScriptedLinks()
+        self.client = ClusterClient(self.links, TIMEOUT_MS)
+        self.answer(MetadataRequest, self.metadata)
+        self.answer(FindCoordinatorRequest, lambda _: FindCoordinatorResponse(node_id=NODE, coordinators=[]))
+
+    def answer(self, request: type, *answers: object) -> None:
+        """Sets the answers to a class of requests: errors to be raised, functions of the request, or responses."""
+        self.links.link.answers[request] = [_answer(one) for one in answers]
+
+    def requests(self, request: type[T]) -> list[T]:
+        """Returns the requests of a class that were made."""
+        return [one for one in self.links.link.requests if isinstance(one, request)]
+
+    def metadata(self, request: object) -> MetadataResponse:
+        assert isinstance(request, MetadataRequest)
+        names = [topic.name or "" for topic in request.topics or ()]
+        return MetadataResponse(
+            brokers=[MetadataResponseBroker(node_id=NODE, host="127.0.0.1", port=9092)],
+            topics=[self._topic(name) for name in names],
+            controller_id=NODE,
+        )
+
+    def _topic(self, name: str) -> MetadataResponseTopic:
+        count = self.partitions.get(name, 0)
+        partitions = [
+            MetadataResponsePartition(
+                error_code=0, partition_index=index, leader_id=NODE, replica_nodes=[NODE], isr_nodes=[NODE]
+            )
+            for index in range(count)
+        ]
+        return MetadataResponseTopic(error_code=0 if count else 3, name=name, topic_id=TOPIC_ID, partitions=partitions)
+
+
+def _answer(answer: object) -> Answer:
+    def answered(request: object) -> object:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer(request) if callable(answer) else answer
+
+    return answered
