@@ -10,26 +10,15 @@ from commands.cluster_client import ClusterClient, CoordinatorKind
 from commands.consumer_znodes import OldGroup, read_group, write_offsets, zookeeper
 from commands.declaring import Actions, Session
 from commands.errors import DONE, FAILED, CommandError, raise_if
+from commands.group_offsets import commit_offsets, committed_offsets
 from commands.offset_migration import MigrationStep, plan
 from commands.old_assignors import STRATEGIES, Owners
 from commands.old_rebalancing import GroupView, unsettled
 from commands.positions import LATEST, list_offsets
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from protocol.types import TopicPartition
 
-Offsets = dict[TopicPartition, int]
-
-OFFSETS_BY_NAME: Final = 7
-"""The last version of OffsetFetch with one group; of OffsetCommit, 9 is the last that names topics."""
-COMMIT_BY_NAME: Final = 9
 RESTING: Final = frozenset({"Empty", "Dead", ""})
 """States of a group without members."""
 
@@ -134,7 +123,7 @@ async def migrate(session: Session) -> int:
     cluster = session.cluster
     with zookeeper(session.options.zookeeper) as client:
         group = read_group(client, name)
-        committed = await _committed(cluster, name)
+        committed = await committed_offsets(cluster, name)
         source, target = (group.offsets, committed) if to_kafka else (committed, group.offsets)
         partitions = await _partitions(cluster)
         existing = {TopicPartition(topic, index) for topic, indexes in partitions.items() for index in indexes}
@@ -146,11 +135,14 @@ async def migrate(session: Session) -> int:
             return DONE
         await _refuse_running(cluster, name, group)
         if to_kafka:
-            await _commit(cluster, name, writes)
+            errors = await commit_offsets(cluster, name, writes) if writes else {}
         else:
             write_offsets(client, name, writes)
-    session.output.note(f"{len(writes)} offsets were written")
-    return DONE
+            errors = {}
+    for place, error in errors.items():
+        session.output.note(f"{place}: its offset was not written: {error}")
+    session.output.note(f"{len(writes) - len(errors)} offsets were written")
+    return FAILED if errors else DONE
 
 
 def _row(step: MigrationStep) -> dict[str, object]:
@@ -171,21 +163,6 @@ async def _partitions(cluster: ClusterClient) -> dict[str, list[int]]:
     }
 
 
-async def _committed(cluster: ClusterClient, group: str) -> Offsets:
-    """Returns the offsets that Kafka has of a group."""
-    request = OffsetFetchRequest(group_id=group, topics=None)
-    response = await cluster.coordinated(
-        CoordinatorKind.GROUP, group, request, OffsetFetchResponse, max_version=OFFSETS_BY_NAME
-    )
-    raise_if(f"group {group}", response.error_code)
-    return {
-        TopicPartition(topic.name, one.partition_index): one.committed_offset
-        for topic in response.topics
-        for one in topic.partitions
-        if one.committed_offset >= 0
-    }
-
-
 async def _refuse_running(cluster: ClusterClient, name: str, group: OldGroup) -> None:
     """Raises CommandError while anybody consumes: they would go on committing where they do."""
     if group.members:
@@ -203,30 +180,3 @@ async def _refuse_running(cluster: ClusterClient, name: str, group: OldGroup) ->
         raise_if(f"group {name}", described.error_code)
     if described.group_state not in RESTING:
         raise CommandError(f"group {name} has members, and is {described.group_state}; stop them first", FAILED)
-
-
-async def _commit(cluster: ClusterClient, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Commits offsets for a group without members, all in one request."""
-    if not offsets:
-        return
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for one, offset in offsets.items():
-        entry = OffsetCommitRequestPartition(
-            partition_index=one.partition, committed_offset=offset, committed_metadata=""
-        )
-        topics.setdefault(one.topic, []).append(entry)
-    request = OffsetCommitRequest(
-        group_id=group,
-        topics=[OffsetCommitRequestTopic(name=topic, partitions=entries) for topic, entries in topics.items()],
-    )
-    response = await cluster.coordinated(
-        CoordinatorKind.GROUP,
-        group,
-        request,
-        OffsetCommitResponse,
-        code=lambda answer: next((one.error_code for topic in answer.topics for one in topic.partitions), 0),
-        max_version=COMMIT_BY_NAME,
-    )
-    for topic in response.topics:
-        for answer in topic.partitions:
-            raise_if(f"the offset of {topic.name}-{answer.partition_index}", answer.error_code)

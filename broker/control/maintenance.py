@@ -47,7 +47,7 @@ class Maintenance:
         await self._workers.call(partial(self._broker.logs.delete_expired, self._broker.clock.now_ms()))
 
     async def compact(self, topic: str | None) -> list[dict[str, object]]:
-        """Cleans compacted logs to their ends, and returns what was cleaned."""
+        """Cleans compacted logs to their ends. Returns those that were dirty, or had tombstones whose time is over."""
         cleaned: list[dict[str, object]] = []
         for log in self.logs_of(topic):
             if not log.config.compact:
@@ -58,7 +58,7 @@ class Maintenance:
                 was_dirty = await self._cleaner.clean_now(log)
             except KafkaError as error:
                 raise failed(log, error) from None
-            if was_dirty:
+            if was_dirty or log.size_bytes < before_bytes:
                 name = log.topic_partition
                 sizes = {"size_bytes_before": before_bytes, "size_bytes": log.size_bytes}
                 cleaned.append({"topic": name.topic, "partition": name.partition, **sizes})

@@ -18,7 +18,7 @@ from broker.logging import get_logger
 from broker.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
-from storage.cleaner.choice import Dirty, dirty_part, job_of
+from storage.cleaner.choice import Dirty, dirty_part, job_of, whole_part
 from storage.cleaner.job import Cleaned, CleanedSegment, CleaningJob
 from storage.cleaner.swap import swap_in
 from storage.failure import OUT_OF_SPACE, StorageBug, failing, failure, full
@@ -102,16 +102,17 @@ class Cleaner:
                 await self._rest()
 
     async def clean_now(self, one: Log) -> bool:
-        """Cleans a log to its last closed segment, however little there is to clean; False where there is nothing.
-        Raises KafkaError."""
+        """Cleans a log to its last closed segment, however little there is to clean; False where nothing of it was
+        dirty. What was clean is cleaned again: the time of tombstones may be over. Raises KafkaError."""
         while one.is_at_work and self._busy:
             await asyncio.wait(self._busy, return_when=asyncio.FIRST_COMPLETED)
         with failing(one.log_dir, f"looking for what to clean of {one.topic_partition}", report=one.report):
             dirty = dirty_part(one, self._clock.now_ms())
-        if dirty is None or not self._may_be_cleaned(one):
+            part = dirty or whole_part(one, self._clock.now_ms())
+        if part is None or not self._may_be_cleaned(one):
             return False
-        await asyncio.wait([self._begin(dirty)])
-        return True
+        await asyncio.wait([self._begin(part)])
+        return dirty is not None
 
     def _begin(self, dirty: Dirty) -> asyncio.Task[None]:
         process = self._idle.pop() if self._idle else CleanerProcess()

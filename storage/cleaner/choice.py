@@ -53,10 +53,19 @@ def filthiest(logs: Iterable[Log], now_ms: int) -> Dirty | None:
 
 def dirty_part(log: Log, now_ms: int) -> Dirty | None:
     """Returns the part of a log that could be cleaned; None when that is plainly nothing. Raises OSError."""
+    return _part_from(first_dirty_offset(log), log, now_ms)
+
+
+def whole_part(log: Log, now_ms: int) -> Dirty | None:
+    """Returns the log as if nothing of it were clean: tombstones go by their time, of which a log that nobody writes to
+    knows nothing. Raises OSError."""
+    return _part_from(log.log_start_offset, log, now_ms)
+
+
+def _part_from(start: int, log: Log, now_ms: int) -> Dirty | None:
     config, active = log.config, log.segments.active
     if not config.compact:
         return None
-    start = first_dirty_offset(log)
     if start >= active.base_offset:
         return None
     sealed = [segment for segment in log.segments.since(start) if segment is not active]

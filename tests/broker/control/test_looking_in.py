@@ -144,6 +144,19 @@ async def test_a_topic_is_compacted_now(broker: Controlled, client: Client) -> N
     assert await broker.post("/v1/compaction") == {"partitions": []}
 
 
+async def test_a_tombstone_goes_once_its_time_is_over(broker: Controlled, client: Client) -> None:
+    await broker.create_topic(TOPIC, cleanup_policy="compact", delete_retention_ms="0")
+    for value in (b"first", None):
+        await produce(client, TOPIC, batch(value, key=b"k"))
+    await broker.post("/v1/compaction")
+    values = [one["value"] for one in (await broker.get(f"/v1/records?topic={TOPIC}"))["records"]]
+    assert values == [None]  # the first cleaning that finds it says when its time is over
+    (cleaned,) = (await broker.post("/v1/compaction"))["partitions"]
+    assert cleaned["size_bytes"] < cleaned["size_bytes_before"]
+    assert (await broker.get(f"/v1/records?topic={TOPIC}"))["records"] == []
+    assert await broker.post("/v1/compaction") == {"partitions": []}
+
+
 async def test_logs_are_flushed_now(broker: Controlled, client: Client) -> None:
     await broker.create_topic(TOPIC, partitions=2)
     await produce(client, TOPIC, batch(b"a"))
