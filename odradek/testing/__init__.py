@@ -12,7 +12,7 @@ what. This package needs nothing but the standard library, and brings no module 
 
 from odradek.testing.aio import AsyncBroker
 from odradek.testing.broker import Broker
-from odradek.testing.cluster import Cluster
+from odradek.testing.cluster import AsyncCluster, Cluster
 from odradek.testing.controlled import ControlledBroker, ExternalBroker
 from odradek.testing.errors import BrokerError, ControlError, RequestRefused, WaitTimeout
 from odradek.testing.faults import Fault
@@ -23,6 +23,7 @@ from odradek.testing.views import Group, GroupOffset, Member, Partition, Record,
 __all__ = [
     "Acl",
     "AsyncBroker",
+    "AsyncCluster",
     "Broker",
     "BrokerError",
     "Cluster",

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 
 from odradek.testing.aio import AsyncBroker
 from odradek.testing.control import Control
 from odradek.testing.errors import BrokerError
 from odradek.testing.guard import GuardedDirectory
+from odradek.testing.lifetime import Lifetime
 from odradek.testing.ports import ReservedPort
 from odradek.testing.process import START_S, ServerProcess
 from odradek.testing.security import Acl, Security, make_certificate
 from odradek.testing.served import TEST_SETTINGS, ServedBroker
 
 
-class Broker(ServedBroker):
+class Broker(ServedBroker, Lifetime[AsyncBroker]):
     """A real broker, on a free port of the loopback and in a temporary directory, until the end of a `with` block.
 
         with Broker() as broker:
@@ -85,24 +84,6 @@ class Broker(ServedBroker):
             self.control.post("/v1/users", user)
         for acl in self._security.acls or ():
             self.control.post("/v1/acls", acl.fields())
-
-    def __enter__(self) -> Broker:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> AsyncBroker:
-        await asyncio.to_thread(self.start)
-        return self.aio
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.to_thread(self.close)
 
 
 def option_text(name: str, value: str | int | bool) -> str:

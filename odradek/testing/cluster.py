@@ -7,15 +7,16 @@ import secrets
 import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Final, Unpack
 
+from odradek.testing.aio import AsyncBroker, AsyncControlled, threaded
 from odradek.testing.broker import option_text
 from odradek.testing.control import Control, JsonObject
 from odradek.testing.controlled import ControlledBroker, Isolation
 from odradek.testing.errors import BrokerError, ControlError
 from odradek.testing.faults import Fault, FaultFields
 from odradek.testing.guard import GuardedDirectory
+from odradek.testing.lifetime import Lifetime
 from odradek.testing.ports import ReservedPort
 from odradek.testing.process import START_S, ServerProcess, environment, python, write_properties
 from odradek.testing.served import TEST_SETTINGS, ServedBroker
@@ -49,13 +50,15 @@ sys.exit(max(main(["format", *words]) for words in json.loads(sys.argv[2])))
 """Formats the directories of all nodes in one process: it takes as long as one alone."""
 
 
-class Cluster(ControlledBroker):
+class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
     """Brokers 1 to n, each in a process of its own, until the end of a `with` block. Topics have replicas on three of
     them unless told otherwise; a fault, and the clock, are those of all brokers.
 
         with Cluster(3) as cluster:
             cluster.create_topic("orders", partitions=6)
             cluster.leader_of("orders", 0).kill()
+
+    `async with Cluster(3) as cluster` gives the same with coroutines (`AsyncCluster`).
     """
 
     def __init__(self, brokers: int = 3, settings: Mapping[str, str | int | bool] | None = None) -> None:
@@ -68,6 +71,10 @@ class Cluster(ControlledBroker):
         self._brokers: dict[int, ServedBroker] = {}
         self._home: GuardedDirectory | None = None
         self._ports: list[ReservedPort] = []
+
+    @property
+    def aio(self) -> AsyncCluster:
+        return AsyncCluster(self)
 
     @property
     def brokers(self) -> tuple[ServedBroker, ...]:
@@ -149,24 +156,6 @@ class Cluster(ControlledBroker):
             **self._given,
         }
 
-    def __enter__(self) -> Cluster:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Cluster:
-        await asyncio.to_thread(self.start)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.to_thread(self.close)
-
     # What is seen of all brokers
 
     def _serving(self) -> list[ServedBroker]:
@@ -239,6 +228,30 @@ class Cluster(ControlledBroker):
         if "no_leader" in fields or "move_leader" in fields:
             return self._held(Fault([self.broker(CONTROLLER_ID).control], fields))
         return super().fault(**fields)
+
+
+class AsyncCluster(AsyncControlled[Cluster]):
+    """The methods of a cluster as coroutines."""
+
+    wait_for_isr = threaded(Cluster.wait_for_isr)
+    recover = threaded(Cluster.recover)
+
+    @property
+    def brokers(self) -> tuple[AsyncBroker, ...]:
+        """Returns the brokers by their ids, from 1; also those that do not run."""
+        return tuple(map(AsyncBroker, self.sync.brokers))
+
+    def broker(self, node_id: int) -> AsyncBroker:
+        """Returns a broker. Raises BrokerError where there is none of this id."""
+        return AsyncBroker(self.sync.broker(node_id))
+
+    async def leader_of(self, topic: str, partition: int = 0) -> AsyncBroker:
+        """Returns the broker that leads a partition. Raises BrokerError where it has no leader."""
+        return AsyncBroker(await asyncio.to_thread(self.sync.leader_of, topic, partition))
+
+    async def coordinator_of(self, group: str) -> AsyncBroker:
+        """Returns the broker that coordinates a group. Raises BrokerError where nobody does yet."""
+        return AsyncBroker(await asyncio.to_thread(self.sync.coordinator_of, group))
 
 
 def _group_at(broker: ServedBroker, name: str) -> Group | None:

@@ -53,6 +53,36 @@ def test_a_fault_is_that_of_every_broker(cluster: Cluster) -> None:
     assert len(cluster.records("failing")) == 2
 
 
+def test_a_leader_is_moved_and_comes_back(cluster: Cluster) -> None:
+    cluster.create_topic("moving")
+    cluster.wait_for_isr("moving")
+    write(cluster, "moving", "before")
+    first = cluster.leader("moving")
+    other = next(broker for broker in (1, 2, 3) if broker != first)
+    with cluster.fault(topic="moving", partition=0, move_leader=other) as fault:
+        assert (cluster.leader("moving"), fault.fired) == (other, 1)
+        write(cluster, "moving", "meanwhile")
+    assert cluster.leader("moving") == first
+    write(cluster, "moving", "after")
+    records = cluster.records("moving")
+    assert [record.value for record in records] == [b"before", b"meanwhile", b"after"]
+    assert [record.leader_epoch for record in records] == [0, 1, 2]
+    with pytest.raises(BrokerError, match="broker 7 is not in the ISR"):
+        cluster.fault(topic="moving", partition=0, move_leader=7)
+
+
+async def test_a_cluster_has_coroutines(cluster: Cluster) -> None:
+    view = cluster.aio
+    await view.create_topic("awaited")
+    await view.wait_for_isr("awaited")
+    leader = await view.leader_of("awaited")
+    assert leader.sync in cluster.brokers
+    assert [broker.bootstrap for broker in view.brokers] == cluster.bootstrap.split(",")
+    await view.broker(3).kill()
+    await view.recover()
+    await view.wait_for_isr("awaited", timeout_s=SOON_S)
+
+
 def test_a_group_is_found_at_its_coordinator(cluster: Cluster) -> None:
     cluster.create_topic("grouped")
     write(cluster, "grouped", "one")
