@@ -23,9 +23,12 @@ class FollowedLog(MetadataLog):
 
     @property
     def end(self) -> LogEnd:
-        """The offset and epoch from which the next Fetch goes on; an empty log has epoch 0, as Kafka's controllers
-        expect."""
-        return LogEnd(self.end_offset, max(self._log.last_leader_epoch, 0))
+        """The offset and epoch from which the next Fetch goes on. A log without records behind its snapshot has the
+        snapshot's epoch, an empty one epoch 0 (KafkaMetadataLog.lastFetchedEpoch)."""
+        epoch = self._log.last_leader_epoch
+        if epoch < 0:  # the records behind the snapshot were cut off, and the note of its epoch with them
+            epoch = next((one.epoch for one in reversed(self.snapshots()) if one.offset == self.end_offset), 0)
+        return LogEnd(self.end_offset, epoch)
 
     def begin_at(self, snapshot_id: SnapshotId) -> None:
         """Notes that the image was loaded from this snapshot: all records before it are committed."""

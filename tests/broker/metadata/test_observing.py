@@ -273,6 +273,20 @@ async def test_a_truncation_of_what_is_committed_is_refused(harness: ObserverHar
     assert "is committed here" in harness.leadership.problem
 
 
+async def test_a_log_that_is_cut_back_to_its_snapshot_goes_on_in_the_snapshot_s_epoch(harness: ObserverHarness) -> None:
+    harness.leader.write(*given.topic("orders"))
+    await harness.round(2)
+    harness.snapshots._begin()
+    harness.log.cut(2)
+    harness.leader.write(*given.topic("lost", topic_id=OTHER_ID), committed=False)
+    await harness.round()
+    harness.leader.log, harness.leader.epoch = harness.leader.log[:1], 2
+    harness.leader.write(*given.topic("invoices", topic_id=OTHER_ID))
+    await harness.round(4)
+    assert harness.topics == ["invoices", "orders"]
+    assert harness.log.end == (4, 2)
+
+
 async def test_a_leader_that_is_silent_is_asked_no_more_than_others(harness: ObserverHarness) -> None:
     harness.leader.write(*given.topic("orders"))
     await harness.round(2)

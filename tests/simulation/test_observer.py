@@ -1,0 +1,103 @@
+"""A broker under a quorum of several controllers keeps what it was told is committed, and finds each next leader.
+
+A failing run is its seed: `python -m tests.simulation 17 observer`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from broker.metadata.followed_log import FollowedLog
+from coordinator.quorum.leadership import Leadership, Location
+from coordinator.quorum.observer import Observer, Step, Truncate
+from protocol.messages.fetch import EpochEndOffset
+from tests.simulation.observer_world import simulate
+
+STEPS = 150
+SEEDS = range(12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_committed_stays_and_the_leader_is_found(seed: int) -> None:
+    simulate(seed, STEPS)
+
+
+def test_everything_that_may_happen_happens() -> None:
+    counts: Counter[str] = Counter()
+    for seed in SEEDS:
+        counts += simulate(seed, STEPS).counts
+    assert counts.keys() >= {"told", "zombie", "killed", "power", "disks lost", "find disks", "stop or start"}
+
+
+def detected(seeds: range = range(60)) -> str:
+    """Returns how the simulation finds the fault that is planted; nothing where it does not."""
+    for seed in seeds:
+        try:
+            simulate(seed, STEPS)
+        except AssertionError as error:
+            return str(error)
+    return ""
+
+
+def what_is_committed_is_truncated(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-12460: a leader's word counts for more than the high watermark."""
+
+    def at_any_offset(self: Observer, diverging: EpochEndOffset, high_watermark: int | None) -> Step:
+        return Truncate(diverging.epoch, diverging.end_offset)
+
+    def cut(self: FollowedLog, epoch: int, end_offset: int) -> bool:
+        own = self._log.epochs.end_offset_for(epoch, self.end_offset)
+        return own.epoch >= 0 and self._log.truncate_to(min(own.end_offset, end_offset), self._clock.now_ms())
+
+    patch.setattr(Observer, "_diverged", at_any_offset)
+    patch.setattr(FollowedLog, "truncate", cut)
+
+
+def who_knows_the_leader_already_goes_on_asking_others(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-19354: who is suspected stays so, though a controller of the configuration says that it leads still."""
+    names_leader = Leadership.names_leader
+
+    def unmoved(self: Leadership, leader_id: int, epoch: int) -> str | None:
+        stays = self._suspected and (leader_id, epoch) == (self.leader_id, self.epoch)
+        problem = names_leader(self, leader_id, epoch)
+        self._suspected = self._suspected or stays
+        return problem
+
+    def of_the_configuration(self: Leadership) -> Location:
+        if self.leader is not None:
+            return self.leader
+        self._turn += 1
+        return self._bootstrap[self._turn % len(self._bootstrap)]
+
+    patch.setattr(Leadership, "names_leader", unmoved)
+    patch.setattr(Leadership, "destination", of_the_configuration)
+
+
+def a_leader_that_is_silent_is_waited_for(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-17030 of an observer: nobody else is asked."""
+    patch.setattr(Leadership, "suspect", lambda self: None)
+
+
+def records_are_applied_as_they_come(patch: pytest.MonkeyPatch) -> None:
+    """Whatever a leader has written counts as committed."""
+    advance = FollowedLog.advance
+    patch.setattr(FollowedLog, "advance", lambda self, high_watermark: advance(self, self.end_offset))
+
+
+@pytest.mark.parametrize(
+    ("plant", "finding"),
+    [
+        (what_is_committed_is_truncated, "taken back"),
+        (who_knows_the_leader_already_goes_on_asking_others, "does not find the leader"),
+        (a_leader_that_is_silent_is_waited_for, "does not find the leader"),
+        (records_are_applied_as_they_come, "before it was committed"),
+    ],
+)
+def test_a_fault_of_an_observer_is_found_out(
+    plant: Callable[[pytest.MonkeyPatch], None], finding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    assert finding in detected()
