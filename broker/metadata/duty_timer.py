@@ -13,6 +13,11 @@ from coordinator.cluster.record import MetadataRecord
 log = get_logger("broker.metadata")
 
 
+def is_power_of_two(number: int) -> bool:
+    """True for 1, 2, 4, 8 and so on."""
+    return number & (number - 1) == 0
+
+
 class DutyTimer:
     """Wakes for the next duty."""
 
@@ -68,8 +73,9 @@ class DutyTimer:
             if records:
                 self._write(records)
         except Exception as error:  # it is tried again: brokers have to be fenced all the same
-            log.error("the controller could not do its duty", duty=duty.name, exc_info=error)
-            self._duties.failed(duty, now_ms)
+            failures = self._duties.failed(duty, now_ms)
+            if is_power_of_two(failures):  # a disk that is full does not get a line each second
+                log.error("the controller could not do its duty", duty=duty.name, failures=failures, exc_info=error)
             return
         self._duties.done(duty, now_ms, more=more)
         if records and not duty.silent:

@@ -23,8 +23,16 @@ from protocol.metadata_records.log import NoOpRecord
 AGAIN_MS = 10
 """The pause after a duty that has left something to do: requests come first (PeriodicTask's immediate period)."""
 
-FAILED_MS = 60_000
-"""The pause after a duty whose records could not be written."""
+FIRST_PAUSE_MS = 100
+"""The pause after a duty whose records could not be written. It doubles with each time in a row, up to the duty's
+period: a broker that is gone counts as alive until the disk takes the record that fences it."""
+
+LONGEST_PAUSE_MS = 60_000
+"""And up to this (QuorumController.scheduleDeferredWriteEvent waits a minute at once; but there, another controller has
+taken over by then)."""
+
+MOST_DOUBLINGS = 10
+assert FIRST_PAUSE_MS << MOST_DOUBLINGS > LONGEST_PAUSE_MS
 
 CHECKS_A_SESSION = 8
 """How often sessions are looked at in the time of one (QuorumController.maybeFenceStaleBrokerPeriodNs)."""
@@ -62,6 +70,8 @@ class Duties:
         """Where the log ends as long as nobody writes to it."""
         self._duties = tuple(duty for duty in self._all(options) if duty.period_ms)
         self._due: dict[str, int] = {}
+        self._failures: dict[str, int] = {}
+        """How often in a row a duty has failed."""
 
     def _all(self, options: ClusterOptions) -> tuple[Duty, ...]:
         check_ms = max(options.broker_session_timeout_ms // CHECKS_A_SESSION, 1)
@@ -96,11 +106,15 @@ class Duties:
 
     def done(self, duty: Duty, now_ms: int, *, more: bool) -> None:
         """Notes that a duty was carried out, as far as it can be at once."""
+        self._failures.pop(duty.name, None)
         self._due[duty.name] = now_ms + (AGAIN_MS if more else duty.period_ms)
 
-    def failed(self, duty: Duty, now_ms: int) -> None:
-        """Notes that its records could not be written."""
-        self._due[duty.name] = now_ms + max(duty.period_ms, FAILED_MS)
+    def failed(self, duty: Duty, now_ms: int) -> int:
+        """Notes that its records could not be written; returns how often in a row that was."""
+        failures = self._failures[duty.name] = self._failures.get(duty.name, 0) + 1
+        pause_ms = FIRST_PAUSE_MS << min(failures - 1, MOST_DOUBLINGS)
+        self._due[duty.name] = now_ms + min(pause_ms, duty.period_ms, LONGEST_PAUSE_MS)
+        return failures
 
     def woke_late(self, late_ms: int, now_ms: int) -> None:
         """This process was stopped, or too busy: the heartbeats of that time wait to be read, and nobody is to be

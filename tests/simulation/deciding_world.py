@@ -1,7 +1,8 @@
 """A controller's decisions for brokers that come, go, lose power and change their in-sync replicas, which are models.
 
-Decisions, sessions and duties are the real ones, without a disk: each step is decided and applied at once, while what
-leaders propose comes late. What must hold: whoever is elected cleanly has every committed record.
+Decisions, sessions and duties are the real ones. Each step is decided and applied at once, unless the controller's
+disk is full; what leaders propose comes late. What must hold: whoever is elected cleanly has every committed record,
+and whose session is over is fenced soon.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.partitions import alter_partition, reassignments
 from coordinator.cluster.topics.topic import NO_LEADER, RECOVERED, RECOVERING, PartitionRegistration
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -61,7 +62,12 @@ class DecidingWorld:
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
+        self.disk_dice = Random(seed + 1)
         self.now_ms = 0
+        self.is_full = False
+        """Whether the controller's disk takes no records."""
+        self.stale: tuple[int, int] | None = None
+        """Who has been without a session for longest, and since when the disk could have had that."""
         self.image = Image("the-cluster")
         self.rules = ConfigRules(OPTIONS.node_id)
         self.sessions = BrokerSessions(SESSION_MS, OPTIONS.own_broker_id)
@@ -93,10 +99,12 @@ class DecidingWorld:
         return partition
 
     def decide(self, decision: Callable[[Image], Decided[A]]) -> A | None:
-        """Applies what is decided; None where the request is refused."""
+        """Applies what is decided; None where the request is refused, or cannot be written down."""
         before = self.partition if self.image.topic("orders") is not None else None
         try:
             records, response = decision(self.image)
+            if records and self.is_full:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         except KafkaError as error:
             self.counts[error.code.name] += 1
             return None
@@ -145,6 +153,16 @@ class DecidingWorld:
             broker = self.brokers[broker_id]
             if not broker.lost and self.image.brokers.get(broker_id) is not None:
                 assert broker.log[: len(self.committed)] == self.committed, "one is in sync or eligible that is not"
+
+    def check_sessions(self) -> None:
+        """Nobody counts as alive for long whose session is over, once the disk takes records."""
+        stale = self.sessions.stale(self.now_ms)
+        if stale is None or self.is_full:
+            self.stale = None
+        elif self.stale is None or self.stale[0] != stale:
+            self.stale = stale, self.now_ms
+        else:
+            assert self.now_ms - self.stale[1] <= SESSION_MS, "a broker without a session is not fenced"
 
     # Brokers
 
@@ -316,13 +334,18 @@ class DecidingWorld:
     def pass_time(self, by_ms: int) -> None:
         """Time passes; brokers that live send their heartbeats, unless they are slow."""
         self.now_ms += by_ms
+        self.is_full = self.disk_dice.random() < (0.95 if self.is_full else 0.02)
         for broker in self.brokers.values():
             if broker.is_alive and broker.is_registered and self.dice.random() < 0.8:
                 self.beat(broker)
         while (duty := self.duties.due(self.image, self.now_ms)) is not None:
-            work = self.decide(lambda image, duty=duty: duty.decide(image, self.now_ms))  # type: ignore[misc]
-            self.duties.done(duty, self.now_ms, more=bool(work))
+            more = self.decide(lambda image, duty=duty: duty.decide(image, self.now_ms))  # type: ignore[misc]
+            if more is None:
+                self.duties.failed(duty, self.now_ms)
+                continue
+            self.duties.done(duty, self.now_ms, more=more)
             self.counts[duty.name] += 1
+        self.check_sessions()
 
 
 def simulate(seed: int, steps: int) -> DecidingWorld:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from coordinator.cluster.brokers import registration
+from coordinator.cluster.duties import Duties, Duty
 from coordinator.cluster.partitions import alter_partition, change
 from coordinator.cluster.partitions.changes import PartitionChanges
 from tests.simulation.deciding_world import simulate
@@ -37,6 +38,7 @@ def test_everything_that_may_happen_happens() -> None:
         "killed",
         "stopped in order",
         "fence a stale broker",
+        "KAFKA_STORAGE_ERROR",
         "DUPLICATE_BROKER_REGISTRATION",
         "STALE_BROKER_EPOCH",
         "isr 0",
@@ -94,6 +96,15 @@ def test_eligible_replicas_that_outlive_their_replica_are_found_out(monkeypatch:
 def test_eligibility_that_ignores_min_isr_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     of_topic = PartitionChanges._of_topic
     monkeypatch.setattr(PartitionChanges, "_of_topic", lambda self, topic: (3, of_topic(self, topic)[1]))
+    assert is_detected()
+
+
+def test_a_duty_that_waits_a_minute_after_a_failure_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def a_minute_later(self: Duties, duty: Duty, now_ms: int) -> int:
+        self._due[duty.name] = now_ms + 60_000
+        return 1
+
+    monkeypatch.setattr(Duties, "failed", a_minute_later)
     assert is_detected()
 
 
