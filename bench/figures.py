@@ -42,6 +42,7 @@ FIGURES: Mapping[str, Figure] = {
         Figure("pause_ms", "longest pause", "ms", 0),
         Figure("errors", "records given up", "", 0),
         Figure("took_ms", "all of it", "ms", 0),
+        Figure("partitions", "partitions", "", 0, less_is_better=False),
         Figure("create_ms", "creation", "ms", 0),
         Figure("stop_ms", "stop of all", "ms", 0),
         Figure("restart_ms", "start, until in sync", "ms", 0),

@@ -38,6 +38,9 @@ CONSUME = against("kafka", cpu_s_per_gb=0.6, mb_per_s=1.0)
 SHARE = against("kafka", cpu_s_per_million=0.30, records_per_s=3.0)
 LATENCY = (*against("kafka", p50_ms=0.5, p99_ms=0.3), *against("kfake", p50_ms=1.0, p99_ms=1.0))
 AGE = against(ITS_YOUTH, cpu_s_per_gb=1.05, private_mb=1.05)
+CLUSTER = against("kafka", cpu_s_per_gb=0.5)
+NO_ERROR = against(LIMIT, errors=0)
+"""A client that may retry gives no record up."""
 
 # Load by load. A load that is not here has the general goals only.
 BY_LOAD: Mapping[str, tuple[Goal, ...]] = {
@@ -61,6 +64,13 @@ BY_LOAD: Mapping[str, tuple[Goal, ...]] = {
     "latency-jvm": against("kafka", mean_ms=0.5),
     "start-up": against(LIMIT, ready_ms=200, rss_idle_mb=40),
     "long-run": AGE,
+    "cluster-produce": CLUSTER,
+    "cluster-produce-defaults": CLUSTER,
+    "cluster-consume": CLUSTER,
+    "cluster-follow": against("kafka", follower_cpu_s_per_gb=0.5),
+    "cluster-failover": (*against("kafka", p50_ms=1.0, p99_ms=1.0), *NO_ERROR),
+    "cluster-rolling": NO_ERROR,
+    "cluster-many": against("kafka", failover_ms=1.0),
 }
 # On every load: memory against Apache Kafka, and CPU against kfake.
 GENERAL = against("kafka", rss_idle_mb=0.2, rss_peak_mb=0.3, private_mb=0.3)

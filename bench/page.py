@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from bench import saturation
+from bench.clusters.page import clusters
 from bench.figures import FIGURES, GB
 from bench.goals import LIMIT, GoalVerdict, verdicts
 from bench.jars import ROOT
@@ -20,6 +21,7 @@ from bench.peers import PEERS
 from bench.report import figure
 from bench.results import RESULTS, LoadResult, PeerResult, saved
 from bench.saturation import Saturation
+from bench.tables import NOTHING, of_peer, table, warmed
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 PART: Final = "<!-- measured: {name} -->\n"
@@ -75,11 +77,6 @@ TRIED: Final[Mapping[tuple[str, str], str]] = {
 """Reasons and attempts where a goal is missed, by load and by who it is held against."""
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def goal_rows(result: LoadResult) -> Iterator[list[str]]:
     """Yields a row for each goal that the load shows."""
     for verdict in verdicts(result.load, result.figures, result.peers):
@@ -95,11 +92,6 @@ def goal_rows(result: LoadResult) -> Iterator[list[str]]:
         ]
 
 
-def of_peer(row: PeerResult, key: str) -> str:
-    summary = row.summary()
-    return figure(key, summary[key].median) if key in summary else "–"
-
-
 def of_other(peers: Mapping[str, PeerResult], verdict: GoalVerdict) -> str:
     """Returns who the goal is against, and what that showed: cold, and warm."""
     goal = verdict.goal
@@ -110,21 +102,12 @@ def of_other(peers: Mapping[str, PeerResult], verdict: GoalVerdict) -> str:
     return f"{PEERS[goal.other].title}: {first}{of_peer(row, goal.figure)}"
 
 
-def warmed(result: LoadResult) -> str:
-    """Returns how many rounds warmed each peer."""
-    rows = [(name, row) for name, row in result.peers.items() if row.warm_up]
-    counts = [
-        f"{name} {len(row.warm_up)}{'' if row.is_settled(result.figures) else ' (not settled)'}" for name, row in rows
-    ]
-    return ", ".join(counts) or "–"
-
-
 def goals(folder: Path) -> str:
     """Returns the goals' table, how each peer was warmed, and what was tried where one is missed."""
     results = {one.load: one for one in saved(folder)}
     shown = [results[name] for name in GOALS if name in results]
     if not shown:
-        return "Nothing is measured.\n"
+        return NOTHING
     rows = [row for result in shown for row in goal_rows(result)]
     headings = ("load", "figure", "against: cold → warm", "Odradek", "ratio", "goal", "")
     rounds = [
@@ -156,7 +139,7 @@ def cores(folder: Path) -> str:
     """Returns what brokers did with a second of a core, and what that makes of a larger machine."""
     rows = saturation.saved(folder)
     if not rows:
-        return "Nothing is measured.\n"
+        return NOTHING
     measured = [
         [row.flow, str(row.brokers), f"{row.mb_per_s:,.0f}", f"{row.busy_cores:.2f}", f"{row.gb_per_core_s:.2f}"]
         for row in rows
@@ -189,7 +172,12 @@ def profiles(folder: Path) -> str:
     return "".join(links) or "There are none.\n"
 
 
-PARTS: Final[Mapping[str, Callable[[Path], str]]] = {"profiles": profiles, "goals": goals, "cores": cores}
+PARTS: Final[Mapping[str, Callable[[Path], str]]] = {
+    "profiles": profiles,
+    "goals": goals,
+    "cores": cores,
+    "clusters": clusters,
+}
 
 
 def written(text: str, folder: Path) -> str:

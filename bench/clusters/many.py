@@ -20,7 +20,8 @@ VICTIM, *OTHERS = BROKERS
 
 def many_partitions(cluster: BenchCluster, assignments: Sequence[Sequence[int]]) -> Sample:
     """Measures creation, idleness, a failover of a third of them, the way back, memory, and a stop and start of all."""
-    sample = {"create_ms": timed(lambda: topics.create(cluster, TOPIC, assignments))}
+    sample = {"partitions": float(len(assignments))}
+    sample["create_ms"] = timed(lambda: topics.create(cluster, TOPIC, assignments))
     time.sleep(SETTLE_S)
     sample |= idle(cluster)
     sample["failover_ms"] = timed(lambda: fail_over(cluster))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench.clusters.rows import ROWS
 from bench.figures import FIGURES
 from bench.goals import BY_LOAD
 from bench.load import Load, Method
@@ -33,9 +34,9 @@ def test_a_filled_topic_has_the_records_that_are_read_from_it() -> None:
 
 
 def test_a_goal_is_of_a_figure_that_its_load_shows() -> None:
-    loads = {**LOADS, **LONG}
+    figures = {name: one.figures for shown in (LOADS, LONG, ROWS) for name, one in shown.items()}
     for name, goals in BY_LOAD.items():
-        assert {goal.figure for goal in goals} <= set(loads[name].figures)
+        assert {goal.figure for goal in goals} <= set(figures[name])
 
 
 def test_words_pick_loads_points_of_curves_and_families() -> None:

@@ -9,15 +9,11 @@ import pytest
 
 from bench.goals import verdicts
 from bench.loads import GOALS, LOADS, LONG, pick
-from bench.page import PAGE, TRIED, larger, written
+from bench.page import PAGE, PARTS, TRIED, larger, written
 from bench.results import NO_LOAD, PeerResult, result_of, save, saved
 from bench.saturation import Saturation
 
-TEXT = (
-    "before\n"
-    + "between\n".join(f"<!-- measured: {name} -->\nstale\n<!-- end -->\n" for name in ("profiles", "goals", "cores"))
-    + "after\n"
-)
+TEXT = "before\n" + "between\n".join(f"<!-- measured: {name} -->\nstale\n<!-- end -->\n" for name in PARTS) + "after\n"
 
 
 def rounds(*costs: float) -> list[dict[str, float]]:

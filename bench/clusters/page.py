@@ -1,0 +1,65 @@
+"""The part of docs/benchmarks.md about clusters: every figure of every row, of each cluster, and the goals. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.clusters.cluster import FLAVOURS
+from bench.clusters.rows import ROWS
+from bench.figures import FIGURES, ratio
+from bench.goals import OURS, verdicts
+from bench.results import LoadResult, saved
+from bench.tables import NOTHING, of_peer, table, warmed
+
+BASE: Final = "kafka"
+ORDER: Final = (BASE, OURS, "odradek-alone")
+assert set(ORDER) == set(FLAVOURS)
+
+UNKNOWN: Final = "–"
+
+
+def clusters(folder: Path) -> str:
+    """Returns the table of all rows that were measured, how the clusters were warmed, and who failed."""
+    results = {one.load: one for one in saved(folder)}
+    shown = [results[name] for name in ROWS if name in results]
+    if not shown:
+        return NOTHING
+    headings = ("row", "figure", *(FLAVOURS[name].title for name in ORDER), "ratio", "goal", "")
+    rows = [line for result in shown for line in lines(result)]
+    rounds = [[one.title, warmed(one), str(max(len(row.samples) for row in one.peers.values()))] for one in shown]
+    return (
+        f"Measured on {shown[0].machine}, {', '.join(sorted({one.when[:10] for one in shown}))}. The ratio is that of "
+        f"Odradek's brokers to Apache Kafka's under the same controller.\n\n{table(headings, rows)}\n"
+        f"{table(('row', 'rounds of warming up', 'rounds that count'), rounds)}{''.join(failed(shown))}"
+    )
+
+
+def lines(result: LoadResult) -> Iterator[list[str]]:
+    """Yields a line for each figure of a row."""
+    goals = {verdict.goal.figure: verdict for verdict in verdicts(result.load, result.figures, result.peers)}
+    summaries = {name: row.summary() for name, row in result.peers.items()}
+    for key in result.figures:
+        one = FIGURES[key]
+        times = ratio(summaries.get(OURS, {}), summaries.get(BASE, {}), key)
+        line = [
+            result.title,
+            f"{one.title}, {one.unit}" if one.unit else one.title,
+            *(of_peer(result.peers[name], key) if name in result.peers else UNKNOWN for name in ORDER),
+            UNKNOWN if times is None else f"{times:.2f}",
+        ]
+        if key in goals:
+            verdict = goals[key]
+            sign = "≤" if one.less_is_better else "≥"
+            yield [*line, f"{sign} {verdict.goal.limit:g}", "reached" if verdict.reached else "**missed**"]
+        else:
+            yield [*line, "", ""]
+
+
+def failed(results: Sequence[LoadResult]) -> Iterator[str]:
+    """Yields who has no figures, and why."""
+    for result in results:
+        for row in result.peers.values():
+            if row.reason:
+                yield f"\n{result.title}: {row.title}: {row.reason}\n"

@@ -1,0 +1,30 @@
+"""What tables of docs/benchmarks.md are made of. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.report import figure
+from bench.results import LoadResult, PeerResult
+
+NOTHING = "Nothing is measured.\n"
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def of_peer(row: PeerResult, key: str) -> str:
+    """Returns the median of a figure."""
+    summary = row.summary()
+    return figure(key, summary[key].median) if key in summary else "–"
+
+
+def warmed(result: LoadResult) -> str:
+    """Returns how many rounds warmed each peer."""
+    rows = [(name, row) for name, row in result.peers.items() if row.warm_up]
+    counts = [
+        f"{name} {len(row.warm_up)}{'' if row.is_settled(result.figures) else ' (not settled)'}" for name, row in rows
+    ]
+    return ", ".join(counts) or "–"
