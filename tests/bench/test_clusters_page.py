@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from bench.goals import BY_LOAD
 from bench.results import LoadResult, PeerResult, save
 
 
-def measured(folder: Path, name: str, figures: tuple[str, ...], samples: dict[str, Sequence[Sample]]) -> None:
+def measured(folder: Path, name: str, figures: tuple[str, ...], samples: Mapping[str, Sequence[Sample]]) -> None:
     """Saves a row; a cluster without samples has failed."""
     peers = {
         cluster: PeerResult(

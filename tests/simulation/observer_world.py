@@ -115,7 +115,7 @@ class Links(dict[Location, Link]):
         super().__init__()
         self._world = world
 
-    def get(self, location: Location, default: object = None) -> Link:  # type: ignore[override]
+    def get(self, location: Location, default: object = None) -> Link:
         return self.setdefault(location, Link(self._world, location))
 
 
