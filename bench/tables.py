@@ -1,4 +1,4 @@
-"""What tables of docs/benchmarks.md are made of. Pure."""
+"""Parts of the tables in docs/benchmarks.md. Pure."""
 
 from __future__ import annotations
 

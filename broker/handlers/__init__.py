@@ -79,6 +79,8 @@ NAMES = (
     "describe_cluster",
     "describe_producers",
     "unregister_broker",
+    "add_raft_voter",
+    "remove_raft_voter",
     "list_config_resources",
     "get_telemetry_subscriptions",
     "push_telemetry",

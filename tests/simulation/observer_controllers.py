@@ -223,14 +223,14 @@ def written(image: Image, snapshot_id: SnapshotId) -> bytes:
 # Answers
 
 
-def has_news(node: Controller, request: FetchRequest, told: int) -> bool:
+def has_news(node: Controller, request: FetchRequest, known_high_watermark: int) -> bool:
     """True where a Fetch would be answered with something."""
     requested = request.topics[0].partitions[0]
     return (
         not node.leads
         or requested.current_leader_epoch != node.epoch
         or node.end_offset != requested.fetch_offset
-        or node.high_watermark > told
+        or node.high_watermark > known_high_watermark
     )
 
 

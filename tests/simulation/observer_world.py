@@ -99,9 +99,9 @@ class Link:
         if isinstance(request, FetchSnapshotRequest):
             return piece(node, request)
         assert isinstance(request, FetchRequest)
-        told = max(request.topics[0].partitions[0].high_watermark, 0)
+        known_high_watermark = max(request.topics[0].partitions[0].high_watermark, 0)
         left_s = request.max_wait_ms / 1000
-        while left_s > 0 and not has_news(node, request, told):
+        while left_s > 0 and not has_news(node, request, known_high_watermark):
             await asyncio.sleep(LOOK_S)
             left_s -= LOOK_S
         leader = self._world.quorum.nodes.get(node.leader_id)
@@ -153,7 +153,7 @@ class ObserverWorld:
         self.log.listen(self.loader.commit)
         self.snapshots = Snapshots(self.loader, self.log, RULES, 0, disk=disk, clock=clock, worker=workers)
         self.log.listen(self.snapshots.committed)
-        self.log.listen(self.told)
+        self.log.listen(self.notified)
         addresses = tuple(self.quorum.nodes[node_id].location for node_id in self.bootstrap)
         leadership = Leadership(read_quorum_state(disk, self.log.directory), {}, addresses)
         controllers = Controllers(leadership, Settings(), clock, self.net_dice.random)
@@ -179,12 +179,12 @@ class ObserverWorld:
 
     # What must hold
 
-    def told(self, batch: MetadataBatch) -> None:
+    def notified(self, batch: MetadataBatch) -> None:
         """A listener: what it hears is committed."""
         committed = self.quorum.committed.get(batch.base_offset)
-        assert committed is not None, f"offset {batch.base_offset} was told before it was committed, or is another's"
+        assert committed is not None, f"offset {batch.base_offset} was reported before it was committed, or is another's"
         assert list(batch.records) == list(committed.records), f"offset {batch.base_offset} is another's record"
-        self.counts["told"] += 1
+        self.counts["notified"] += 1
 
     def check(self) -> None:
         high_watermark = self.log.high_watermark
@@ -320,7 +320,7 @@ EVENTS: Final[dict[str, tuple[int, Event]]] = {
     "back up": (3, ObserverWorld.back_up),
     "lose disks": (2, ObserverWorld.lose_disks),
 }
-"""What may happen, and how often beside the others."""
+"""The events, and how often each comes beside the others."""
 
 IN_TROUBLE: Final[dict[str, tuple[int, Event]]] = {
     "write": (10, ObserverWorld.write),

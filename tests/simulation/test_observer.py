@@ -29,7 +29,7 @@ def test_everything_that_may_happen_happens() -> None:
     counts: Counter[str] = Counter()
     for seed in SEEDS:
         counts += simulate(seed, STEPS).counts
-    assert counts.keys() >= {"told", "zombie", "killed", "power", "disks lost", "find disks", "stop or start"}
+    assert counts.keys() >= {"notified", "zombie", "killed", "power", "disks lost", "find disks", "stop or start"}
 
 
 def detected(seeds: range = range(60)) -> str:

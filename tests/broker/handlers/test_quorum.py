@@ -1,16 +1,18 @@
-"""DescribeQuorum, UpdateFeatures and UnregisterBroker of a cluster of one."""
+"""DescribeQuorum, AddRaftVoter, RemoveRaftVoter, UpdateFeatures and UnregisterBroker of a cluster of one."""
 
 from __future__ import annotations
 
 import pytest
 
 from protocol.errors import ErrorCode
+from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
 from protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     PartitionData,
     TopicData,
 )
+from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from tests.broker.inprocess import Client, InProcess
@@ -42,6 +44,22 @@ async def test_there_is_no_other_quorum(partitions: list[tuple[str, int]], clien
     assert answer.nodes == []
     codes = {partition.error_code for topic in answer.topics for partition in topic.partitions}
     assert codes == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+async def test_the_only_voter_stays_the_only_one(client: Client) -> None:
+    joining = AddRaftVoterRequest(
+        cluster_id=None,
+        timeout_ms=1000,
+        voter_id=2,
+        voter_directory_id=b"another's files-",
+        listeners=[Listener(name="CONTROLLER", host="127.0.0.1", port=9093)],
+    )
+    added = await client.ask(joining, 1, AddRaftVoterResponse)
+    assert added.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert "is the only voter" in (added.error_message or "")
+    leaving = RemoveRaftVoterRequest(cluster_id=None, voter_id=1, voter_directory_id=b"another's files-")
+    removed = await client.ask(leaving, 0, RemoveRaftVoterResponse)
+    assert removed.error_code == ErrorCode.VOTER_NOT_FOUND
 
 
 async def update(client: Client, name: str, level: int, kind: int, *, validate_only: bool = False) -> int:
