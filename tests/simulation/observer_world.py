@@ -182,7 +182,7 @@ class ObserverWorld:
     def notified(self, batch: MetadataBatch) -> None:
         """A listener: what it hears is committed."""
         committed = self.quorum.committed.get(batch.base_offset)
-        assert committed is not None, f"offset {batch.base_offset} was reported before it was committed, or is another's"
+        assert committed is not None, f"{batch.base_offset} was reported before it was committed, or is another's"
         assert list(batch.records) == list(committed.records), f"offset {batch.base_offset} is another's record"
         self.counts["notified"] += 1
 
