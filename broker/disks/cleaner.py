@@ -140,6 +140,7 @@ class Cleaner:
 
     async def choose(self) -> Dirty | None:
         """Returns the log to clean next: of those that are dirty enough, the one with the largest dirty ratio."""
+        self._forget_deleted()
         filthiest: Dirty | None = None
         for count, one in enumerate([log for log in self.logs if log.config.compact], 1):
             if not self._may_be_cleaned(one):
@@ -151,13 +152,16 @@ class Cleaner:
                 await asyncio.sleep(0)
         return filthiest
 
+    def _forget_deleted(self) -> None:
+        for name, uncleanable in list(self.uncleanable.items()):
+            if self.logs.get(name) is not uncleanable.log:
+                del self.uncleanable[name]
+
     def _may_be_cleaned(self, one: Log) -> bool:
         name = one.topic_partition
         uncleanable = self.uncleanable.get(name)
-        if uncleanable is not None and uncleanable.log is not one:
-            del self.uncleanable[name]  # that one was deleted
-            uncleanable = None
-        return not one.is_at_work and uncleanable is None and self.logs.future(name) is None
+        is_given_up = uncleanable is not None and uncleanable.log is one
+        return not one.is_at_work and not is_given_up and self.logs.future(name) is None
 
     def _look_at(self, one: Log) -> Dirty | None:
         now_ms = self._clock.now_ms()

@@ -69,6 +69,12 @@ async def test_a_damaged_log_is_reported_once_and_left_alone(tmp_path: Path) -> 
         await cleaned(broker)
         assert list(cleaner.uncleanable) == [TopicPartition("bad", 0)]
         assert "CRC" in cleaner.uncleanable[TopicPartition("bad", 0)].reason
+        assert cleaner.count_uncleanable(str(tmp_path)) == 1
+        await broker.server.broker.controller.delete_topics(
+            DeleteTopicsRequest(topic_names=["bad"], timeout_ms=1000), 5
+        )
+        await cleaner.choose()
+        assert cleaner.count_uncleanable(str(tmp_path)) == 0, "what is deleted is nobody's trouble"
 
 
 async def test_a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
