@@ -1,8 +1,8 @@
 """The listener of metrics and health. Whatever its clients do costs the broker's clients next to nothing.
 
-At most MAX_CONNECTIONS are open; one more takes the place of the oldest that has not sent its request, or of one of an
-address that has more than its part, or is closed. Each has a time to send its request, and one to take its answer. No
-request is read further than its headers.
+They are accepted no faster than `accepting.py` has it. At most MAX_CONNECTIONS are open; one more takes the place of
+the oldest that has not sent its request, or of one of an address that has more than its part, or is closed. Each has a
+time to send its request, and one to take its answer. No request is read further than its headers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, cast
 from broker.clock import Clock, Timer
 from broker.exchange.log_limiter import LogLimiter
 from broker.logging import get_logger
+from broker.metrics.accepting import Door
 from broker.metrics.http import BadRequest, HttpRequest, HttpResponse, encoded, parse, plain
 
 MAX_CONNECTIONS: Final = 16
@@ -27,8 +28,6 @@ for ANSWER_WITHIN_MS, and a page of ten thousand partitions has 13 MB."""
 REQUEST_WITHIN_MS: Final = 5_000
 ANSWER_WITHIN_MS: Final = 10_000
 """Prometheus gives a scrape ten seconds unless told otherwise."""
-
-BACKLOG: Final = 16
 
 Page: TypeAlias = "Callable[[HttpRequest], Awaitable[HttpResponse]]"
 Body: TypeAlias = "Sequence[bytes]"
@@ -47,18 +46,15 @@ class MetricsServer:
         """The answers that are not taken yet, in the order in which they were sent."""
         self.faults = LogLimiter()
         self._pages = pages
-        self._server: asyncio.Server | None = None
+        self._door = Door(lambda: MetricsConnection(self))
 
     async def listen(self, host: str, port: int) -> int:
         """Binds the address, serves it from now on, and returns its port. Raises OSError."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: MetricsConnection(self), host or None, port, backlog=BACKLOG)
-        return int(self._server.sockets[0].getsockname()[1])
+        return await self._door.open(host, port)
 
     def close(self) -> None:
         """Serves nobody any more."""
-        if self._server is not None:
-            self._server.close()
+        self._door.close()
         for connection in tuple(self.connections):
             connection.abort()
 

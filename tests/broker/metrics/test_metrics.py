@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.metrics import accepting
 from broker.metrics.server import MAX_CONNECTIONS
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.produce import ProduceResponse
@@ -142,7 +143,14 @@ async def test_those_who_ask_together_get_one_page(broker: InProcess) -> None:
     assert scraper.pages == 1
 
 
-async def test_a_thousand_half_open_connections_keep_no_scraper_out(broker: InProcess) -> None:
+async def no_pause() -> None:
+    await asyncio.sleep(0)
+
+
+async def test_a_thousand_half_open_connections_keep_no_scraper_out(
+    broker: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accepting, "pause", no_pause)
     half_open = []
     for _ in range(1000):
         _, writer = await asyncio.open_connection("127.0.0.1", port_of(broker))

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
-from broker.clock import SystemClock
+from broker.clock import SystemClock, Timer
 from broker.metrics import server as module
-from broker.metrics.http import HttpRequest, HttpResponse
-from broker.metrics.server import MAX_CONNECTIONS, MetricsConnection, MetricsServer
+from broker.metrics.http import MAX_HEAD_BYTES, HttpRequest, HttpResponse
+from broker.metrics.server import (
+    ANSWER_WITHIN_MS,
+    MAX_CONNECTIONS,
+    REQUEST_WITHIN_MS,
+    MetricsConnection,
+    MetricsServer,
+)
 
 REQUEST = b"GET /metrics HTTP/1.1\r\n\r\n"
 
@@ -20,7 +27,7 @@ class Socket(asyncio.Transport):
     def __init__(self, ip: str) -> None:
         super().__init__()
         self.ip = ip
-        self.sent_bytes = 0
+        self.sent = b""
         self.is_aborted = False
 
     def get_extra_info(self, name: str, default: object = None) -> object:
@@ -35,9 +42,13 @@ class Socket(asyncio.Transport):
 
     def writelines(self, list_of_data: object) -> None:
         assert isinstance(list_of_data, list)
-        self.sent_bytes += sum(map(len, list_of_data))
+        self.sent += b"".join(list_of_data)
 
     def close(self) -> None: ...
+
+    @property
+    def sent_bytes(self) -> int:
+        return len(self.sent)
 
     def abort(self) -> None:
         self.is_aborted = True
@@ -121,4 +132,68 @@ async def test_one_page_may_be_larger_than_all_that_is_held(monkeypatch: pytest.
     connection, socket = await connected(server, "10.0.0.1", REQUEST)
     assert not socket.is_aborted
     assert socket.sent_bytes > 100
+    ended(connection)
+
+
+class Ringing(SystemClock):
+    """Timers that ring when a test says so."""
+
+    def __init__(self) -> None:
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
+        self.timers.append((delay_ms, then))
+        return Handle()
+
+
+class Handle:
+    def cancel(self) -> None: ...
+
+
+async def test_a_byte_now_and_then_wins_no_time() -> None:
+    clock = Ringing()
+    server = MetricsServer({"/metrics": Pages()}, clock)
+    connection, socket = await connected(server, "10.0.0.1")
+    for byte in REQUEST[:-1]:
+        connection.data_received(bytes([byte]))
+    ((delay_ms, end),) = clock.timers
+    assert delay_ms == REQUEST_WITHIN_MS
+    assert not socket.is_aborted
+    end()
+    assert socket.is_aborted
+    ended(connection)
+
+
+async def test_an_answer_has_its_time_from_the_request_on() -> None:
+    clock = Ringing()
+    server = MetricsServer({"/metrics": Pages()}, clock)
+    connection, socket = await connected(server, "10.0.0.1", REQUEST)
+    assert [delay_ms for delay_ms, _ in clock.timers] == [REQUEST_WITHIN_MS, ANSWER_WITHIN_MS]
+    clock.timers[-1][1]()
+    assert socket.is_aborted, "it has taken nothing"
+    ended(connection)
+
+
+async def test_a_second_request_on_a_connection_is_not_read() -> None:
+    pages = Pages()
+    server = MetricsServer({"/metrics": pages}, SystemClock())
+    connection, socket = await connected(server, "10.0.0.1", REQUEST * 100)
+    sent_bytes = socket.sent_bytes
+    connection.data_received(REQUEST)
+    await asyncio.sleep(0)
+    assert pages.made == 1
+    assert socket.sent_bytes == sent_bytes
+    ended(connection)
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 7, 1 << 18])
+async def test_headers_without_an_end_are_answered_and_not_kept(piece_bytes: int) -> None:
+    server = make_server()
+    connection, socket = await connected(server, "10.0.0.1", b"GET /metrics HTTP/1.1\r\n")
+    sent_bytes = 0
+    while not connection.has_request:
+        connection.data_received(b"x" * piece_bytes)
+        sent_bytes += piece_bytes
+    assert sent_bytes < MAX_HEAD_BYTES + piece_bytes
+    assert b" 431 " in socket.sent
     ended(connection)
