@@ -68,24 +68,35 @@ class PurePython(Odradek):
         return str(Path(sys.executable).with_name("odradek"))
 
 
-class WatchedOdradek(Odradek):
-    """Odradek with metrics, which are scraped fifteen times as often as Prometheus does by default."""
+class MeteredOdradek(Odradek):
+    """Odradek with metrics, which nobody scrapes."""
+
+    name = "odradek-metered"
+    title = "Odradek with metrics"
+
+    def __init__(self, work: Path) -> None:
+        super().__init__(work)
+        self.metrics = ""
+        """Where it tells of itself."""
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--set", f"odradek.metrics.listener={self.metrics}"]
+
+    def lay_out(self) -> None:
+        self.metrics = f"127.0.0.1:{free_port()}"
+
+
+class WatchedOdradek(MeteredOdradek):
+    """The same, scraped fifteen times as often as Prometheus does by default."""
 
     name = "odradek-metrics"
     title = "Odradek, scraped each second"
 
     def __init__(self, work: Path) -> None:
         super().__init__(work)
-        self._address = ""
         self._ended = threading.Event()
         self._scraping: threading.Thread | None = None
         self._problem = ""
-
-    def command(self) -> list[str]:
-        return [*super().command(), "--set", f"odradek.metrics.listener={self._address}"]
-
-    def lay_out(self) -> None:
-        self._address = f"127.0.0.1:{free_port()}"
 
     def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
         """Waits, and scrapes it from then on. Raises NotStarted."""
@@ -109,7 +120,7 @@ class WatchedOdradek(Odradek):
         return super().tool(load)
 
     def _scrape(self) -> None:
-        url = f"http://{self._address}/metrics"
+        url = f"http://{self.metrics}/metrics"
         try:
             while not self._ended.wait(SCRAPE_INTERVAL_S):
                 with urllib.request.urlopen(url, timeout=SCRAPE_TIMEOUT_S) as page:
