@@ -36,9 +36,13 @@ class OdradekNode(Server):
         self.settings = dict(settings)
         self._format_with = format_with
 
+    @property
+    def command(self) -> list[str]:
+        """How it is started; its directory is formatted by then."""
+        return [Odradek.program, "run", formatted(self.data, self.settings, *self._format_with)]
+
     def start(self) -> None:
-        properties = formatted(self.data, self.settings, *self._format_with)
-        self.launch([Odradek.program, "run", properties], r"^ready (\S+:\d+)$", READY_WITHIN_S)
+        self.launch(self.command, r"^ready (\S+:\d+)$", READY_WITHIN_S)
 
     def restart(self) -> None:
         """Start again after a stop or a kill; a running one is stopped cleanly first."""

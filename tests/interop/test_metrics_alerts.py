@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,9 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from tests.interop.brokers import Odradek
 from tests.interop.local import SOON_S
-from tests.interop.own_quorum import formatted
-from tests.interop.processes import Server, free_port, run
+from tests.interop.own_quorum import OdradekNode, OwnQuorum
+from tests.interop.processes import free_port, run
 from tests.interop.prometheus import MONITORING, Prometheus, Target
-from tests.interop.quorum import ONE_OF_EACH
 from tests.interop.watched import LAGS, PARTITIONS, Load, WatchedCluster, fall_behind
 
 pytestmark = [pytest.mark.metrics, pytest.mark.odradek_only]
@@ -31,6 +31,8 @@ pytestmark = [pytest.mark.metrics, pytest.mark.odradek_only]
 QUICK = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "500", "replica.lag.time.max.ms": "2000"}
 VOLUME_BYTES = 64 << 20
 HELD_UP_S = 0.4
+CALM_WITHIN_S = 240
+"""What a broker tells of the last minute, and Prometheus of the seconds after it."""
 ALERT = re.compile(r"^ +- alert: (\w+)$", re.MULTILINE)
 NAME = re.compile(r'"(\w+)"')
 
@@ -48,8 +50,13 @@ def fires(prometheus: Prometheus, *names: str) -> None:
     prometheus.wait_for(lambda: set(names) <= prometheus.firing(), f"{names} do not fire")
 
 
-def is_quiet(prometheus: Prometheus, *names: str) -> None:
-    prometheus.wait_for(lambda: not prometheus.firing() & set(names), f"{names} still fire")
+@contextmanager
+def silent_before_and_after(prometheus: Prometheus) -> Iterator[Prometheus]:
+    """No alert fires while nothing is wrong, nor once that is so again."""
+    prometheus.scraped(3)
+    prometheus.wait_for(lambda: not prometheus.firing(), "nothing is wrong yet, and alerts fire", CALM_WITHIN_S)
+    yield prometheus
+    prometheus.wait_for(lambda: not prometheus.firing(), "all is well, and alerts fire", CALM_WITHIN_S)
 
 
 def shows(prometheus: Prometheus, *names: str) -> None:
@@ -72,10 +79,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedCluster
 def of_cluster(cluster: WatchedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     prometheus = Prometheus(tmp_path_factory.mktemp("of-cluster"), cluster.targets, quick(shipped()))
     prometheus.start()
-    prometheus.scraped(3)
     yield prometheus
     prometheus.stop()
     prometheus.forget()
+
+
+@pytest.fixture
+def watched(of_cluster: Prometheus) -> Iterator[Prometheus]:
+    with silent_before_and_after(of_cluster):
+        yield of_cluster
 
 
 def freeze(*pids: int) -> None:
@@ -95,60 +107,50 @@ def frozen(cluster: WatchedCluster, *names: str) -> list[int]:
     return pids
 
 
-def test_brokers_that_hang_leave_partitions_with_too_few_replicas(
-    cluster: WatchedCluster, of_cluster: Prometheus
-) -> None:
+def test_brokers_that_hang_leave_partitions_with_too_few_replicas(cluster: WatchedCluster, watched: Prometheus) -> None:
     cluster.create("three", [[1, 2, 3], [1, 2, 3], [1, 2, 3]], min_insync_replicas="2")
     cluster.create("one", [[3], [3], [3]])
-    assert not of_cluster.firing()
     third = frozen(cluster, "broker-3")
-    shows(of_cluster, "BrokerUnreachable", "UnderReplicatedPartitions", "OfflinePartitions")
-    assert "UnderMinIsrPartitions" not in of_cluster.firing()
+    shows(watched, "BrokerUnreachable", "UnderReplicatedPartitions", "OfflinePartitions")
+    assert "UnderMinIsrPartitions" not in watched.firing()
     second = frozen(cluster, "broker-2")
     load = Load(cluster.bootstrap, ["three"], reads=False)
     load.start()
-    shows(of_cluster, "UnderMinIsrPartitions", "AppendsFail")
+    shows(watched, "UnderMinIsrPartitions", "AppendsFail")
     load.stop()
     wake(*second, *third)
-    is_quiet(of_cluster, "BrokerUnreachable", "UnderReplicatedPartitions", "OfflinePartitions", "UnderMinIsrPartitions",
-             "AppendsFail")  # fmt: skip
 
 
-def test_a_leader_that_was_not_in_sync_is_told(cluster: WatchedCluster, of_cluster: Prometheus) -> None:
+def test_a_leader_that_was_not_in_sync_is_told(cluster: WatchedCluster, watched: Prometheus) -> None:
     cluster.create("two", [[2, 3]], min_insync_replicas="1", unclean_leader_election_enable="true")
     third = frozen(cluster, "broker-3")
-    fires(of_cluster, "UnderReplicatedPartitions")
+    fires(watched, "UnderReplicatedPartitions")
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
     producer.produce("two", b"on the second alone")
     assert producer.flush(SOON_S) == 0
     second = frozen(cluster, "broker-2")
-    fires(of_cluster, "OfflinePartitions")
-    assert "UncleanLeaderElection" not in of_cluster.firing()
+    fires(watched, "OfflinePartitions")
+    assert "UncleanLeaderElection" not in watched.firing()
     wake(*third)
-    shows(of_cluster, "UncleanLeaderElection")
+    shows(watched, "UncleanLeaderElection")
     wake(*second)
-    is_quiet(of_cluster, "UnderReplicatedPartitions", "OfflinePartitions", "UncleanLeaderElection")
 
 
 def test_a_broker_that_finds_no_controller_is_not_running(tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    settings = {
-        **ONE_OF_EACH,
-        "process.roles": "broker",
-        "node.id": "1",
-        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.bootstrap.servers": f"127.0.0.1:{free_port()}",
-        "odradek.metrics.listener": address,
-    }
-    broker = Server("a broker alone", tmp_path / "broker.log")
-    properties = formatted(tmp_path / "data", settings)
-    broker.launch([Odradek.program, "run", properties], r"metrics are served", SOON_S)
+    address, quorum = f"127.0.0.1:{free_port()}", OwnQuorum(tmp_path)
+    broker = quorum.odradek(1, **{"odradek.metrics.listener": address})
     prometheus = Prometheus(tmp_path / "prometheus", [Target(address, "alone")], quick(shipped()))
-    prometheus.start()
-    shows(prometheus, "BrokerNotRunning")
-    assert "BrokerUnreachable" not in prometheus.firing(), "it is there, and says why"
-    for server in (prometheus, broker):
+    servers: tuple[OdradekNode | Prometheus, ...] = (quorum.controller, broker, prometheus)
+    for server in servers:
+        server.start()
+    with silent_before_and_after(prometheus):
+        quorum.controller.stop()
+        broker.kill9()
+        broker.launch(broker.command, r"metrics are served", SOON_S)
+        shows(prometheus, "BrokerNotRunning")
+        assert "BrokerUnreachable" not in prometheus.firing(), "it is there, and says why"
+        quorum.controller.start()
+    for server in reversed(servers):
         server.kill9()
         server.forget()
 
@@ -179,8 +181,8 @@ def alone(tmp_path: Path, volume: Path) -> Iterator[tuple[Odradek, Prometheus]]:
     broker.start()
     prometheus = Prometheus(tmp_path / "prometheus", [Target(address, "alone")], quick(shipped()))
     prometheus.start()
-    prometheus.scraped(3)
-    yield broker, prometheus
+    with silent_before_and_after(prometheus):
+        yield broker, prometheus
     for server in (prometheus, broker):
         server.kill9()
         server.forget()
@@ -207,7 +209,7 @@ def free_bytes(volume: Path) -> int:
 
 
 def test_a_volume_fills_up_and_then_fails(alone: tuple[Odradek, Prometheus], volume: Path) -> None:
-    _, prometheus = alone
+    broker, prometheus = alone
     filler = volume / "filler"
     filler.write_bytes(bytes(free_bytes(volume) - VOLUME_BYTES // 20))
     shows(prometheus, "LogDirectoryAlmostFull")
@@ -217,9 +219,12 @@ def test_a_volume_fills_up_and_then_fails(alone: tuple[Odradek, Prometheus], vol
             pass
     shows(prometheus, "LogDirectoryFull")
     filler.unlink()
-    is_quiet(prometheus, "LogDirectoryFull", "LogDirectoryAlmostFull")
+    prometheus.wait_for(lambda: not prometheus.firing(), "there is room again")
     (volume / "logs").rename(volume / "gone")
     shows(prometheus, "OfflineLogDirectory")
+    broker.stop()
+    (volume / "gone").rename(volume / "logs")
+    broker.start()
 
 
 def test_a_group_falls_further_and_further_behind(alone: tuple[Odradek, Prometheus]) -> None:
@@ -236,7 +241,6 @@ def test_a_group_falls_further_and_further_behind(alone: tuple[Odradek, Promethe
     load.start()
     shows(prometheus, "ConsumerGroupLags")
     load.stop()
-    is_quiet(prometheus, "ConsumerGroupLags")
 
 
 def test_a_loop_that_is_held_up_again_and_again_is_late(alone: tuple[Odradek, Prometheus]) -> None:
@@ -266,6 +270,7 @@ def test_a_damaged_log_is_compacted_no_more(alone: tuple[Odradek, Prometheus], t
         damage(segment)
     make_due(broker, "compacted")
     shows(prometheus, "LogsCannotBeCleaned")
+    AdminClient({"bootstrap.servers": broker.bootstrap}).delete_topics(["compacted"])["compacted"].result(SOON_S)
 
 
 def write_segments(broker: Odradek, tmp_path: Path) -> Sequence[Path]:
