@@ -1,4 +1,4 @@
-"""The ends of partitions that have no replica here, which a group's lag is counted to: their leaders are asked.
+"""The ends of partitions that no replica here knows, which a group's lag is counted to: their leaders are asked.
 
 A scrape waits WITHIN_S for all of them together, and goes without those that have not answered by then. A leader that
 owes an answer is not asked again.

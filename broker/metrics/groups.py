@@ -13,6 +13,7 @@ from broker.metrics.ends import Ends, EndsElsewhere
 from broker.metrics.exposition import Family, Sample, gauge, labels
 from broker.metrics.scrape import Breaks
 from broker.metrics.sources import Sources
+from broker.replica.partition import Partition
 from coordinator.group.offsets.offsets import ByTopic
 from protocol.types import TopicPartition
 
@@ -67,14 +68,22 @@ def group_topics(sources: Sources, group_id: str, by_topic: ByTopic) -> Iterator
 
 
 def unknown_ends(sources: Sources, topics: list[GroupTopic]) -> dict[TopicPartition, None]:
-    """Returns the partitions with an offset that have no replica here."""
+    """Returns the partitions with an offset of which no replica here knows the end."""
     replicas = sources.broker.replicas
     return {
         TopicPartition(one.topic, index): None
         for one in topics
         for index, offset in one.offsets.items()
-        if offset != NO_OFFSET and index not in replicas.topic(one.topic)
+        if offset != NO_OFFSET and known_end(replicas.topic(one.topic).get(index), offset) is None
     }
+
+
+def known_end(here: Partition | None, offset: int) -> int | None:
+    """Returns the high watermark that a replica here knows; None for one that follows, and is itself behind the offset
+    of a group."""
+    if here is None or not (here.leads or here.high_watermark >= offset):
+        return None
+    return here.high_watermark
 
 
 def add_offsets(sources: Sources, rows: GroupRows, one: GroupTopic, ends: Ends) -> None:
@@ -83,13 +92,15 @@ def add_offsets(sources: Sources, rows: GroupRows, one: GroupTopic, ends: Ends) 
     for index, offset in one.offsets.items():
         own = f'{one.labels[:-1]},partition="{index}"}}'
         rows.offsets.append((own, offset))
-        partition = here.get(index)
-        end = ends.get(TopicPartition(one.topic, index)) if partition is None else partition.high_watermark
         if offset == NO_OFFSET:
             rows.lags.append((own, NO_OFFSET))
-        elif end is not None:
-            rows.lags.append((own, max(end - offset, 0)))
-            lag_sum += max(end - offset, 0)
+            continue
+        end = known_end(here.get(index), offset)
+        if end is None:
+            end = ends.get(TopicPartition(one.topic, index))
+        if end is not None:  # less than none behind an offset beyond the end, as of a topic that was made anew
+            rows.lags.append((own, end - offset))
+            lag_sum += end - offset
     rows.offset_sums.append((one.labels, sum(one.offsets.values())))
     rows.lag_sums.append((one.labels, lag_sum))
 

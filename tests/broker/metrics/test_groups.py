@@ -13,6 +13,8 @@ import pytest
 from broker.exchange.context import Context
 from broker.metrics import ends as module
 from broker.metrics.ends import EndsElsewhere
+from broker.metrics.groups import known_end
+from broker.replica.partition import Partition
 from broker.requests.broker import Broker
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode, KafkaError
@@ -25,7 +27,7 @@ from protocol.messages.offset_commit import (
 from protocol.peer_errors import PeerUnavailable
 from protocol.types import TopicPartition
 from tests.broker.asking import batch, produce
-from tests.broker.inprocess import InProcess
+from tests.broker.inprocess import Client, InProcess
 from tests.broker.metrics.scraping import OPTIONS, scraped
 
 HERE, LEADER, OTHER = 0, 1, 2
@@ -38,22 +40,48 @@ async def broker(tmp_path: Path) -> AsyncIterator[InProcess]:
         yield broker
 
 
-async def test_a_partition_without_an_offset_has_a_lag_of_minus_one(broker: InProcess) -> None:
+async def filled(broker: InProcess) -> Client:
+    """A client of a topic of two partitions, the first with three records."""
     await broker.create_topic("t", 2)
     client = broker.client()
     context = Context(client.connection, ApiKey.FIND_COORDINATOR, 0, 1, "c", 100)
     await broker.server.broker.auto_create_topics(["__consumer_offsets"], context)
     await broker.settled()
     assert (await produce(client, "t", batch(b"a", b"b", b"c"))).error_code == 0
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
-    commit = OffsetCommitRequest(
+    return client
+
+
+async def commit(client: Client, index: int, offset: int) -> None:
+    partition = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
+    request = OffsetCommitRequest(
         group_id="g",
         generation_id_or_member_epoch=-1,
         member_id="",
         topics=[OffsetCommitRequestTopic(name="t", partitions=[partition])],
     )
-    response = await client.ask(commit, 8, OffsetCommitResponse)
+    response = await client.ask(request, 8, OffsetCommitResponse)
     assert response.topics[0].partitions[0].error_code == 0
+
+
+async def test_a_lag_is_less_than_none_behind_an_offset_beyond_the_end(broker: InProcess) -> None:
+    client = await filled(broker)
+    await commit(client, 0, 13)
+    values = await scraped(broker)
+    assert values["kafka_consumergroup_lag{consumergroup=g,partition=0,topic=t}"] == -10
+    assert values["kafka_consumergroup_lag_sum{consumergroup=g,topic=t}"] == -10
+
+
+def test_a_follower_that_is_behind_a_group_does_not_know_the_end() -> None:
+    follower = cast(Partition, SimpleNamespace(high_watermark=3, leads=False))
+    assert known_end(follower, 5) is None
+    assert known_end(follower, 3) == 3
+    assert known_end(cast(Partition, SimpleNamespace(high_watermark=3, leads=True)), 5) == 3
+    assert known_end(None, 5) is None
+
+
+async def test_a_partition_without_an_offset_has_a_lag_of_minus_one(broker: InProcess) -> None:
+    client = await filled(broker)
+    await commit(client, 0, 1)
     values = await scraped(broker)
     assert values["kafka_consumergroup_current_offset{consumergroup=g,partition=0,topic=t}"] == 1
     assert values["kafka_consumergroup_lag{consumergroup=g,partition=0,topic=t}"] == 2
