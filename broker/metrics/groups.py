@@ -20,6 +20,10 @@ from protocol.types import TopicPartition
 NO_OFFSET: Final = -1
 """In the place of an offset, and of a lag, where the group has committed none."""
 
+MAX_CHARACTERS: Final = 64 << 20
+"""Of the labels of all groups: half a million partitions, if names are as long as usual. A client may make any number
+of groups, with names of 32,767 bytes, and a page has a name twice for each partition."""
+
 
 class GroupTopic(NamedTuple):
     """A group and a topic of which it has committed offsets, by partition."""
@@ -27,6 +31,11 @@ class GroupTopic(NamedTuple):
     labels: str
     topic: str
     offsets: dict[int, int]
+
+    @property
+    def characters(self) -> int:
+        """Of its labels in all its samples."""
+        return 2 * len(self.labels) * (1 + len(self.offsets))
 
 
 class GroupRows(NamedTuple):
@@ -38,19 +47,29 @@ class GroupRows(NamedTuple):
     lag_sums: list[Sample]
     members: list[Sample]
     share_members: list[Sample]
+    left_out: list[Sample]
+    """How many groups there was no room for."""
 
 
 async def group_rows(sources: Sources, elsewhere: EndsElsewhere, breaks: Breaks) -> GroupRows:
     """Returns the groups of all shards here, with the lag of each partition whose end is known."""
-    rows, topics = GroupRows([], [], [], [], [], []), list[GroupTopic]()
+    rows, topics = GroupRows([], [], [], [], [], [], []), list[GroupTopic]()
+    room = MAX_CHARACTERS
+    left_out = 0
     for shard in list(sources.broker.groups.shards.values()):
         for group_id, group in list(shard.state.groups.items()):
-            if group.type.value == "share":
-                rows.share_members.append((labels({"sharegroup": group_id}), group.member_count))
-            else:
-                rows.members.append((labels({"consumergroup": group_id}), group.member_count))
-            topics += group_topics(sources, group_id, shard.state.offsets.of_group(group_id))
             await breaks.next()
+            of_group = list(group_topics(sources, group_id, shard.state.offsets.of_group(group_id)))
+            characters = len(group_id) + sum(one.characters for one in of_group)
+            if characters > room:
+                left_out += 1
+                continue
+            room -= characters
+            is_share = group.type.value == "share"
+            name, members = ("sharegroup", rows.share_members) if is_share else ("consumergroup", rows.members)
+            members.append((labels({name: group_id}), group.member_count))
+            topics += of_group
+    rows.left_out.append(("", left_out))
     ends = await breaks.during(elsewhere.look(unknown_ends(sources, topics)))
     for one in topics:
         add_offsets(sources, rows, one, ends)
@@ -115,6 +134,7 @@ def group_families(rows: GroupRows) -> Iterator[Family]:
         ("members", "Members of a group.", rows.members),
     ):
         yield gauge(f"kafka_consumergroup_{name}", description, samples)
+    yield gauge("odradek_groups_left_out", "Groups whose names are too much for a page.", rows.left_out)
 
 
 def share_families(sources: Sources, rows: GroupRows) -> Iterator[Family]:

@@ -36,11 +36,16 @@ class OtlpCollector:
 
 
 def enriched(data: bytes, labels: dict[str, str]) -> bytes:
-    """Returns the metrics with labels added to each of their resources. Raises INVALID_RECORD."""
-    from broker.telemetry.points import decoded
+    """Returns the metrics with labels in each of their resources, in the place of what the client calls so; and no more
+    than MAX_POINTS resources, since each gets them all. Raises INVALID_RECORD."""
+    from broker.telemetry.points import MAX_POINTS, decoded
 
     message = decoded(data)
+    del message.resource_metrics[MAX_POINTS:]
     for resource in message.resource_metrics:
+        own = [attribute for attribute in resource.resource.attributes if attribute.key not in labels]
+        del resource.resource.attributes[:]
+        resource.resource.attributes.extend(own)
         for key, value in labels.items():
             resource.resource.attributes.add(key=key).value.string_value = value
     return bytes(message.SerializeToString())

@@ -13,17 +13,18 @@ from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from coordinator.telemetry.subscriptions import MAX_LABEL
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import KeyValue
-    from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, MetricsData, Sum
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, MetricsData, ScopeMetrics, Sum
 
 MAX_POINTS: Final = 5_000
 """Of one push; each takes some 7 µs of a thread that shares the interpreter with the event loop."""
 MAX_LABELS: Final = 16
-MAX_TEXT: Final = 256
-"""Characters of a name, or of a label's value."""
+OWN_LABELS: Final = ("client_instance_id", "client_id")
+"""The labels that say who the client is: they are not the client's to give."""
 
 PREFIX: Final = "clients_"
 TOTAL: Final = "_total"
@@ -64,21 +65,23 @@ def decoded(data: bytes) -> MetricsData:
 
 
 def points(data: bytes) -> list[Point]:
-    """Returns the first MAX_POINTS points of a push. Raises INVALID_RECORD."""
-    return list(islice(_points(decoded(data)), MAX_POINTS))
-
-
-def _points(message: MetricsData) -> Iterator[Point]:
-    for metric, common in islice(_metrics(message), MAX_POINTS):  # those without points cost time as well
-        yield from _of_metric(metric, common)
+    """Returns the first MAX_POINTS points of a push, but for those that are no numbers. Raises INVALID_RECORD."""
+    metrics = islice(_metrics(decoded(data)), MAX_POINTS)  # those without points cost time as well
+    all_points = (point for metric, common in metrics for point in _of_metric(metric, common))
+    return [point for point in islice(all_points, MAX_POINTS) if math.isfinite(point.value)]
 
 
 def _metrics(message: MetricsData) -> Iterator[tuple[Metric, Mapping[str, str]]]:
-    for resource in message.resource_metrics:
+    for scope, common in islice(_scopes(message), MAX_POINTS):
+        for metric in scope.metrics:
+            yield metric, common
+
+
+def _scopes(message: MetricsData) -> Iterator[tuple[ScopeMetrics, Mapping[str, str]]]:
+    for resource in islice(message.resource_metrics, MAX_POINTS):
         common = labels(resource.resource.attributes)
         for scope in resource.scope_metrics:
-            for metric in scope.metrics:
-                yield metric, common
+            yield scope, common
 
 
 def _of_metric(metric: Metric, common: Mapping[str, str]) -> Iterator[Point]:
@@ -89,9 +92,8 @@ def _of_metric(metric: Metric, common: Mapping[str, str]) -> Iterator[Point]:
     data: Gauge | Sum = metric.gauge if metric.HasField("gauge") else metric.sum
     for point in data.data_points:
         value = point.as_double if point.HasField("as_double") else float(point.as_int)
-        if math.isfinite(value):
-            own = {**common, **labels(point.attributes)}
-            yield Point(name, tuple(islice(sorted(own.items()), MAX_LABELS)), kind, value)
+        own = {**common, **labels(point.attributes)}
+        yield Point(name, tuple(islice(sorted(own.items()), MAX_LABELS)), kind, value)
 
 
 def kind_of(metric: Metric) -> PointKind | None:
@@ -111,7 +113,7 @@ def kind_of(metric: Metric) -> PointKind | None:
 def name_of(text: str, kind: PointKind) -> str:
     """Returns a metric's name: `org.apache.kafka.producer.topic.byte.rate` is
     `clients_org_apache_kafka_producer_topic_byte_rate`."""
-    name = PREFIX + NO_NAME.sub("_", text[:MAX_TEXT])
+    name = PREFIX + NO_NAME.sub("_", text[:MAX_LABEL])
     return name if kind is PointKind.GAUGE or name.endswith(TOTAL) else name + TOTAL
 
 
@@ -122,6 +124,12 @@ def labels(attributes: Iterable[KeyValue]) -> dict[str, str]:
         value = attribute.value
         field = value.WhichOneof("value")
         if field in ("string_value", "int_value", "double_value", "bool_value"):
-            name = NO_NAME.sub("_", attribute.key[:MAX_TEXT])
-            texts[f"_{name}" if not name or name[0].isdigit() else name] = str(getattr(value, field))[:MAX_TEXT]
-    return texts
+            texts[label_name(attribute.key)] = str(getattr(value, field))[:MAX_LABEL]
+    return {name: text for name, text in texts.items() if name not in OWN_LABELS}
+
+
+def label_name(key: str) -> str:
+    """Returns the name of a label; one that began with two underscores would be Prometheus' own."""
+    name = NO_NAME.sub("_", key[:MAX_LABEL])
+    is_none = not name or name[0].isdigit() or name.startswith("__")
+    return f"_{name.lstrip('_')}" if is_none else name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator.telemetry.subscriptions import ClientAttributes
+from coordinator.telemetry.subscriptions import MAX_LABEL, ClientAttributes
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
 from protocol.records.inflating import decompress
@@ -23,7 +23,7 @@ class Push(NamedTuple):
 
     def labels(self, broker_id: int) -> dict[str, str]:
         """Returns what the broker knows of the client, as KIP-714 names it."""
-        return {**self.attributes.present(), "principal": self.principal, "broker_id": str(broker_id)}
+        return {**self.attributes.present(), "principal": self.principal[:MAX_LABEL], "broker_id": str(broker_id)}
 
 
 def inflated(codec: int, data: Buffer, max_bytes: int) -> bytes:

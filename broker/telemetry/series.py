@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from broker.telemetry.points import Point, PointKind
+from broker.telemetry.points import OWN_LABELS, TOTAL, Point, PointKind
 from coordinator.telemetry.subscriptions import ClientAttributes
 
 MAX_SERIES: Final = 100_000
-"""Of all clients: some 30 MB."""
+"""Of all clients: some 30 MB. A client counts as one more."""
+
+CHARACTERS_EACH: Final = 300
+"""A series whose name and labels have more counts as several."""
 
 MISSED_AFTER: Final = 2
 """Intervals without a push: a client spreads its pushes over half an interval to one and a half."""
-
-OWN_LABELS: Final = ("client_instance_id", "client_id")
 
 
 class SeriesKey(NamedTuple):
@@ -44,6 +45,8 @@ class ClientValues:
         self.attributes = attributes
         self.expires_ms = 0
         self.values: dict[SeriesKey, float] = {}
+        self.places = 1
+        """The places among MAX_SERIES that it takes."""
 
 
 class ClientSeries:
@@ -53,14 +56,21 @@ class ClientSeries:
         self._max_series = max_series
         self._clients: dict[str, ClientValues] = {}
         self._is_counter: dict[str, bool] = {}
-        """By name, as it was first seen: all series of a name are of one type."""
-        self.count = 0
+        """By family, as it was first seen: all its series are of one type."""
+        self.places = 0
+        """The places that all clients take."""
         self.left_out = 0
         """Points for which there was no place, or whose name is another type's."""
 
     def add(self, attributes: ClientAttributes, points: Iterable[Point], interval_ms: int, now_ms: int) -> None:
         """Takes the points of a push."""
-        client = self._clients.setdefault(attributes.client_instance_id, ClientValues(attributes))
+        client = self._clients.get(attributes.client_instance_id)
+        if client is None:
+            if self.places >= self._max_series:
+                self.left_out += sum(1 for _ in points)
+                return
+            client = self._clients[attributes.client_instance_id] = ClientValues(attributes)
+            self.places += 1
         client.attributes = attributes
         client.expires_ms = now_ms + MISSED_AFTER * interval_ms
         for point in points:
@@ -70,9 +80,9 @@ class ClientSeries:
         """Forgets clients that have missed a push."""
         gone = [name for name, client in self._clients.items() if client.expires_ms < now_ms]
         for name in gone:
-            self.count -= len(self._clients.pop(name).values)
+            self.places -= self._clients.pop(name).places
         if gone:
-            names = {key.name for client in self._clients.values() for key in client.values}
+            names = {family_of(key.name) for client in self._clients.values() for key in client.values}
             self._is_counter = {name: kind for name, kind in self._is_counter.items() if name in names}
 
     def clients(self) -> list[ClientAttributes]:
@@ -82,19 +92,31 @@ class ClientSeries:
     def all(self) -> Iterator[ClientSample]:
         """Yields all series."""
         for client in list(self._clients.values()):
-            attributes = client.attributes
-            own = {name: value for name in OWN_LABELS if (value := getattr(attributes, name)) is not None}
+            told = client.attributes.present()
+            own: dict[str, str] = {name: told[name] for name in OWN_LABELS if name in told}
             for key, value in list(client.values.items()):
-                yield ClientSample(key.name, {**dict(key.labels), **own}, self._is_counter[key.name], value)
+                yield ClientSample(key.name, {**dict(key.labels), **own}, self._is_counter[family_of(key.name)], value)
 
     def _note(self, client: ClientValues, point: Point) -> None:
         is_counter = point.kind is not PointKind.GAUGE
         key = SeriesKey(point.name, point.labels)
         before = client.values.get(key)
-        has_place = before is not None or self.count < self._max_series
-        if not has_place or self._is_counter.setdefault(point.name, is_counter) != is_counter:
+        places = places_of(key) if before is None else 0
+        has_place = self.places + places <= self._max_series
+        if not has_place or self._is_counter.setdefault(family_of(point.name), is_counter) != is_counter:
             self.left_out += 1
             return
-        if before is None:
-            self.count += 1
+        client.places += places
+        self.places += places
         client.values[key] = point.value + (before or 0) if point.kind is PointKind.DELTA else point.value
+
+
+def places_of(key: SeriesKey) -> int:
+    """Returns how many places a series takes."""
+    characters = len(key.name) + sum(len(name) + len(text) for name, text in key.labels)
+    return 1 + characters // CHARACTERS_EACH
+
+
+def family_of(name: str) -> str:
+    """Returns the name that OpenMetrics has for a family: a counter's is without its ending."""
+    return name.removesuffix(TOTAL)

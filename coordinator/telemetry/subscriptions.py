@@ -19,6 +19,10 @@ ALL_METRICS: Final = "*"
 
 DEFAULT_INTERVAL_MS: Final = ClientMetricsConfig().interval_ms
 
+MAX_LABEL: Final = 256
+"""Characters of what is told of a client, and of the names and labels that it gives. A client id may have 32,767, and
+would be told with each of its series."""
+
 
 class ClientAttributes(NamedTuple):
     """A client as subscriptions match it: the fields are the keys of `match`, in their order. A client whose header
@@ -32,8 +36,8 @@ class ClientAttributes(NamedTuple):
     client_source_port: str
 
     def present(self) -> dict[str, str]:
-        """Returns the attributes that the client has, by their names."""
-        return {key: value for key, value in self._asdict().items() if value is not None}
+        """Returns the attributes that the client has, by their names, none of them longer than MAX_LABEL."""
+        return {key: value[:MAX_LABEL] for key, value in self._asdict().items() if value is not None}
 
 
 class Subscription(NamedTuple):

@@ -12,6 +12,7 @@ import pytest
 
 from broker.exchange.context import Context
 from broker.metrics import ends as module
+from broker.metrics import groups
 from broker.metrics.ends import EndsElsewhere
 from broker.metrics.groups import known_end
 from broker.replica.partition import Partition
@@ -51,10 +52,10 @@ async def filled(broker: InProcess) -> Client:
     return client
 
 
-async def commit(client: Client, index: int, offset: int) -> None:
+async def commit(client: Client, index: int, offset: int, group: str = "g") -> None:
     partition = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
     request = OffsetCommitRequest(
-        group_id="g",
+        group_id=group,
         generation_id_or_member_epoch=-1,
         member_id="",
         topics=[OffsetCommitRequestTopic(name="t", partitions=[partition])],
@@ -77,6 +78,23 @@ def test_a_follower_that_is_behind_a_group_does_not_know_the_end() -> None:
     assert known_end(follower, 3) == 3
     assert known_end(cast(Partition, SimpleNamespace(high_watermark=3, leads=True)), 5) == 3
     assert known_end(None, 5) is None
+
+
+async def test_groups_are_told_as_far_as_there_is_room(broker: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = await filled(broker)
+    for group in ("g", "long" * 2_000, "h"):
+        await commit(client, 0, 1, group)
+    monkeypatch.setattr(groups, "MAX_CHARACTERS", 1_000)
+    values = await scraped(broker)
+    assert values["odradek_groups_left_out{}"] == 1
+    told = {key for key in values if key.startswith("kafka_consumergroup_members")}
+    assert told == {"kafka_consumergroup_members{consumergroup=g}", "kafka_consumergroup_members{consumergroup=h}"}
+
+
+async def test_what_a_group_is_called_is_escaped(broker: InProcess) -> None:
+    client, name = await filled(broker), 'a"b\\c\nd}\x00 \ufffdé'
+    await commit(client, 0, 1, name)
+    assert (await scraped(broker))[f"kafka_consumergroup_members{{consumergroup={name}}}"] == 0
 
 
 async def test_a_partition_without_an_offset_has_a_lag_of_minus_one(broker: InProcess) -> None:

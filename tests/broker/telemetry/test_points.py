@@ -10,7 +10,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, MetricsData
 from broker.telemetry.otlp import enriched
 from broker.telemetry.points import MAX_POINTS, PointKind, points
 from broker.telemetry.series import ClientSeries
-from coordinator.telemetry.subscriptions import ClientAttributes
+from coordinator.telemetry.subscriptions import MAX_LABEL, ClientAttributes
 from protocol.errors import ErrorCode, KafkaError
 from tests.broker.telemetry.pushes import CUMULATIVE, DELTA, data, gauge, total
 
@@ -93,18 +93,87 @@ def test_one_that_misses_a_push_goes_with_its_series_and_names() -> None:
     series = ClientSeries()
     series.add(ONE, points(data(gauge("a.total", 1))), 1000, now_ms=0)
     series.expire(2000)
-    assert series.count == 1
+    assert series.places == 2
     series.expire(2001)
-    assert (series.count, series.clients(), list(series.all())) == (0, [], [])
+    assert (series.places, series.clients(), list(series.all())) == (0, [], [])
     series.add(OTHER, points(data(total("a", 1, DELTA))), 1000, now_ms=3000)
     assert [one.is_counter for one in series.all()] == [True]
 
 
 def test_series_have_an_end_over_all_clients() -> None:
-    series = ClientSeries(max_series=3)
-    for client in (ONE, OTHER):
+    series = ClientSeries(max_series=5)
+    for client in (ONE, OTHER, ONE._replace(client_instance_id="third")):
         series.add(client, points(data(gauge("a", 1), gauge("b", 1))), 1000, now_ms=0)
-    assert (series.count, series.left_out) == (3, 1)
+    assert (series.places, series.left_out) == (5, 1 + 2)
+    assert len(series.clients()) == 2
+    series.add(ONE, points(data(gauge("a", 7))), 1000, now_ms=0)
+    assert 7 in [one.value for one in series.all()], "what has its place keeps it"
+
+
+def test_clients_without_series_have_an_end_too() -> None:
+    series = ClientSeries(max_series=3)
+    for number in range(10):
+        series.add(ONE._replace(client_instance_id=str(number)), [], 1000, now_ms=0)
+    assert len(series.clients()) == 3
+
+
+def test_long_names_take_the_places_of_several() -> None:
+    series = ClientSeries(max_series=10)
+    series.add(ONE, points(data(gauge("a", 1, **{f"label{number}": "x" * 9_999 for number in range(5)}))), 1000, 0)
+    assert series.places == 1 + 1 + 5 * (256 + 6) // 300
+    series.expire(99_999)
+    assert series.places == 0
+
+
+def test_a_long_client_id_is_not_told_with_each_series() -> None:
+    series = ClientSeries()
+    series.add(ONE._replace(client_id="x" * 32_767), points(data(gauge("a", 1))), 1000, now_ms=0)
+    (one,) = series.all()
+    assert len(one.labels["client_id"]) == MAX_LABEL
+
+
+def test_a_label_is_never_one_of_prometheus_s_own() -> None:
+    names = {"__name__": "kafka_brokers", "__": "", "": "", "9": "", "_a": "", "ä": ""}
+    (point,) = points(data(gauge("a", 1, **names)))
+    assert [name for name, _ in point.labels] == ["_", "_9", "_a", "_name__"]
+
+
+def test_a_counter_and_a_gauge_of_one_family_are_not_both_told() -> None:
+    series = ClientSeries()
+    series.add(ONE, points(data(total("a", 1, DELTA), gauge("a", 1))), 1000, now_ms=0)
+    assert [one.name for one in series.all()] == ["clients_a_total"]
+
+
+def test_what_has_no_points_is_not_read_without_end() -> None:
+    message = MetricsData()
+    for _ in range(MAX_POINTS):
+        message.resource_metrics.add()
+    message.resource_metrics.add().scope_metrics.add().metrics.append(gauge("a", 1))
+    assert points(message.SerializeToString()) == []
+    message = MetricsData()
+    scopes = message.resource_metrics.add().scope_metrics
+    for _ in range(MAX_POINTS):
+        scopes.add()
+    scopes.add().metrics.append(gauge("a", 1))
+    assert points(message.SerializeToString()) == []
+    flood = gauge("a", math.nan)
+    for _ in range(MAX_POINTS):
+        flood.gauge.data_points.add(as_double=math.nan)
+    assert points(data(flood, gauge("b", 1))) == []
+
+
+def test_a_collector_gets_no_more_than_the_client_has_sent_many_times_over() -> None:
+    message = MetricsData()
+    for _ in range(MAX_POINTS + 10):
+        message.resource_metrics.add()
+    handed_on = MetricsData.FromString(enriched(message.SerializeToString(), {"client_id": "x"}))
+    assert len(handed_on.resource_metrics) == MAX_POINTS
+
+
+def test_a_client_cannot_call_itself_another_to_a_collector() -> None:
+    message = MetricsData.FromString(enriched(data(gauge("a", 1), client_id="other"), {"client_id": "orders"}))
+    (attribute,) = message.resource_metrics[0].resource.attributes
+    assert (attribute.key, attribute.value.string_value) == ("client_id", "orders")
 
 
 def test_a_collector_is_told_who_the_client_is() -> None:
