@@ -143,6 +143,10 @@ bench-metrics: $(BENCH_SETUP) ## what metrics cost, with and without in one run:
 	$(BIN)/python -m bench.metrics $(if $(LOADS),--loads $(LOADS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 		$(if $(RESULTS),--results $(RESULTS))
 
+.PHONY: bench-scrapes
+bench-scrapes: $(BENCH_SETUP) ## a scrape of 10,000 partitions: how long, and what producers feel of it: ROUNDS=5 RESULTS=bench/results
+	$(BIN)/python -m bench.scrapes $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(RESULTS),--results $(RESULTS))
+
 .PHONY: saturation
 saturation: $(BENCH_SETUP) ## show what one broker does with a core, and several with a machine: into RESULTS/saturation.json
 	$(BIN)/python -m bench.saturation $(RESULTS)

@@ -1,4 +1,4 @@
-"""What a scrape of ten thousand partitions costs: how long it takes, and what producers feel of it.
+"""The cost of a scrape of ten thousand partitions: how long it takes, and what producers feel of it.
 
     python -m bench.scrapes [--rounds N] [--seconds S] [--each S] [--topics N] [--results FOLDER]
 

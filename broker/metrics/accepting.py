@@ -70,8 +70,8 @@ async def pause() -> None:
 async def listening(host: str, port: int) -> list[socket.socket]:
     """Returns a socket for each address of a host; for an empty one, of all interfaces. Raises OSError."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    addresses = dict.fromkeys((family, address) for family, _, _, _, address in found)
+    infos = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    addresses = dict.fromkeys((family, address) for family, _, _, _, address in infos)
     with contextlib.ExitStack() as opened:
         sockets = [
             opened.enter_context(bound(family, cast("tuple[str, int]", address)))

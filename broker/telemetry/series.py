@@ -92,8 +92,8 @@ class ClientSeries:
     def all(self) -> Iterator[ClientSample]:
         """Yields all series."""
         for client in list(self._clients.values()):
-            told = client.attributes.present()
-            own: dict[str, str] = {name: told[name] for name in OWN_LABELS if name in told}
+            present = client.attributes.present()
+            own: dict[str, str] = {name: present[name] for name in OWN_LABELS if name in present}
             for key, value in list(client.values.items()):
                 yield ClientSample(key.name, {**dict(key.labels), **own}, self._is_counter[family_of(key.name)], value)
 

@@ -1,4 +1,4 @@
-"""What is asked of a broker in the expressions of dashboards, and what is another's."""
+"""The part of a dashboard's expression that a broker is asked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def of_the_broker(expression: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("expression", "asked"),
+    ("expression", "of_its_own"),
     [
         ("sum(kafka_brokers)", "sum(kafka_brokers)"),
         ("kafka_a_value or kafka_a", "kafka_a"),
@@ -27,8 +27,8 @@ def of_the_broker(expression: str) -> str:
         ("clamp_max(leader_uptime, 1) or clamp_max(zookeeper_uptime, 1)", ""),
     ],
 )
-def test_what_is_asked_of_a_broker(expression: str, asked: str) -> None:
-    assert of_the_broker(expression) == asked
+def test_what_is_asked_of_a_broker(expression: str, of_its_own: str) -> None:
+    assert of_the_broker(expression) == of_its_own
 
 
 def test_alternatives_are_those_outside_of_brackets() -> None:

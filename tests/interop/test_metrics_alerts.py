@@ -32,7 +32,7 @@ QUICK = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "5
 VOLUME_BYTES = 64 << 20
 HELD_UP_S = 0.4
 CALM_WITHIN_S = 240
-"""What a broker tells of the last minute, and Prometheus of the seconds after it."""
+"""A broker tells of the last minute, and Prometheus of the seconds after it."""
 ALERT = re.compile(r"^ +- alert: (\w+)$", re.MULTILINE)
 NAME = re.compile(r'"(\w+)"')
 
@@ -270,7 +270,8 @@ def test_a_damaged_log_is_compacted_no_more(alone: tuple[Odradek, Prometheus], t
         damage(segment)
     make_due(broker, "compacted")
     shows(prometheus, "LogsCannotBeCleaned")
-    AdminClient({"bootstrap.servers": broker.bootstrap}).delete_topics(["compacted"])["compacted"].result(SOON_S)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics(["compacted"])["compacted"].result(SOON_S)
 
 
 def write_segments(broker: Odradek, tmp_path: Path) -> Sequence[Path]:

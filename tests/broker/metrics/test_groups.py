@@ -87,8 +87,8 @@ async def test_groups_are_told_as_far_as_there_is_room(broker: InProcess, monkey
     monkeypatch.setattr(groups, "MAX_CHARACTERS", 1_000)
     values = await scraped(broker)
     assert values["odradek_groups_left_out{}"] == 1
-    told = {key for key in values if key.startswith("kafka_consumergroup_members")}
-    assert told == {"kafka_consumergroup_members{consumergroup=g}", "kafka_consumergroup_members{consumergroup=h}"}
+    members = {key for key in values if key.startswith("kafka_consumergroup_members")}
+    assert members == {"kafka_consumergroup_members{consumergroup=g}", "kafka_consumergroup_members{consumergroup=h}"}
 
 
 async def test_what_a_group_is_called_is_escaped(broker: InProcess) -> None:
