@@ -77,44 +77,36 @@ def stream(level: int | None, *, broken_checksum: bool) -> tuple[Callable[[bytes
     return write, end
 
 
-def _is_usual(data: Bytes, max_size: int) -> bool:
-    """True for a frame as Kafka's clients write it, the headers of whose blocks leave no room for more than `max_size`
-    bytes. The library allocates the content size that a frame claims, so a usual frame claims none."""
+def _room(data: Bytes, max_size: int) -> int:
+    """Returns how many bytes a frame as Kafka's clients write it inflates to at most, by the headers of its blocks; 0
+    for any other frame, and for one that may inflate to more than `max_size`."""
     size = len(data)
     if (
         size < _USUAL_HEADER_SIZE
         or data[_FRAME_MAGIC_SIZE] not in _USUAL_FLAGS
         or data[:_FRAME_MAGIC_SIZE] != _FRAME_MAGIC
     ):
-        return False
+        return 0
     block_size = _BLOCK_SIZES.get(data[_FRAME_MAGIC_SIZE + 1])
     if block_size is None:
-        return False
-    at = _USUAL_HEADER_SIZE
-    while at + 4 <= size:
+        return 0
+    at, room = _USUAL_HEADER_SIZE, 0
+    while at + 4 <= size and room <= max_size:
         length = int.from_bytes(data[at : at + 4], "little") & _BLOCK_LENGTH
         if not length:
-            return True
-        max_size -= block_size
-        if max_size < 0:
-            return False
+            return room
+        room += block_size
         at += 4 + length
-    return False
+    return 0
 
 
 def decompress(data: Bytes, max_size: int, *, any_checksum: bool) -> bytes:
     """Returns the content of one frame; what follows it is ignored. Raises KafkaError(CORRUPT_MESSAGE).
 
-    A usual frame is inflated by one call of the library, which is quicker than piece by piece.
+    A usual frame is inflated by one call of the library, into a buffer that need not grow.
     """
-    if not any_checksum and _is_usual(data, max_size):
-        import lz4.frame
-
-        try:
-            content: bytes = lz4.frame.decompress(data)
-        except (RuntimeError, ValueError) as error:
-            raise damaged("lz4", str(error)) from None
-        return content
+    if not any_checksum and (room := _room(data, max_size)):
+        return _inflated_into(data, room)
     step = min(_MAX_STEP, _MIN_STEP + _MAX_RATIO * len(data), max_size + 1)
     inflated: list[bytes] = []
     size = 0
@@ -124,6 +116,20 @@ def decompress(data: Bytes, max_size: int, *, any_checksum: bool) -> bytes:
         if size > max_size:
             raise TooLarge(max_size)
     return inflated[0] if len(inflated) == 1 else b"".join(inflated)
+
+
+def _inflated_into(data: Bytes, room: int) -> bytes:
+    """Returns the content of a frame that has at most `room` bytes."""
+    import lz4.frame
+
+    inflater = lz4.frame.LZ4FrameDecompressor()
+    try:
+        content: bytes = inflater.decompress(data, max_length=room)
+    except (RuntimeError, ValueError) as error:
+        raise damaged("lz4", str(error)) from None
+    if not inflater.eof:
+        raise damaged("lz4", "it is cut")
+    return content
 
 
 def pieces(data: Bytes, step: int, input_step: int, *, any_checksum: bool) -> Iterator[bytes]:
