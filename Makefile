@@ -60,8 +60,18 @@ test-cluster: $(SETUP) ## clusters of Odradek and Apache Kafka, broken for an ho
 test-commands: $(SETUP) ## our commands beside those of Apache Kafka's tools that do the same; two minutes
 	$(BIN)/python -m pytest tests/interop -m commands --timeout 900
 
+GSSAPI_SETUP := $(VENV)/.setup-gssapi
+
+$(GSSAPI_SETUP): requirements/gssapi.lock $(SETUP)
+	@command -v krb5-config >/dev/null || { echo "python-gssapi is built here: apt-get install libkrb5-dev gcc python3-dev"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/gssapi.lock
+	@touch $@
+
+.PHONY: setup-gssapi
+setup-gssapi: $(GSSAPI_SETUP) ## add python-gssapi to .venv, for tickets of Kerberos (needs libkrb5-dev)
+
 .PHONY: test-security
-test-security: $(SETUP) ## the authorizer and the quotas beside Apache Kafka's
+test-security: $(GSSAPI_SETUP) ## the authorizer and the quotas beside Apache Kafka's; clients with tickets of a real KDC (needs krb5-kdc)
 	$(BIN)/python -m pytest tests/interop -m security --timeout 1200
 
 .PHONY: test-zookeeper
@@ -174,6 +184,7 @@ locks: ## write requirements/*.lock anew from pyproject.toml (needs uv)
 	$(call lock,run.lock,)
 	$(call lock,dev.lock,--extra dev)
 	$(call lock,examples.lock,--extra dev --extra examples)
+	$(call lock,gssapi.lock,--extra dev --extra gssapi)
 	$(call lock,bench.lock,--extra dev --extra bench)
 	$(call lock,pipeline.lock,--extra dev --extra pipeline)
 

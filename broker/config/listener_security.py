@@ -16,12 +16,14 @@ from protocol.config import ConfigError
 
 if TYPE_CHECKING:
     from broker.config.jaas import LoginModule
+    from broker.config.kerberos import TicketOptions
     from broker.config.oauth import TokenOptions
 
 PLAIN: Final = "PLAIN"
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 OAUTHBEARER: Final = "OAUTHBEARER"
-MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER)
+GSSAPI: Final = "GSSAPI"
+MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER, GSSAPI)
 """The SASL mechanisms by which clients can authenticate."""
 
 PEER_MECHANISMS: Final = (PLAIN, *SCRAM)
@@ -69,6 +71,8 @@ class MechanismOptions(NamedTuple):
     """How long a session lasts that began with it; 0 is no limit."""
     tokens: TokenOptions | None = None
     """How tokens are validated, of OAUTHBEARER alone."""
+    tickets: TicketOptions | None = None
+    """How tickets are taken, of GSSAPI alone."""
 
 
 def mechanisms_of(config: SecuredConfig, listener: str) -> tuple[MechanismOptions, ...]:
@@ -84,12 +88,17 @@ def _mechanism(config: SecuredConfig, listener: str, mechanism: str) -> Mechanis
         raise ConfigError(problem, name=name)
     own = config.options_of(listener, mechanism)
     module = login_module(own, listener, mechanism)
-    if mechanism != OAUTHBEARER:
-        check_handler(own, mechanism)
-        return MechanismOptions(mechanism, module, own.connections_max_reauth_ms)
-    from broker.config.oauth import token_options  # no start without tokens needs it
+    options = MechanismOptions(mechanism, module, own.connections_max_reauth_ms)
+    if mechanism == OAUTHBEARER:
+        from broker.config.oauth import token_options  # no start without tokens needs it
 
-    return MechanismOptions(mechanism, module, own.connections_max_reauth_ms, token_options(own, module))
+        return options._replace(tokens=token_options(own, module))
+    check_handler(own, mechanism)
+    if mechanism == GSSAPI:
+        from broker.config.kerberos import ticket_options  # nor one without tickets
+
+        return options._replace(tickets=ticket_options(jaas_option(listener, mechanism), own, module))
+    return options
 
 
 def check_handler(own: ListenerOptions, mechanism: str) -> None:
@@ -106,8 +115,8 @@ def jaas_option(listener: str, mechanism: str) -> str:
 
 
 def login_module(own: ListenerOptions, listener: str, mechanism: str) -> LoginModule | None:
-    """Returns the login module of a listener's mechanism. Of SCRAM and OAUTHBEARER it is not asked for: users are in
-    the metadata log, and in tokens. Raises ConfigError."""
+    """Returns the login module of a listener's mechanism. Only PLAIN asks for it here: users of SCRAM and OAUTHBEARER
+    are in the metadata log and in tokens, and GSSAPI has words of its own. Raises ConfigError."""
     from broker.config.jaas import PLAIN_MODULE, parse_jaas  # no start without SASL needs it
 
     name = jaas_option(listener, mechanism)

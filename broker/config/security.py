@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.config.kerberos_options import KerberosOptions
 from broker.config.oauth_options import OAuthOptions
 from protocol.config import BOOLEAN, CLASS, INT, LIST, LONG, PASSWORD, PER_BROKER, STRING, Config, option
 
@@ -18,7 +19,8 @@ class SaslOptions(Config):
         LIST,
         ("GSSAPI",),
         update=PER_BROKER,
-        doc="SASL mechanisms by which clients may authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER.",
+        doc="SASL mechanisms by which clients may authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, "
+        "GSSAPI.",
     )
     sasl_jaas_config = option(
         "sasl.jaas.config",
@@ -26,7 +28,8 @@ class SaslOptions(Config):
         None,
         update=PER_BROKER,
         doc="Login module of a mechanism, with its options, as listener.name.<listener>.<mechanism>.sasl.jaas.config: "
-        "of PLAIN the users that may log in, and the name by which this broker does; of OAUTHBEARER TLS to the issuer.",
+        "of PLAIN the users that may log in, and the name by which this broker does; of OAUTHBEARER TLS to the issuer; "
+        "of GSSAPI this broker's principal and keytab.",
     )
     sasl_mechanism_inter_broker_protocol = option(
         "sasl.mechanism.inter.broker.protocol",
@@ -194,7 +197,7 @@ class TlsOptions(Config):
     )
 
 
-class SecurityOptions(SaslOptions, OAuthOptions, TlsOptions):
+class SecurityOptions(SaslOptions, OAuthOptions, KerberosOptions, TlsOptions):
     """Who clients are, and what is kept from others on the way."""
 
     principal_builder_class = option(

@@ -25,14 +25,14 @@ async def sasl_authenticate(call: HostCall[SaslAuthenticateRequest]) -> SaslAuth
     if not isinstance(authentication, Authentication) or authentication.state is not AuthenticationState.MESSAGES:
         return refusal(ErrorCode.ILLEGAL_SASL_STATE, ALREADY)
     try:
-        step = authentication.step(call.request.auth_bytes)
+        step = await authentication.step(call.request.auth_bytes)
     except SaslError as error:
         call.connection.refused_because = f"authentication by {authentication.mechanism} failed: {error.reason}"
         await asyncio.sleep(authentication.delay_ms / 1000)
         return refusal(ErrorCode.SASL_AUTHENTICATION_FAILED, message_of(error, authentication))
     lifetime_ms = authentication.lifetime_ms if step.identity is not None else 0
     return SaslAuthenticateResponse(
-        error_code=0, error_message=None, auth_bytes=step.answer, session_lifetime_ms=lifetime_ms
+        error_code=0, error_message=None, auth_bytes=step.answer or b"", session_lifetime_ms=lifetime_ms
     )
 
 

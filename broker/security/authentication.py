@@ -7,15 +7,18 @@ Source: org.apache.kafka.common.security.authenticator.SaslServerAuthenticator, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
+from functools import partial
 from typing import Final, NamedTuple
 
 from broker.clock import NS_PER_MS, Clock
+from broker.config.listener_security import GSSAPI
 from broker.exchange.context import ClientConnection, Principal
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.sasl.exchange import ExchangeStep, ProvenIdentity, SaslError, ServerExchange
+from protocol.sasl.gssapi import INITIAL_TOKEN_TAG
 
 MIN_REAUTHENTICATION_NS: Final = 1_000 * NS_PER_MS
 """A client may not authenticate again sooner: it would be work for nothing (KafkaChannel)."""
@@ -43,6 +46,10 @@ ALLOWED: Final[Mapping[AuthenticationState, frozenset[int]]] = {
 """The APIs that are answered before a connection is authenticated."""
 
 
+OffLoop = Callable[[Callable[[], ExchangeStep]], Awaitable[ExchangeStep]]
+"""Runs a step of an exchange in a thread."""
+
+
 class SaslMechanism(NamedTuple):
     """A SASL mechanism of a listener."""
 
@@ -50,6 +57,8 @@ class SaslMechanism(NamedTuple):
     """Begins the exchange of one connection."""
     max_reauth_ms: int
     """How long a session lasts; 0 is no limit."""
+    off_loop: OffLoop | None = None
+    """Runs the steps of one whose steps read files; None of others."""
 
 
 class Previous(NamedTuple):
@@ -124,13 +133,20 @@ class Authentication:
         self.state = AuthenticationState.MESSAGES if version else AuthenticationState.RAW_MESSAGES
         return ErrorCode.NONE
 
-    def step(self, message: bytes) -> ExchangeStep:
+    def begin_by_token(self, first_byte: int) -> bool:
+        """Takes a first frame that is a token of Kerberos for the choice of GSSAPI: clients of 0.9 say no
+        SaslHandshake. False where it is none, and where there is no GSSAPI."""
+        is_token = first_byte == INITIAL_TOKEN_TAG and not self.is_repeated and GSSAPI in self.mechanisms
+        return is_token and self.handshake(GSSAPI, version=0) is ErrorCode.NONE
+
+    async def step(self, message: bytes) -> ExchangeStep:
         """Takes the next message of the mechanism. Raises SaslError, after which nothing more is answered."""
         exchange = self._exchange
         assert exchange is not None, "a mechanism is chosen in the states in which messages come"
         try:
             self._check_mechanism()
-            step = exchange.step(message)
+            off_loop = self.mechanisms[self.mechanism].off_loop
+            step = exchange.step(message) if off_loop is None else await off_loop(partial(exchange.step, message))
             if step.identity is not None:
                 self._become(step.identity)
         except SaslError:

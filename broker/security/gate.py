@@ -12,6 +12,7 @@ from typing import Final
 from librt.strings import read_i16_be
 
 from broker.exchange.context import ClientConnection
+from broker.exchange.eager import Waiting, begin
 from broker.exchange.pending import Answer, Running
 from broker.security.authentication import ALLOWED, Authentication, AuthenticationState
 from protocol.api_key import ApiKey
@@ -37,7 +38,7 @@ class SaslGate:
         authentication = connection.authentication
         assert isinstance(authentication, Authentication)
         if authentication.state is AuthenticationState.RAW_MESSAGES:
-            return self._raw(authentication, frame)
+            return _raw(authentication, frame)
         key = read_i16_be(bytes(frame[:KEY_BYTES]), 0) if len(frame) >= KEY_BYTES else -1
         if authentication.state is AuthenticationState.AUTHENTICATED:
             if key == HANDSHAKE:
@@ -45,18 +46,28 @@ class SaslGate:
             elif authentication.is_over:
                 raise ProtocolError("its session has ended, and it did not authenticate again", offset=0)
         elif key not in ALLOWED[authentication.state]:
+            if len(frame) and authentication.begin_by_token(frame[0]):
+                return _raw(authentication, frame)
             name = ApiKey(key).name if key in ApiKey._value2member_map_ else f"API {key}"
             raise ProtocolError(f"{name} is not answered to a {authentication.state.value}", offset=0)
         return self._answer(connection, frame)
 
-    def _raw(self, authentication: Authentication, frame: memoryview) -> Answer:
-        """Answers a message that has no header, nor has its answer; one that fails gets none."""
-        try:
-            answer = authentication.step(bytes(frame)).answer
-        except SaslError as error:
-            return Running(self._refused(authentication, error))
-        return [SIZE.pack(len(answer)), answer]
 
-    async def _refused(self, authentication: Authentication, error: SaslError) -> Answer:
+def _raw(authentication: Authentication, frame: memoryview) -> Answer:
+    """Answers a message that has no header, nor has its answer."""
+    answer = begin(_answer_raw(authentication, bytes(frame)))
+    return Running(_rest(answer)) if isinstance(answer, Waiting) else answer
+
+
+async def _answer_raw(authentication: Authentication, message: bytes) -> Answer:
+    """Returns the answer to such a message; one that fails gets none."""
+    try:
+        answer = (await authentication.step(message)).answer
+    except SaslError as error:
         await asyncio.sleep(authentication.delay_ms / 1000)
         raise ProtocolError(f"authentication by {authentication.mechanism} failed: {error.reason}", offset=0) from error
+    return None if answer is None else [SIZE.pack(len(answer)), answer]
+
+
+async def _rest(answer: Waiting[Answer]) -> Answer:
+    return await answer

@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.listener_security import PLAIN, MechanismOptions, mechanisms_of
 from broker.security.authentication import SaslMechanism
+from broker.workers import Workers
 from coordinator.cluster.image import Image
 from coordinator.cluster.scram import MECHANISMS
+from protocol.config import ConfigError
 from protocol.metadata_records.security import UserScramCredentialRecord
 from protocol.sasl.exchange import ServerExchange
 from protocol.sasl.plain import PlainServer
 from protocol.sasl.scram import Credential, ScramServer, TokenLookup, base36, no_token
 
+if TYPE_CHECKING:
+    from broker.config.kerberos import TicketOptions
+
 NONCE_BYTES = 20
 SECRET_BYTES = 32
+
+GSSAPI_NEEDED: Final = (
+    "sasl.enabled.mechanisms: GSSAPI needs python-gssapi and a library of Kerberos (libgssapi-krb5-2; to build it "
+    "libkrb5-dev): pip install 'odradek[gssapi]' ({})"
+)
 
 
 class Surroundings(NamedTuple):
@@ -39,9 +49,21 @@ def mechanisms(config: BrokerConfig, listener: str, around: Surroundings) -> dic
     """Returns the mechanisms of a listener, by name. Raises ConfigError."""
     secret = around.draw(SECRET_BYTES)
     return {
-        one.name: SaslMechanism(_beginner(one, listener, around, secret), one.max_reauth_ms)
+        one.name: _with_tickets(one, one.tickets, around)
+        if one.tickets is not None
+        else SaslMechanism(_beginner(one, listener, around, secret), one.max_reauth_ms)
         for one in mechanisms_of(config, listener)
     }
+
+
+def _with_tickets(mechanism: MechanismOptions, options: TicketOptions, around: Surroundings) -> SaslMechanism:
+    try:
+        from broker.security.kerberos import tickets
+    except ImportError as error:
+        raise ConfigError(GSSAPI_NEEDED.format(error), name="sasl.enabled.mechanisms") from error
+    workers = Workers(1, "gssapi")
+    around.closing.callback(workers.abandon)
+    return SaslMechanism(tickets.acceptor(options, around.clock), mechanism.max_reauth_ms, workers.call)
 
 
 def _beginner(

@@ -33,7 +33,9 @@ class ProvenIdentity(NamedTuple):
 class ExchangeStep(NamedTuple):
     """The answer to a message of the client's, and who it is once that is proven."""
 
-    answer: bytes
+    answer: bytes | None
+    """None where the mechanism has nothing more to say: an old client, which is sent messages without a header, is sent
+    none."""
     identity: ProvenIdentity | None = None
 
 

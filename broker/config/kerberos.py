@@ -1,0 +1,63 @@
+"""How a listener authenticates clients of Kerberos, out of its options.
+
+Source: org.apache.kafka.common.security.kerberos.KerberosLogin, whose words are these; the options of
+com.sun.security.auth.module.Krb5LoginModule.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from broker.config.jaas import LoginModule
+from broker.config.security import ListenerOptions
+from protocol.config import ConfigError
+
+KERBEROS_MODULE: Final = "com.sun.security.auth.module.Krb5LoginModule"
+SERVICE: Final = "sasl.kerberos.service.name"
+EXAMPLE: Final = f'{KERBEROS_MODULE} required useKeyTab=true storeKey=true keyTab="…" principal="kafka/HOST@REALM";'
+
+
+class TicketOptions(NamedTuple):
+    """This broker's principal, where its key is, and how its clients are named."""
+
+    principal: str
+    keytab: str
+    rules: tuple[str, ...]
+    session_ends_with_ticket: bool
+    jaas_option: str
+    """The option that has principal and keytab, for errors."""
+
+
+def ticket_options(jaas_option: str, own: ListenerOptions, module: LoginModule | None) -> TicketOptions:
+    """Returns how a listener takes tickets; `module` is its login module, of the option `jaas_option`. Raises
+    ConfigError."""
+    if module is None:
+        problem = f"GSSAPI, which is also the default of sasl.enabled.mechanisms, needs it: {EXAMPLE}"
+        raise ConfigError(f"{jaas_option}: {problem}", name=jaas_option)
+    if module.name != KERBEROS_MODULE:
+        problem = f"the login module is {module.name}; of GSSAPI {KERBEROS_MODULE} is the only one"
+        raise ConfigError(f"{jaas_option}: {problem}", name=jaas_option)
+    keytab, principal = module.options.get("keyTab", ""), module.options.get("principal", "")
+    for option, value in (("keyTab", keytab), ("principal", principal)):
+        if not value:
+            raise ConfigError(f"{jaas_option}: it has no {option}: {EXAMPLE}", name=jaas_option)
+    _check_service(module.options.get("serviceName"), own.sasl_kerberos_service_name)
+    return TicketOptions(
+        principal=principal,
+        keytab=keytab.removeprefix("FILE:"),
+        rules=own.sasl_kerberos_principal_to_local_rules,
+        session_ends_with_ticket=own.connections_max_reauth_ms > 0,
+        jaas_option=jaas_option,
+    )
+
+
+def _check_service(of_module: str | None, of_options: str | None) -> None:
+    """Raises ConfigError where there is no name of the service, or there are two."""
+    if of_module is None and of_options is None:
+        raise ConfigError(f"{SERVICE}: No serviceName defined in either JAAS or Kafka config", name=SERVICE)
+    if of_module is not None and of_options is not None and of_module != of_options:
+        problem = (
+            f"Conflicting serviceName values found in JAAS and Kafka configs value in JAAS file {of_module}, "
+            f"value in Kafka config {of_options}"
+        )
+        raise ConfigError(f"{SERVICE}: {problem}", name=SERVICE)

@@ -1,0 +1,1 @@
+"""Tickets of Kerberos: whom they prove, and the names of those."""

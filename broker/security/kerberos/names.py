@@ -1,0 +1,145 @@
+"""sasl.kerberos.principal.to.local.rules: the name of a client, out of its Kerberos principal.
+
+Source: org.apache.kafka.common.security.kerberos.KerberosShortNamer, KerberosRule, KerberosName. Patterns are Java's;
+Python reads those that occur the same way, and one that it would not stops the start.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from protocol.config import ConfigError
+from protocol.sasl.exchange import SaslError
+
+OPTION: Final = "sasl.kerberos.principal.to.local.rules"
+DEFAULT: Final = "DEFAULT"
+PRINCIPAL: Final = re.compile(r"([^/@]*)(?:/([^/@]*))?@([^/@]*)")
+RULE: Final = re.compile(
+    r"RULE:\[(?P<count>[0-9]+):(?P<format>[^\]]*)\](?:\((?P<match>[^)]*)\))?"
+    r"(?:s/(?P<from>[^/]*)/(?P<to>[^/]*)/(?P<all>g)?)?/?(?P<case>[LU])?"
+)
+PARAMETER: Final = re.compile(r"\$([0-9]*)")
+NAMED_GROUP: Final = re.compile(r"\(\?<([A-Za-z][A-Za-z0-9]*)>")
+REFERENCE: Final = re.compile(r"\\(.?)|\$(?:\{([A-Za-z][A-Za-z0-9]*)\}|([0-9]*))", re.DOTALL)
+CASES: Final[dict[str | None, Callable[[str], str]]] = {"L": str.lower, "U": str.upper, None: str}
+
+
+class Substitution(NamedTuple):
+    """s/from/to/, or s/from/to/g."""
+
+    pattern: re.Pattern[str]
+    replacement: str
+    is_global: bool
+
+    def apply(self, text: str) -> str:
+        """Raises SaslError for a reference to a group that there is not, which Java too finds out only here."""
+        return self.pattern.sub(partial(_replaced, self.replacement), text, count=0 if self.is_global else 1)
+
+
+class LocalRule(NamedTuple):
+    """Makes names of principals with so many parts."""
+
+    part_count: int
+    format: str
+    match: re.Pattern[str] | None
+    substitution: Substitution | None
+    case: str | None
+
+    def apply(self, parts: Sequence[str]) -> str | None:
+        """Returns the name of a principal, of which the realm is before its parts; None where the rule is not for it.
+        Raises SaslError."""
+        if len(parts) - 1 != self.part_count:
+            return None
+        name = PARAMETER.sub(partial(_part, parts), self.format)
+        if self.match is not None and not self.match.fullmatch(name):
+            return None
+        if self.substitution is not None:
+            name = self.substitution.apply(name)
+        return CASES[self.case](_simple(name))
+
+
+class LocalNames:
+    """The rules of a listener, in their order."""
+
+    def __init__(self, rules: Sequence[str], default_realm: str) -> None:
+        """Raises ConfigError."""
+        self._default_realm = default_realm
+        self._rules = [None if rule == DEFAULT else _rule(rule) for rule in rules]
+
+    def name(self, principal: str) -> str:
+        """Returns the name of a principal. Raises SaslError where no rule is for it, and where it has characters that
+        have to be escaped: they could pass for another's."""
+        match = PRINCIPAL.fullmatch(principal)
+        if match is None or "\\" in principal or not principal.isprintable():
+            raise SaslError(f"{principal[:200]!r} is no name of a principal with a host at most")
+        primary, host, realm = match.groups()
+        parts = (realm, primary) if host is None else (realm, primary, host)
+        for rule in self._rules:
+            name = self._by_default(primary, realm) if rule is None else rule.apply(parts)
+            if name is not None:
+                return name
+        raise SaslError(f"no rule of {OPTION} is for {principal[:200]!r}")
+
+    def _by_default(self, primary: str, realm: str) -> str | None:
+        return _simple(primary) if realm == self._default_realm else None
+
+
+def _part(parts: Sequence[str], parameter: re.Match[str]) -> str:
+    """Returns what $n stands for: 0 is the realm."""
+    if not parameter[1] or int(parameter[1]) >= len(parts):
+        raise SaslError(f"{OPTION}: {parameter[0]} is outside of the valid range 0 to {len(parts) - 1}")
+    return parts[int(parameter[1])]
+
+
+def _simple(name: str) -> str:
+    if not name or "/" in name or "@" in name:
+        raise SaslError(f"{OPTION}: they make {name[:200]!r}, which is no simple name")
+    return name
+
+
+def _replaced(replacement: str, match: re.Match[str]) -> str:
+    """Returns what takes a match's place, as java.util.regex.Matcher.appendReplacement makes it."""
+    return REFERENCE.sub(partial(_referred, match), replacement)
+
+
+def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
+    """Returns what a part of a replacement stands for: \\x an x, ${name} and $1 a group, of as many digits as there are
+    groups."""
+    escaped, name, digits = reference.groups()
+    if escaped:
+        return escaped
+    if name in match.re.groupindex:
+        return match[name] or ""
+    if not digits:
+        raise SaslError(f"{OPTION}: {reference[0]} refers to no group of {match.re.pattern!r}")
+    size = 1
+    while size < len(digits) and int(digits[: size + 1]) <= match.re.groups:
+        size += 1
+    if int(digits[:size]) > match.re.groups:
+        raise SaslError(f"{OPTION}: {reference[0]} refers to no group of {match.re.pattern!r}")
+    return (match[int(digits[:size])] or "") + digits[size:]
+
+
+def _rule(text: str) -> LocalRule:
+    match = RULE.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"{OPTION}: Invalid rule: {text}", name=OPTION)
+    whole = None if match["match"] is None else _pattern(text, match["match"])
+    substitution = None
+    if match["from"] is not None:
+        substitution = Substitution(_pattern(text, match["from"]), match["to"], bool(match["all"]))
+    return LocalRule(int(match["count"]), match["format"], whole, substitution, match["case"])
+
+
+def _pattern(rule: str, pattern: str) -> re.Pattern[str]:
+    """Returns a pattern. Raises ConfigError where Python has none, or warns that it may mean something else."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        try:
+            return re.compile(NAMED_GROUP.sub(r"(?P<\1>", pattern), re.ASCII)  # as Java's \w and \d
+        except (re.error, FutureWarning) as error:
+            raise ConfigError(f"{OPTION}: {rule}: {pattern!r} is no pattern: {error}", name=OPTION) from None

@@ -1,0 +1,123 @@
+"""Takes tickets for this broker by its key in a keytab, through the system's library of Kerberos (MIT or Heimdal).
+
+Nothing here asks a KDC; what is read are the keytab, krb5.conf, and the library's replay cache, which is written too.
+Source: org.apache.kafka.common.security.kerberos.KerberosLogin, KerberosError, com.sun.security.auth.module.
+Krb5LoginModule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, cast
+
+import gssapi
+import gssapi.raw
+from gssapi.raw.misc import GSSError
+
+from broker.clock import Clock
+from broker.config.kerberos import TicketOptions
+from broker.security.kerberos.names import LocalNames
+from broker.security.key_stores import check_private
+from protocol.config import ConfigError
+from protocol.errors import ProtocolError
+from protocol.sasl.exchange import SaslError, ServerExchange
+from protocol.sasl.gssapi import GssapiServer, Initiator
+
+KERBEROS: Final = gssapi.MechType.kerberos
+"""The only mechanism that is taken: others (SPNEGO) would choose one themselves."""
+
+MAX_REASON: Final = 300
+"""Characters of an error that are logged: the names in it are the client's."""
+
+FIRST_CODE: Final = -1765328384
+"""The library's number of Kerberos' error 0 (RFC 4120, 7.5.9)."""
+
+TRANSIENT: Final = frozenset({21, 33, 34})
+"""Errors after which the client is to come again: not yet valid, by two clocks that differ, and a replay, which a
+client's network may make."""
+
+
+def acceptor(options: TicketOptions, clock: Clock) -> Callable[[], ServerExchange]:
+    """Returns what begins the exchange of a client. Raises ConfigError, which names the option at fault."""
+    names = LocalNames(options.rules, default_realm())
+    credentials = credentials_of(options)
+    now_ms = clock.now_ms if options.session_ends_with_ticket else None
+    return lambda: GssapiServer(TicketContext(credentials, now_ms), names.name)
+
+
+def credentials_of(options: TicketOptions) -> gssapi.Credentials:
+    """Returns what takes tickets for a principal. Raises ConfigError where the keytab has no key of it."""
+    check_private(options.jaas_option, options.keytab)
+    try:
+        name = gssapi.Name(options.principal, gssapi.NameType.kerberos_principal)
+        store: dict[bytes | str, bytes | str] = {"keytab": f"FILE:{options.keytab}"}
+        return gssapi.Credentials(usage="accept", name=name, mechs=[KERBEROS], store=store)
+    except GSSError as error:
+        problem = f"keyTab {options.keytab}, principal {options.principal}: {reason_of(error)}"
+        raise ConfigError(f"{options.jaas_option}: {problem}", name=options.jaas_option) from error
+
+
+def default_realm() -> str:
+    """Returns the realm of principals that name none, as krb5.conf has it; empty where it has none."""
+    try:
+        name = gssapi.Name("any", gssapi.NameType.kerberos_principal).canonicalize(KERBEROS)
+    except GSSError:
+        return ""
+    return str(name).rpartition("@")[2]
+
+
+class TicketContext:
+    """A security context of one client."""
+
+    def __init__(self, credentials: gssapi.Credentials, now_ms: Callable[[], int] | None) -> None:
+        """`now_ms` is the time by which sessions end with their tickets; None where they do not."""
+        self._credentials = credentials
+        self._now_ms = now_ms
+        self._context: gssapi.SecurityContext | None = None
+        self._initiator: Initiator | None = None
+
+    def accept(self, token: bytes) -> bytes:
+        with _refusals():
+            accepted = gssapi.raw.accept_sec_context(token, acceptor_creds=self._credentials, context=self._context)
+            self._context = cast(gssapi.SecurityContext, accepted.context)  # no more is asked for than it has
+            if not accepted.more_steps:
+                principal: bytes = gssapi.raw.display_name(accepted.initiator_name, name_type=False).name
+                self._initiator = Initiator(principal.decode("utf-8", "backslashreplace"), self._end(accepted.lifetime))
+        return bytes(accepted.token or b"")
+
+    def _end(self, lifetime_seconds: int | None) -> int | None:
+        if self._now_ms is None or lifetime_seconds is None:
+            return None
+        return self._now_ms() + lifetime_seconds * 1000
+
+    def initiator(self) -> Initiator | None:
+        return self._initiator
+
+    def wrap(self, message: bytes) -> bytes:
+        assert self._context is not None, "it is established"
+        with _refusals():
+            return bytes(gssapi.raw.wrap(self._context, message, confidential=False).message)
+
+    def unwrap(self, message: bytes) -> bytes:
+        assert self._context is not None, "it is established"
+        with _refusals():
+            return bytes(gssapi.raw.unwrap(self._context, message).message)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raises SaslError for an error of the library; ProtocolError, which closes the connection without an answer, where
+    the client is to come again."""
+    try:
+        yield
+    except GSSError as error:
+        if (error.min_code - FIRST_CODE) & 0xFFFF_FFFF in TRANSIENT:
+            raise ProtocolError(f"its ticket is not taken this time: {reason_of(error)}", offset=0) from error
+        raise SaslError(f"the ticket is not taken: {reason_of(error)}") from error
+
+
+def reason_of(error: GSSError) -> str:
+    """Returns what the mechanism says of an error, else what GSSAPI does."""
+    statuses = error.get_all_statuses(error.min_code, False) or error.get_all_statuses(error.maj_code, True)
+    return "; ".join(map(str, statuses))[:MAX_REASON]

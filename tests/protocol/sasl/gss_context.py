@@ -1,0 +1,46 @@
+"""A security context without Kerberos: its tokens say what is to become of them."""
+
+from __future__ import annotations
+
+from protocol.errors import ProtocolError
+from protocol.sasl.exchange import SaslError
+from protocol.sasl.gssapi import Initiator
+
+PROVEN = b"mutual "
+"""Before a principal: the client has this side prove itself too."""
+
+
+class SaidContext:
+    """Takes a principal for a ticket of it, and wraps by a letter in front."""
+
+    def __init__(self, expires_ms: int | None = None) -> None:
+        self._expires_ms = expires_ms
+        self._initiator: Initiator | None = None
+
+    def accept(self, token: bytes) -> bytes:
+        if token == b"more":
+            return b"go on"
+        if token == b"later":
+            raise ProtocolError("its ticket is not taken this time: Ticket not yet valid", offset=0)
+        if b"@" not in token:
+            raise SaslError("the ticket is not taken: it is none")
+        self._initiator = Initiator(token.removeprefix(b"\x60").removeprefix(PROVEN).decode(), self._expires_ms)
+        return b"proof" if token.removeprefix(b"\x60").startswith(PROVEN) else b""
+
+    def initiator(self) -> Initiator | None:
+        return self._initiator
+
+    def wrap(self, message: bytes) -> bytes:
+        return b"w" + message
+
+    def unwrap(self, message: bytes) -> bytes:
+        if not message.startswith(b"w"):
+            raise SaslError("the ticket is not taken: A token had an invalid MIC")
+        return message[1:]
+
+
+def simple(principal: str) -> str:
+    """The first part of a principal; nobody has no name."""
+    if principal.startswith("nobody"):
+        raise SaslError("no rule is for nobody")
+    return principal.partition("@")[0]
