@@ -13,7 +13,7 @@ class ClusterCommand(NamedTuple):
 
 
 CLUSTER_COMMANDS: Final[dict[str, ClusterCommand]] = {
-    "topic": ClusterCommand("commands.topic", "list, create, describe, alter, grow, trim and delete topics"),
+    "topic": ClusterCommand("commands.topic", "list, create, describe, alter, grow, trim, move and delete topics"),
     "produce": ClusterCommand("commands.produce", "send records to a topic"),
     "consume": ClusterCommand("commands.consume", "read records of topics, by partition or as a member of a group"),
     "group": ClusterCommand("commands.group", "list, describe, reset and delete groups of every type"),

@@ -18,6 +18,7 @@ from commands.declaring import Actions, Session, add_yes, assignments
 from commands.errors import misuse
 from commands.positions import EXPECTED, bounds, parse_position, resolve
 from commands.printing import Row
+from commands.reassign import assigned_partition, declare_moves
 from commands.topic_changes import create_topics, delete_records, delete_topics, grow_topic
 from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from protocol.types import TopicPartition, uuid_to_text
@@ -88,6 +89,7 @@ def declare(actions: Actions) -> None:
         options=_delete_options,
         examples=("odradek topic delete payments --yes",),
     )
+    declare_moves(actions)
 
 
 def _names(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +131,7 @@ def _create_options(parser: argparse.ArgumentParser) -> None:
 
 async def create(session: Session) -> int:
     options = session.options
-    assigned = dict(_assignment(text) for text in options.assign)
+    assigned = dict(assigned_partition(text) for text in options.assign)
     if assigned and (options.partitions != -1 or options.replicas != -1):
         raise misuse("--assign says how many partitions and replicas there are: leave out -p and -r")
     rows = await create_topics(
@@ -143,14 +145,6 @@ async def create(session: Session) -> int:
         if_not_exists=options.if_not_exists,
     )
     return session.results(("topic", "partitions", "replicas"), rows)
-
-
-def _assignment(text: str) -> tuple[int, list[int]]:
-    partition, _, brokers = text.partition(":")
-    try:
-        return int(partition), [int(broker) for broker in brokers.split(",")]
-    except ValueError:
-        raise misuse(f"--assign {text}: PARTITION:BROKER,BROKER… is expected, such as 0:1,2") from None
 
 
 async def describe(session: Session) -> None:

@@ -26,6 +26,7 @@ PROPERTIES = {
     "group.share.min.assignment.interval.ms": "0",
 }
 TRIM = {"version": 1, "partitions": [{"topic": "orders", "partition": index, "offset": -1} for index in range(4)]}
+REASSIGN = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1]}]}
 
 SNAPSHOT = (
     "odradek topic list",
@@ -49,6 +50,7 @@ class PageCluster:
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         (folder / "trim.json").write_text(json.dumps(TRIM))
+        (folder / "reassign.json").write_text(json.dumps(REASSIGN))
         self.folder = folder
         self.broker = Odradek(folder / "data", PROPERTIES)
         self.broker.start()
