@@ -17,11 +17,11 @@ def spread(current: Mapping[int, Sequence[int]], brokers: Sequence[int], replica
     if counts and max(counts.values()) > len(brokers):
         raise ValueError(f"{max(counts.values())} replicas need as many brokers; there are {len(brokers)}")
     held = {one: [broker for broker in current[one] if broker in brokers][: counts[one]] for one in counts}
-    loads = Counter(broker for kept in held.values() for broker in kept)
-    for partition, kept in held.items():
-        while len(kept) < counts[partition]:
-            broker = min((one for one in brokers if one not in kept), key=lambda one: (loads[one], one))
-            kept.append(broker)
+    loads = Counter(broker for replicas_here in held.values() for broker in replicas_here)
+    for partition, replicas_here in held.items():
+        while len(replicas_here) < counts[partition]:
+            broker = min((one for one in brokers if one not in replicas_here), key=lambda one: (loads[one], one))
+            replicas_here.append(broker)
             loads[broker] += 1
     while _moves_one(held, brokers, loads):
         pass
@@ -31,10 +31,12 @@ def spread(current: Mapping[int, Sequence[int]], brokers: Sequence[int], replica
 def _moves_one(held: Replicas, brokers: Sequence[int], loads: Counter[int]) -> bool:
     """Moves one replica from a broker to one that holds fewer by two at least; False where there is none to move."""
     for high, low in _uneven(brokers, loads):
-        movable = [kept for kept in held.values() if high in kept and low not in kept]
+        movable = [
+            replicas_here for replicas_here in held.values() if high in replicas_here and low not in replicas_here
+        ]
         if movable:
-            kept = max(movable, key=lambda one: one.index(high))  # rather a follower than a preferred leader
-            kept[kept.index(high)] = low
+            replicas_here = max(movable, key=lambda one: one.index(high))  # rather a follower than a preferred leader
+            replicas_here[replicas_here.index(high)] = low
             loads[high] -= 1
             loads[low] += 1
             return True
