@@ -39,6 +39,12 @@ def base_name(name: str) -> str:
     return name.split(".", 3)[-1] if name.startswith(LISTENER_PREFIX) and name.count(".") > 2 else name
 
 
+def is_sensitive(name: str) -> bool:
+    """Whether nobody is shown the value of a broker's option: that of an unknown name may be a password too."""
+    option = declared(name) or declared(base_name(name))
+    return option is None or option.type.sensitive
+
+
 def synonym_names(name: str) -> tuple[str, ...]:
     """Returns the names that can set an option, the strongest first (DynamicBrokerConfig.brokerConfigSynonyms)."""
     option = declared(name)

@@ -126,7 +126,10 @@ async def join(
 
     controller = RemoteController(for_requests, quorum.lifecycle.session_ms)
     loader, log, snapshots = stored
-    metadata = Metadata(ClusterPart(loader.image, loader, log, controller, snapshots, stop, traffic), node)
+    cluster = ClusterPart(
+        loader.image, loader, log, controller, snapshots, stop, traffic, lambda: observing.current_as_of_ms
+    )
+    metadata = Metadata(cluster, node)
     observing.start()
     try:
         await node.register(endpoints, failed)

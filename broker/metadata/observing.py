@@ -41,6 +41,9 @@ TURN_MS: Final = 10
 RETRY_MS: Final = 100
 """The pause after a response of no use: an election takes as long at least."""
 
+NEVER_MS: Final = -1
+"""Before all times."""
+
 T = TypeVar("T")
 
 log = get_logger("broker.metadata")
@@ -95,6 +98,10 @@ class Observing:
         self._remembered: QuorumState = self._leadership.state
         self._answered_ms = self._clock.monotonic_ms()
         """The time of the leader's last useful response."""
+        self._sent_ms = NEVER_MS
+        """The time of the last Fetch."""
+        self.current_as_of_ms = NEVER_MS
+        """The image has all that the leader had committed at this time, by the monotonic clock."""
         self._problem = ""
         self._task: asyncio.Task[None] | None = None
 
@@ -151,6 +158,7 @@ class Observing:
         request = self._observer.request(self._log.end, self._high_watermark)
         peer, timeout_ms = self._controllers.peer(location), max(self._times.request_ms, 1)
         if isinstance(request, FetchRequest):
+            self._sent_ms = self._clock.monotonic_ms()
             records = await peer.send(request, FetchResponse, timeout_ms=timeout_ms, max_dials=1)
             return self._observer.fetched(records, self._log.high_watermark)
         piece = await peer.send(request, FetchSnapshotResponse, timeout_ms=timeout_ms, max_dials=1)
@@ -195,6 +203,8 @@ class Observing:
         if step.high_watermark >= 0:
             self._high_watermark = max(step.high_watermark, self._high_watermark or 0)
             await self._advance(step.high_watermark)
+            if self.is_current:
+                self.current_as_of_ms = self._sent_ms
         return None
 
     async def _advance(self, high_watermark: int) -> None:

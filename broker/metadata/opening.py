@@ -87,6 +87,8 @@ class ClusterPart(NamedTuple):
     """Ends what goes on by itself: following the log, or the controller's duties."""
     channel: PeerTraffic = NO_CHANNEL
     """The traffic of the connection by which the log is followed."""
+    current_as_of_ms: Callable[[], int] | None = None
+    """Gives the monotonic time at which the leader had no more than the image has; None where this node leads."""
 
     def close(self) -> None:
         """Closes the log, once no flush is under way. Raises LogDirFailure."""

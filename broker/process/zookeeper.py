@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
@@ -10,11 +11,11 @@ from broker.requests.broker import Broker
 from broker.zookeeper import znodes
 from broker.zookeeper.active import Active
 from broker.zookeeper.carrying_out import Hands
-from broker.zookeeper.client import Conflict, ZookeeperClient, ZookeeperSettings
+from broker.zookeeper.client import ZookeeperClient, ZookeeperSettings
+from broker.zookeeper.cluster_id import claim
 from broker.zookeeper.election import ControllerElection
-from broker.zookeeper.facade import Facade
+from broker.zookeeper.facade import Controllers, Facade
 from broker.zookeeper.offsets import ZookeeperOffsets
-from broker.zookeeper.operations import Create
 from broker.zookeeper.registration import Registration, Standing
 from broker.zookeeper.session import ZookeeperSession
 from broker.zookeeper.znodes import BadZnode
@@ -83,35 +84,21 @@ class Zookeeper:
         hands = Hands(broker.image, broker.controller, broker.topics)
         election = ControllerElection(self._config.node_id)
         active = Active(broker.image, hands)
-        in_touch = (lambda: broker.node.is_in_touch) if self._config.has_remote_controllers else None
-        self._facade = Facade(self._session, self._registration, election, active, self._clock, in_touch)
+        as_of_ms = broker.image_as_of_ms
+        controllers = None if as_of_ms is None else Controllers(lambda: broker.node.is_in_touch, as_of_ms)
+        self._facade = Facade(
+            self._session, self._registration, election, active, self._clock, broker.image.cluster_id, controllers
+        )
         broker.loader.subscribe(self._facade.changed)
         self._facade.begin()
 
     async def claim(self, cluster_id: str) -> None:
         """Names the cluster where that is still to be done. Raises KafkaError where ZooKeeper is another cluster's,
         OSError."""
-        there = await self._session.call(lambda client: _claimed(client, cluster_id))
-        if there != cluster_id:
-            message = (
-                f"zookeeper.connect {self._config.zookeeper_connect}: {znodes.CLUSTER_ID} is {there}, "
-                f"and this broker's cluster is {cluster_id}"
-            )
-            raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
+        await self._session.call(partial(claim, cluster_id=cluster_id))
 
     async def close(self) -> None:
         """Ends the session: the broker's znodes are gone at once."""
         if self._facade is not None:
             await self._facade.end()
         await self._session.close()
-
-
-def _claimed(client: ZookeeperClient, cluster_id: str) -> str:
-    """Returns the id of the cluster, which is ours where nobody else was first."""
-    client.make_paths(znodes.PERSISTENT)
-    try:
-        client.apply([Create(znodes.CLUSTER_ID, znodes.cluster_id_json(cluster_id))])
-    except Conflict:
-        node = client.get(znodes.CLUSTER_ID)
-        return "" if node is None else znodes.cluster_id_of(node.data)
-    return cluster_id

@@ -55,6 +55,8 @@ class Host:
         self.image: Image = cluster.image
         """The cluster's state, as of the last committed record that this process has."""
         self.loader: MetadataLoader = cluster.loader
+        self.image_as_of_ms = cluster.current_as_of_ms
+        """Gives the monotonic time as of which the image is the cluster's; None where that is always so."""
         self.controller: Controller = cluster.controller
         self.metadata_snapshots = cluster.snapshots
         self.apis = apis

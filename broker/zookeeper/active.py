@@ -10,8 +10,9 @@ from functools import partial
 from typing import Final
 
 from broker.zookeeper import znodes
+from broker.zookeeper.broker_configs import BrokerConfigs, entity_name, shown_brokers
 from broker.zookeeper.carrying_out import Hands, log_refusals
-from broker.zookeeper.client import Znode, ZookeeperClient
+from broker.zookeeper.client import Znode, ZookeeperClient, ZookeeperRefused
 from broker.zookeeper.config_changes import Changes, ConfigChanges
 from broker.zookeeper.election import Term
 from broker.zookeeper.inputs import ConfigInput, DeletedByTool, PreferredElection, progress
@@ -49,34 +50,48 @@ class Active:
         self._image = image
         self._hands = hands
         self._registry = Registry()
+        self._brokers = BrokerConfigs()
         self._changes = ConfigChanges()
         self._loaded = False
         self._dirty: set[str] = set()
         """Topics that changed in the image."""
+        self._dirty_brokers: set[str] = set()
+        """Brokers whose configs did."""
         self._events: set[str] = set()
         """Znodes that changed."""
         self._deleting: set[str] = set()
         """Topics in /admin/delete_topics."""
         self._moving: Mapping[tuple[str, int], Sequence[int]] = {}
         """The rest of /admin/reassign_partitions."""
+        self._moving_version = -1
+        """Of that znode, when it was read."""
 
     def forget(self) -> None:
         """Takes nothing for known: the next turn reads everything."""
         self._loaded = False
+        self._dirty.clear()
+        self._dirty_brokers.clear()
+        self._events.clear()
 
     def note(self, delta: Delta) -> bool:
-        """Notes the topics that changed in the image; returns whether there are any."""
-        before = len(self._dirty)
+        """Notes what changed in the image; returns whether there is anything to do. There is not while this broker is
+        not the active one, which begins by reading everything."""
+        if not self._loaded:
+            return False
+        before = len(self._dirty) + len(self._dirty_brokers)
         for change in delta.changes:
             if isinstance(change, (TopicCreated, TopicDeleted, PartitionCreated, PartitionChanged)):
                 self._dirty.add(change.topic.name)
             elif isinstance(change, ConfigChanged) and change.resource.type is ResourceType.TOPIC:
                 self._dirty.add(change.resource.name)
-        return len(self._dirty) > before
+            elif isinstance(change, ConfigChanged) and change.resource.type is ResourceType.BROKER:
+                self._dirty_brokers.add(entity_name(change.resource))
+        return len(self._dirty) + len(self._dirty_brokers) > before
 
     def znode_changed(self, path: str) -> None:
         """Notes a watched znode that changed."""
-        self._events.add(path)
+        if self._loaded:
+            self._events.add(path)
 
     async def turn(self, session: ZookeeperSession, term: Term, now_ms: int) -> bool:
         """Makes znodes as the image is, and carries out what tools ask for; returns whether there is more to do.
@@ -84,11 +99,13 @@ class Active:
         Raises Conflict, ZookeeperUnavailable, KafkaError: then it has to be forgotten what was known."""
         events, self._events = self._events, set()
         dirty, self._dirty = self._dirty, set()
+        brokers, self._dirty_brokers = self._dirty_brokers, set()
         if not self._loaded:
             self._loaded = True
             events = set(WATCHED)
             await session.call(self._load)
             dirty |= {topic.name for topic in self._image.topics()} | self._registry.names()
+            brokers |= self._configured_brokers() | self._brokers.names()
         else:
             dirty |= await session.call(partial(self._look_again, events=events))
         changes = Changes({}, [], [])
@@ -97,18 +114,25 @@ class Active:
         published = self._registry.published()
         tools = sorted(name for name in dirty if self._image.topic(name) is None and name not in published)
         views = {name: topic_view(self._image, name) for name in dirty.difference(tools)}
-        await session.call(partial(self._registry.publish, term=term, views=views, pending=changes.topics))
+        await session.call(partial(self._registry.publish, term=term, views=views, pending=changes.names("topics")))
+        configs, unread = shown_brokers(self._image, brokers), changes.names("brokers")
+        await session.call(partial(self._brokers.publish, term=term, configs=configs, pending=unread))
         await self._create(session, term, tools)
         await self._add_partitions(session, term, views.values())
         await self._configure(session, term, changes)
         answers = [*changes.old, *await self._administer(session, events)]
         if answers:
             await session.call(partial(apply_all, term=term, operations=answers))
-        return bool(self._dirty)
+        return bool(self._dirty or self._dirty_brokers)
+
+    def _configured_brokers(self) -> set[str]:
+        resources = (one for one in self._image.configured() if one.type is ResourceType.BROKER)
+        return {entity_name(one) for one in resources}
 
     def _load(self, client: ZookeeperClient) -> None:
         client.make_paths(znodes.PERSISTENT)
         self._registry.load(client)
+        self._brokers.load(client)
 
     def _look_again(self, client: ZookeeperClient, events: Collection[str]) -> set[str]:
         prefix = f"{znodes.TOPICS}/"
@@ -149,10 +173,16 @@ class Active:
     def _write_again(
         self, client: ZookeeperClient, term: Term, change: ConfigInput, configs: Mapping[str, str]
     ) -> None:
-        entity = change.entity
-        client.apply([term.fence, Write(entity.path, znodes.config_json(configs), change.version)])
+        entity, data = change.entity, znodes.config_json(configs)
+        try:
+            client.apply([term.fence, Write(entity.path, data, change.version)])
+        except ZookeeperRefused as error:
+            log_refusals([(entity.path, f"its configs cannot be answered: {error}")])
+            return
         if entity.kind == "topics":
             self._registry.reread(client, entity.name)
+        else:
+            self._brokers.wrote(entity.name, data, change.version + 1)
 
     async def _administer(self, session: ZookeeperSession, events: Collection[str]) -> list[Operation]:
         """Does what /admin asks for; returns the operations that answer it."""
@@ -173,7 +203,7 @@ class Active:
         for name in sorted(self._deleting):
             if self._image.topic(name) is not None and not await self._hands.delete(DeletedByTool(name)):
                 continue  # the image changes, and what is published after it
-            if name not in self._dirty:
+            if self._loaded and name not in self._dirty:
                 self._deleting.discard(name)
                 answers.append(Delete(znodes.deletion_path(name)))
         return answers
@@ -188,9 +218,10 @@ class Active:
         return [Delete(znodes.PREFERRED_ELECTION, node.version)]
 
     def _begin_moves(self, node: Znode | None) -> list[Operation]:
-        self._moving = {}
+        self._moving, self._moving_version = {}, -1
         if node is None:
             return []
+        self._moving_version = node.version
         try:
             self._moving = znodes.reassignment_of(node.data)
         except BadZnode as error:
@@ -200,7 +231,7 @@ class Active:
 
     async def _move(self) -> list[Operation]:
         """Moves replicas; what is done is no longer in /admin/reassign_partitions, once the topics' znodes say so."""
-        if not self._moving or self._dirty:
+        if not self._moving or self._dirty or not self._loaded:
             return []
         now = progress(self._image, self._moving)
         refused = await self._hands.reassign(now)
@@ -209,9 +240,9 @@ class Active:
             return []
         self._moving = remaining
         if not remaining:
-            return [Delete(znodes.REASSIGN_PARTITIONS)]
-        return [Write(znodes.REASSIGN_PARTITIONS, znodes.reassignment_json(remaining))]
+            return [Delete(znodes.REASSIGN_PARTITIONS, self._moving_version)]
+        return [Write(znodes.REASSIGN_PARTITIONS, znodes.reassignment_json(remaining), self._moving_version)]
 
 
 def _read(client: ZookeeperClient, path: str) -> Znode | None:
-    return client.get(path, watch=True)
+    return client.get_input(path)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final, TypeVar
 
+from broker.config.layers import is_sensitive
 from broker.logging import get_logger
 from broker.replica.topics import TopicCreator
+from broker.zookeeper.broker_configs import shown
 from broker.zookeeper.inputs import (
     CONFIG_TYPES,
     ConfigInput,
@@ -19,7 +21,7 @@ from broker.zookeeper.inputs import (
     NewTopic,
     PreferredElection,
 )
-from coordinator.cluster.configs.resource import ConfigResource
+from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode, KafkaError, error_code
@@ -128,14 +130,18 @@ class Hands:
         }
 
     async def configure(self, change: ConfigInput) -> Mapping[str, str]:
-        """Sets an entity's configs; returns those that it has by now."""
+        """Sets an entity's configs; returns those that it has by now, as far as they may stand in ZooKeeper."""
         resource = ConfigResource(CONFIG_TYPES[change.entity.kind], change.resource_name)
-        request = change.request(self._image.configs(resource))
+        secrets = [name for name in change.configs if resource.type is ResourceType.BROKER and is_sensitive(name)]
+        if secrets:
+            purpose = f"configs {', '.join(secrets)} of {resource}"
+            is_refused(ErrorCode.INVALID_CONFIG, "passwords, and what is unknown, are not taken from znodes", purpose)
+        request = change.without(secrets).request(shown(self._image, resource))
         if request is not None:
             response = await answer(self._controller.incremental_alter_configs(request), f"configs of {resource}")
             for one in () if response is None else response.responses:
                 is_refused(one.error_code, one.error_message, f"configs of {resource}")
-        return dict(self._image.configs(resource))
+        return shown(self._image, resource)
 
 
 def log_refusals(inputs: Sequence[tuple[str, str]]) -> None:

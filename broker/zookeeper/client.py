@@ -173,9 +173,32 @@ class ZookeeperClient:
 
     def get(self, path: str, *, watch: bool = False) -> Znode | None:
         """Returns a znode, or None; a watch tells of its next change, its creation too."""
-        return self.get_all([path], watch=watch)[path]
+        node = self.get_all([path], watch=watch)[path]
+        return self._absent(path) if node is None and watch else node
 
-    def get_all(self, paths: Iterable[str], *, watch: bool = False) -> dict[str, Znode | None]:
+    def get_input(self, path: str) -> Znode | None:
+        """Returns a znode that anybody may have written, as `get` with a watch: one that may not be read is empty."""
+        refused: set[str] = set()
+        node = self.get_all([path], watch=True, refused=refused).get(path)
+        if node is None:
+            return self._watch_for(path) if refused else self._absent(path)
+        return node
+
+    def _absent(self, path: str) -> Znode | None:
+        """Watches for the creation of a znode; returns it where it is there by now."""
+        return None if self._watch_for(path) is None else self.get(path)
+
+    def _watch_for(self, path: str) -> Znode | None:
+        """Watches for any change of a znode, which needs no right to read it; returns it without its content."""
+        with translated():
+            stat = self._kazoo.exists_async(path, self._changed).get(timeout=self._timeout_s)
+        return None if stat is None else _node(b"", stat)
+
+    def get_all(
+        self, paths: Iterable[str], *, watch: bool = False, refused: set[str] | None = None
+    ) -> dict[str, Znode | None]:
+        """Returns the znodes, None for one that is not there. A watch tells of the next change of one that is. Paths
+        that may not be read are added to `refused`, if there is one, and are not among the result."""
         watcher = self._changed if watch else None
         nodes: dict[str, Znode | None] = {}
         with translated():
@@ -185,21 +208,22 @@ class ZookeeperClient:
                     try:
                         data, stat = answer.get(timeout=self._timeout_s)
                     except NoNodeError:
-                        nodes[path] = self._absent(path) if watch else None
+                        nodes[path] = None
+                    except NoAuthError:
+                        if refused is None:
+                            raise
+                        refused.add(path)
                     else:
                         nodes[path] = _node(data, stat)
         return nodes
 
-    def _absent(self, path: str) -> Znode | None:
-        """Watches for the creation of a znode; returns it where it is there by now."""
-        stat = self._kazoo.exists_async(path, self._changed).get(timeout=self._timeout_s)
-        return None if stat is None else self.get(path)
-
     def children(self, path: str, *, watch: bool = False) -> list[str]:
         return self.children_of([path], watch=watch)[path]
 
-    def children_of(self, paths: Iterable[str], *, watch: bool = False) -> dict[str, list[str]]:
-        """Returns the names below each path, none where it is not there."""
+    def children_of(
+        self, paths: Iterable[str], *, watch: bool = False, refused: set[str] | None = None
+    ) -> dict[str, list[str]]:
+        """Returns the names below each path, none where it is not there; `refused` as for `get_all`."""
         watcher = self._changed if watch else None
         children: dict[str, list[str]] = {}
         with translated():
@@ -210,6 +234,10 @@ class ZookeeperClient:
                         children[path] = answer.get(timeout=self._timeout_s)
                     except NoNodeError:
                         children[path] = []
+                    except NoAuthError:
+                        if refused is None:
+                            raise
+                        refused.add(path)
         return children
 
     def apply(self, operations: Sequence[Operation]) -> None:
@@ -270,10 +298,13 @@ class ZookeeperClient:
         return failures
 
     def _put_new(self, path: str, data: bytes) -> OSError | None:
+        """Makes a znode with its data at once: who finds one reads an offset."""
         try:
-            self.make_paths([path])
-            with translated():
-                self._kazoo.set_async(path, data).get(timeout=self._timeout_s)
+            self.make_paths([path.rpartition("/")[0]])
+            try:
+                self.apply([Create(path, data)])
+            except Conflict:  # another was first
+                self.apply([Write(path, data)])
         except Conflict as error:
             return ZookeeperUnavailable(f"{path} comes and goes: {error}")
         except OSError as error:

@@ -27,10 +27,9 @@ class Changes(NamedTuple):
     old: list[Operation]
     """The ends of notifications that have been there long enough."""
 
-    @property
-    def topics(self) -> set[str]:
-        """The topics whose configs are a tool's."""
-        return {entity.name for entity in self.unread if entity.kind == "topics"}
+    def names(self, kind: str) -> set[str]:
+        """Returns the entities of a kind whose configs are a tool's."""
+        return {entity.name for entity in self.unread if entity.kind == kind}
 
 
 class ConfigChanges:
@@ -44,10 +43,11 @@ class ConfigChanges:
         names = sorted(client.children(znodes.CONFIG_CHANGES, watch=True))
         paths = [f"{znodes.CONFIG_CHANGES}/{name}" for name in names]
         self._logged.intersection_update(paths)
-        changes = Changes({}, [], [])
-        for path, node in client.get_all(paths).items():
+        changes, refused = Changes({}, [], []), set[str]()
+        for path, node in client.get_all(paths, refused=refused).items():
             if node is not None:
                 self._sort(client, path, node, now_ms, changes)
+        changes.bad.extend(Bad(path, "may not be read") for path in sorted(refused))
         return changes
 
     def _sort(self, client: ZookeeperClient, path: str, node: Znode, now_ms: int, changes: Changes) -> None:
@@ -66,7 +66,10 @@ class ConfigChanges:
 
     @staticmethod
     def _read_entity(client: ZookeeperClient, path: str, entity: Entity, node: Znode, changes: Changes) -> None:
-        configs = client.get(entity.path)
+        refused: set[str] = set()
+        configs = client.get_all([entity.path], refused=refused).get(entity.path)
+        if refused:
+            changes.bad.append(Bad(path, f"{entity.path} may not be read"))
         if configs is None or configs.modified_zxid >= node.created_zxid:
             return
         try:

@@ -6,11 +6,14 @@ Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from broker.zookeeper import znodes
 from broker.zookeeper.client import Conflict, Znode, ZookeeperClient
 from broker.zookeeper.operations import CheckVersion, Create, Delete, Operation, Write
+
+MAX_EPOCH: Final = (1 << 31) - 1
+"""Old clients read 31 bits."""
 
 
 class Term(NamedTuple):
@@ -44,9 +47,12 @@ class ControllerElection:
         epoch = self._epoch(client)
         return Term(_number(epoch), epoch.version, session_id)
 
-    def resign(self, client: ZookeeperClient, term: Term) -> None:
-        """Ends this broker's term, so that another can be elected. Raises Conflict where it has ended."""
-        client.apply([term.fence, Delete(znodes.CONTROLLER)])
+    def resign(self, client: ZookeeperClient) -> None:
+        """Ends this broker's term where it has one, so that another can be elected. Raises Conflict."""
+        epoch = self._epoch(client)
+        node = client.get(znodes.CONTROLLER)
+        if node is not None and node.owner == client.session_id:
+            client.apply([CheckVersion(znodes.CONTROLLER_EPOCH, epoch.version), Delete(znodes.CONTROLLER)])
 
     def _run(self, client: ZookeeperClient, now_ms: int) -> None:
         before = self._epoch(client)
@@ -69,7 +75,7 @@ class ControllerElection:
 
 
 def _number(epoch: Znode) -> int:
-    try:
-        return int(epoch.data)
-    except ValueError:
-        return 0  # somebody wrote over it: the znode's version still tells terms apart
+    """Returns the epoch; 0 where somebody wrote over it: the znode's version still tells terms apart."""
+    text = epoch.data.decode(errors="replace")
+    number = int(text) if znodes.is_number(text) else 0
+    return number if number < MAX_EPOCH else 0

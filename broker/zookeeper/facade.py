@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker.clock import Clock, Timer
 from broker.logging import get_logger
@@ -29,7 +29,19 @@ TOUCH_MS: Final = 1_000
 """How often the active broker looks whether controllers elsewhere still answer it: without them it does not know what
 it would have to show, and leaves that to another."""
 
+CATCH_UP_MS: Final = 100
+"""How often a broker that has just become active looks whether its image is that of the cluster by now."""
+
 log = get_logger("broker.zookeeper")
+
+
+class Controllers(NamedTuple):
+    """Controllers elsewhere, by which this broker follows the metadata."""
+
+    are_in_touch: Callable[[], bool]
+    """Whether they have answered within a session."""
+    image_as_of_ms: Callable[[], int]
+    """The monotonic time at which the cluster had no more than the image has."""
 
 
 class Facade:
@@ -42,21 +54,27 @@ class Facade:
         election: ControllerElection,
         active: Active,
         clock: Clock,
-        in_touch: Callable[[], bool] | None,
+        cluster_id: str,
+        controllers: Controllers | None,
     ) -> None:
-        """`in_touch` tells whether controllers elsewhere answer this broker; None where it is its own."""
+        """`controllers` is None where this broker is its own."""
         self._session = session
         self._registration = registration
         self._election = election
         self._active = active
         self._clock = clock
-        self._in_touch = in_touch
+        self._cluster_id = cluster_id
+        self._controllers = controllers
         self._due = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._timer: Timer | None = None
         self._backoff_ms = RETRY_MS[0]
         self._standing: Standing | None = None
         self._term: Term | None = None
+        self._elected_ms = 0
+        """The beginning of the term, by the monotonic clock."""
+        self._told = ""
+        """The reason of the last failure that was logged."""
         self._connected = True
 
     def begin(self) -> None:
@@ -107,18 +125,22 @@ class Facade:
         try:
             await self._turn()
         except (ZookeeperUnavailable, Conflict) as error:
-            self._retry(None, str(error))
+            self._retry("znodes are not as they should be", str(error), is_fault=False)
         except (ZookeeperRefused, KafkaError) as error:
             self._retry("what ZooKeeper asks for cannot be done now", str(error))
         except Exception as error:
             log.error("a turn with ZooKeeper failed", exc_info=error)
-            self._retry(None, "")
-        else:
-            self._backoff_ms = RETRY_MS[0]
+            self._again()
 
-    def _retry(self, event: str | None, reason: str) -> None:
-        if event is not None:
+    def _retry(self, event: str, reason: str, *, is_fault: bool = True) -> None:
+        """Takes another turn after a pause. Tells of each reason once; of what passes by itself, only when it
+        has not for some time."""
+        if reason != self._told and (is_fault or self._backoff_ms == RETRY_MS[1]):
+            self._told = reason
             log.warning(event, reason=reason)
+        self._again()
+
+    def _again(self) -> None:
         self._active.forget()
         self._again_after(self._backoff_ms)
         self._backoff_ms = min(self._backoff_ms * 2, RETRY_MS[1])
@@ -130,33 +152,46 @@ class Facade:
 
     async def _turn(self) -> None:
         now_ms = self._clock.now_ms()
-        standing, is_new = await self._session.call(partial(self._registration.keep, now_ms=now_ms))
+        keep = partial(self._registration.keep, cluster_id=self._cluster_id, now_ms=now_ms)
+        standing, is_new = await self._session.call(keep)
         self._tell_standing(standing, is_new)
         if standing is not Standing.OURS:
-            self._retry(None, "")  # a stale znode goes with its session, and the watch tells of it as well
+            self._again()  # a stale znode goes with its session, and the watch tells of it as well
             return
         term = await self._elected(now_ms)
-        if self._in_touch is not None and (term is not None or not self._in_touch()):
+        if self._controllers is not None and (term is not None or not self._is_in_touch):
             self._again_after(TOUCH_MS)
         if term != self._term:
             self._active.forget()
             self._tell_term(term)
-            self._term = term
-        if term is not None and await self._active.turn(self._session, term, now_ms):
+            self._term, self._elected_ms = term, self._clock.monotonic_ms()
+        if term is not None and not self._is_current:
+            self._again_after(CATCH_UP_MS)
+        elif term is not None and await self._active.turn(self._session, term, now_ms):
             self._due.set()
+        self._backoff_ms, self._told = RETRY_MS[0], ""
+
+    @property
+    def _is_current(self) -> bool:
+        """Whether the image has all that the active broker of before can have known: what it has published would be
+        removed otherwise, and made again."""
+        return self._controllers is None or self._controllers.image_as_of_ms() > self._elected_ms
 
     async def _elected(self, now_ms: int) -> Term | None:
         """Returns this broker's term; None while another is active, and while no controller answers."""
-        if self._in_touch is None or self._in_touch():
+        if self._is_in_touch:
             return await self._session.call(partial(self._election.stand, now_ms=now_ms))
-        if self._term is not None:
-            await self._session.call(partial(self._election.resign, term=self._term))
+        await self._session.call(self._election.resign)
         return None
+
+    @property
+    def _is_in_touch(self) -> bool:
+        return self._controllers is None or self._controllers.are_in_touch()
 
     def _tell_term(self, term: Term | None) -> None:
         if term is not None:
             log.info("active in ZooKeeper", controller_epoch=term.epoch)
-        elif self._in_touch is None or self._in_touch():
+        elif self._is_in_touch:
             log.info("another broker is active in ZooKeeper")
         else:
             log.warning("no longer active in ZooKeeper: no controller answers this broker")

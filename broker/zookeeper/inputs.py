@@ -6,7 +6,7 @@ Source: kafka.admin.AdminUtils, ReassignPartitionsCommand, PreferredReplicaLeade
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.zookeeper import znodes
@@ -140,6 +140,10 @@ class ConfigInput(NamedTuple):
             ],
         )
         return IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+
+    def without(self, names: Collection[str]) -> ConfigInput:
+        """Returns the input without some of its configs."""
+        return self._replace(configs={name: value for name, value in self.configs.items() if name not in names})
 
     @property
     def resource_name(self) -> str:

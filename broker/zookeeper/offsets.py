@@ -30,6 +30,8 @@ from protocol.types import TopicPartition
 
 NO_OFFSET: Final = -1
 MAX_OFFSET: Final = (1 << 63) - 1
+MAX_DIGITS: Final = 20
+"""Of an offset, with its sign."""
 
 log = get_logger("broker.zookeeper")
 
@@ -103,14 +105,14 @@ class ZookeeperOffsets:
         except OSError as error:
             log.warning("offsets were not read from ZooKeeper", group=group.group_id, reason=str(error))
             return self._answer(group, dict.fromkeys(existing, ErrorCode.UNKNOWN_SERVER_ERROR))
-        return self._answer(group, {one: _offset(nodes[path]) for one, path in existing.items()})
+        return self._answer(group, {one: _offset(nodes, path) for one, path in existing.items()})
 
     async def _get(self, paths: Mapping[TopicPartition, str]) -> Mapping[str, Znode | None]:
         if not paths:
             return {}
         if not self._session.connected:
             raise OSError("not connected")
-        return await self._session.call_beside(lambda client: client.get_all(paths.values()))
+        return await self._session.call_beside(lambda client: client.get_all(paths.values(), refused=set()))
 
     @staticmethod
     def _answer(
@@ -139,11 +141,14 @@ def _after(code: ErrorCode, failures: Mapping[str, OSError | None], group: str, 
     return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def _offset(node: Znode | None) -> int | ErrorCode:
+def _offset(nodes: Mapping[str, Znode | None], path: str) -> int | ErrorCode:
+    if path not in nodes:
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # it may not be read
+    node = nodes[path]
     if node is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     text = node.data.strip()
-    if not text.removeprefix(b"-").isdigit() or abs(int(text[:20])) > MAX_OFFSET:
+    if len(text) > MAX_DIGITS or not text.removeprefix(b"-").isdigit() or abs(int(text)) > MAX_OFFSET:
         return ErrorCode.UNKNOWN_SERVER_ERROR  # a tool has left there what is no offset
     return int(text)
 

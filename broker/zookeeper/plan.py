@@ -25,6 +25,8 @@ class Known(NamedTuple):
 
     data: bytes
     version: int
+    is_ephemeral: bool = False
+    """Whether a session owns it, by whose end it would go; nothing can be made below it."""
 
 
 def topic_view(image: Image, name: str) -> TopicView | None:
@@ -54,13 +56,17 @@ def target_znodes(view: TopicView | None, controller_epoch: int) -> dict[str, by
 def differences(
     registered: Mapping[str, Known], want: Mapping[str, bytes], keep: Collection[str] = ()
 ) -> Iterator[Operation]:
-    """Yields the operations that make the wanted znodes of those that are registered; `keep` stays."""
+    """Yields the operations that make the wanted znodes of those that are registered; what is in `keep` stays as it is,
+    but for a session that owns it."""
     for path in sorted(registered.keys() - want.keys(), key=by_depth, reverse=True):
         yield Delete(path)
     for path, data in want.items():
         there = registered.get(path)
         if there is None:
             yield Create(path, data)
+        elif there.is_ephemeral and not any(other.startswith(f"{path}/") for other in registered):
+            yield Delete(path)
+            yield Create(path, there.data if path in keep else data)
         elif path not in keep and not is_same(path, there.data, data):
             yield Write(path, data, there.version)
 
@@ -109,5 +115,5 @@ def added_partitions(there: bytes, view: TopicView, made: Collection[int]) -> di
 
 def with_prefix(paths: Iterable[str], prefix: str) -> list[int]:
     """Returns the partitions whose znodes are among the paths."""
-    ends = (path.removeprefix(prefix) for path in paths if path.startswith(prefix))
-    return sorted({int(end.split("/")[0]) for end in ends if end.split("/")[0].isdecimal()})
+    names = {path.removeprefix(prefix).split("/")[0] for path in paths if path.startswith(prefix)}
+    return sorted({int(name) for name in names if znodes.is_number(name)})

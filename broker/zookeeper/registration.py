@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 from broker.zookeeper import znodes
 from broker.zookeeper.client import Conflict, Znode, ZookeeperClient
+from broker.zookeeper.cluster_id import claim
 from broker.zookeeper.operations import Create
 from coordinator.cluster.brokers.info import Endpoint
 
@@ -41,15 +42,19 @@ class Registration:
             return Standing.OURS
         return Standing.STALE if znodes.is_at(node.data, self._endpoints) else Standing.TAKEN
 
-    def keep(self, client: ZookeeperClient, now_ms: int) -> tuple[Standing, bool]:
-        """Registers unless this session has; returns how the id stands now, and whether it is newly ours."""
+    def keep(self, client: ZookeeperClient, cluster_id: str, now_ms: int) -> tuple[Standing, bool]:
+        """Registers unless this session has; returns how the id stands now, and whether it is newly ours. Raises
+        KafkaError where the ensemble is another cluster's by now, Conflict where the path is gone."""
         standing = self.look(client)
         if standing is not Standing.FREE:
             return standing, False
-        client.make_paths([znodes.BROKER_IDS])
+        claim(client, cluster_id)
         data = znodes.broker_json(self._endpoints, self._rack, self._version, now_ms)
         try:
             client.apply([Create(self.path, data, ephemeral=True)])
         except Conflict:
-            return self.look(client), False
+            standing = self.look(client)
+            if standing is Standing.FREE:
+                raise
+            return standing, False
         return self.look(client), True

@@ -49,6 +49,11 @@ DEFAULT_ENTITY: Final = "<default>"
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 NO_JMX_PORT: Final = -1
+MAX_DIGITS: Final = 10
+"""Of a number of 31 bits."""
+
+MAX_TEXT_BYTES: Final = (1 << 15) - 1
+"""Of a text in a request."""
 
 FIRST_WITH_ENDPOINTS, FIRST_WITH_RACK, FIRST_WITH_PROTOCOLS, FIRST_WITH_FEATURES = 2, 3, 4, 5
 """Versions of the JSON of a broker."""
@@ -62,12 +67,20 @@ def encoded(value: Mapping[str, object]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def parsed(data: bytes) -> dict[str, object]:
-    """Returns the JSON object of a znode. Raises BadZnode."""
+def read_json(data: bytes) -> object:
+    """Returns the JSON of a znode. Raises BadZnode, for halves of characters as well, which can be escaped in JSON: no
+    request and no record can have them."""
     try:
         value = json.loads(data)
+        json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise BadZnode(f"is not JSON: {error}") from None
+    return value
+
+
+def parsed(data: bytes) -> dict[str, object]:
+    """Returns the JSON object of a znode. Raises BadZnode."""
+    value = read_json(data)
     if not isinstance(value, dict):
         raise BadZnode("is not a JSON object")
     return value
@@ -143,10 +156,10 @@ def is_at(data: bytes, endpoints: Sequence[Endpoint]) -> bool:
         value = parsed(data)
     except BadZnode:
         return False
-    own = {(one.host, one.port) for one in endpoints}
-    return value.get("endpoints") == [uri(one) for one in endpoints] or (
-        "endpoints" not in value and (value.get("host"), value.get("port")) in own
-    )
+    if "endpoints" in value:
+        return value["endpoints"] == [uri(one) for one in endpoints]
+    address = value.get("host"), value.get("port")
+    return any(address == (one.host, one.port) for one in endpoints)
 
 
 def controller_json(broker_id: int, now_ms: int) -> bytes:
@@ -173,7 +186,7 @@ def topic_json(assignment: Mapping[int, Sequence[int]]) -> bytes:
 def assignment_of(data: bytes) -> dict[int, list[int]]:
     """Returns the replicas of each partition in a topic's znode. Raises BadZnode."""
     partitions = parsed(data).get("partitions")
-    if not isinstance(partitions, dict):
+    if not isinstance(partitions, dict) or not partitions:
         raise BadZnode("has no partitions")
     try:
         return {number(index): broker_ids(replicas) for index, replicas in partitions.items()}
@@ -203,7 +216,9 @@ def configs_of(data: bytes) -> dict[str, str]:
         raise BadZnode("has no config")
     for name, value in configs.items():
         if not isinstance(value, str):
-            raise BadZnode(f"config {name} is not a text")
+            raise BadZnode(f"config {name:.60} is not a text")
+        if not is_short(name) or not is_short(value):
+            raise BadZnode(f"config {name:.60} is too long")
     return configs
 
 
@@ -227,10 +242,7 @@ class Entity(NamedTuple):
 def entity_of(data: bytes) -> Entity:
     """Returns what has changed by a notification: 0.8 wrote a text, 0.9 an object of version 1, later ones version 2.
     Raises BadZnode."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise BadZnode(f"is not JSON: {error}") from None
+    value = read_json(data)
     if isinstance(value, str):
         return _entity("topics", value)
     if not isinstance(value, dict):
@@ -243,6 +255,8 @@ def entity_of(data: bytes) -> Entity:
 
 def _entity(kind: object, name: object) -> Entity:
     if not isinstance(kind, str) or not isinstance(name, str) or not is_component(kind) or not is_component(name):
+        raise BadZnode("names no entity")
+    if not is_short(name):
         raise BadZnode("names no entity")
     return Entity(kind, name)
 
@@ -273,24 +287,40 @@ def _named_partitions(value: Mapping[str, object]) -> Iterable[tuple[str, int, d
     if not isinstance(partitions, list):
         raise BadZnode("has no list of partitions")
     for entry in partitions:
-        if not isinstance(entry, dict) or not isinstance(entry.get("topic"), str):
+        if not isinstance(entry, dict) or not isinstance(entry.get("topic"), str) or not is_short(entry["topic"]):
             raise BadZnode("has a partition without a topic")
         yield entry["topic"], number(entry.get("partition")), entry
 
 
+def is_number(text: str) -> bool:
+    """Whether a text can be the index of a partition, or the id of a broker."""
+    return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
+
+
 def number(value: object) -> int:
     """Returns an index of a partition, or the id of a broker. Raises BadZnode."""
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 10:
+    if isinstance(value, str) and is_number(value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 31:
-        raise BadZnode(f"{value!r:.60} is not a number from 0 on")
+        raise BadZnode(f"{_shown(value)} is not a number from 0 on")
     return value
 
 
 def broker_ids(value: object) -> list[int]:
     if not isinstance(value, list) or not value:
-        raise BadZnode(f"{value!r:.60} is not a list of brokers")
+        raise BadZnode(f"{_shown(value)} is not a list of brokers")
     return [number(one) for one in value]
+
+
+def is_short(text: str) -> bool:
+    """Whether a text can be in a request."""
+    return len(text.encode()) <= MAX_TEXT_BYTES
+
+
+def _shown(value: object) -> str:
+    """Returns the beginning of a value; of one with others in it, which can be deep, its type."""
+    is_one = value is None or isinstance(value, (str, int, float))
+    return f"{value!r:.60}" if is_one else f"a {type(value).__name__}"
 
 
 def is_component(text: str) -> bool:

@@ -8,7 +8,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from broker.zookeeper.client import Conflict, Znode, ZookeeperClient, ZookeeperUnavailable
+from broker.zookeeper.client import (
+    Conflict,
+    Znode,
+    ZookeeperClient,
+    ZookeeperRefused,
+    ZookeeperUnavailable,
+)
 from broker.zookeeper.operations import CheckVersion, Create, Delete, Operation, Write
 
 T = TypeVar("T")
@@ -21,21 +27,24 @@ class Ensemble:
         self.nodes: dict[str, Znode] = {"/": Znode(b"", 0, 0, 0, 0, 0)}
         self.watches: dict[str, list[Callable[[str | None], None]]] = {}
         self.now_ms = 0
+        self.unreadable: set[str] = set()
+        self.unwritable: set[str] = set()
         self._zxids = itertools.count(1)
         self._sequence = itertools.count()
 
     def json(self, path: str) -> Any:
         return json.loads(self.nodes[path].data)
 
-    def put(self, path: str, value: object) -> None:
-        """Writes a znode as a tool would, with those above it."""
+    def put(self, path: str, value: object, owner: int = 0) -> None:
+        """Writes a znode as a tool would, with those above it; `owner` is a session that is to own it."""
         data = value if isinstance(value, bytes) else json.dumps(value).encode()
         above = ""
         for part in path.split("/")[1:-1]:
             above = f"{above}/{part}"
             if above not in self.nodes:
                 self.change([Create(above)])
-        self.change([Write(path, data) if path in self.nodes else Create(path, data)])
+        create = Create(path, data, ephemeral=owner != 0)
+        self.change([Write(path, data) if path in self.nodes else create], owner)
 
     def change(self, operations: Sequence[Operation], owner: int = 0) -> None:
         """A multi."""
@@ -43,7 +52,7 @@ class Ensemble:
         try:
             for operation in operations:
                 touched += self._one(operation, zxid, owner)
-        except Conflict:
+        except (Conflict, ZookeeperUnavailable):
             self.nodes = before
             raise
         for path in touched:
@@ -57,6 +66,8 @@ class Ensemble:
             path = f"{path}{next(self._sequence):010}" if operation.sequence else path
             if path in self.nodes or parent not in self.nodes:
                 raise Conflict(path)
+            if self.nodes[parent].owner:
+                raise ZookeeperUnavailable(f"{parent} is ephemeral")
             its_owner = owner if operation.ephemeral else 0
             self.nodes[path] = Znode(operation.data, 0, zxid, zxid, self.now_ms, its_owner)
             return [path, f"{parent}:children"]
@@ -73,6 +84,11 @@ class Ensemble:
             return [path]
         assert isinstance(operation, CheckVersion)
         return []
+
+    def remove(self, path: str) -> None:
+        """Deletes a znode, if it is there and nothing is below it by now."""
+        if path in self.nodes and not self.below(path):
+            self.change([Delete(path)])
 
     def below(self, path: str) -> list[str]:
         prefix = "/" if path == "/" else f"{path}/"
@@ -125,22 +141,46 @@ class MemoryClient(ZookeeperClient):
     def _event(self, key: str | None) -> None:
         self._tell(None if key is None else key.removesuffix(":children"))
 
-    def get_all(self, paths: Iterable[str], *, watch: bool = False) -> dict[str, Znode | None]:
+    def get_all(
+        self, paths: Iterable[str], *, watch: bool = False, refused: set[str] | None = None
+    ) -> dict[str, Znode | None]:
         self._check()
-        paths = list(paths)
-        for path in paths if watch else ():
-            self._watch(path)
-        return {path: self.ensemble.nodes.get(path) for path in paths}
+        readable = self._readable(paths, refused)
+        for path in readable if watch else ():
+            if path in self.ensemble.nodes:
+                self._watch(path)
+        return {path: self.ensemble.nodes.get(path) for path in readable}
 
-    def children_of(self, paths: Iterable[str], *, watch: bool = False) -> dict[str, list[str]]:
+    def _watch_for(self, path: str) -> Znode | None:
         self._check()
-        paths = list(paths)
-        for path in paths if watch else ():
+        self._watch(path)
+        node = self.ensemble.nodes.get(path)
+        return None if node is None else node._replace(data=b"")
+
+    def _readable(self, paths: Iterable[str], refused: set[str] | None) -> list[str]:
+        unreadable, readable = self.ensemble.unreadable, list[str]()
+        for path in paths:
+            if path not in unreadable:
+                readable.append(path)
+            elif refused is None:
+                raise ZookeeperRefused(path)
+            else:
+                refused.add(path)
+        return readable
+
+    def children_of(
+        self, paths: Iterable[str], *, watch: bool = False, refused: set[str] | None = None
+    ) -> dict[str, list[str]]:
+        self._check()
+        readable = self._readable(paths, refused)
+        for path in readable if watch else ():
             self._watch(f"{path}:children")
-        return {path: self.ensemble.below(path) for path in paths}
+        return {path: self.ensemble.below(path) for path in readable}
 
     def apply(self, operations: Sequence[Operation]) -> None:
         self._check()
+        if forbidden := {one.path for one in operations} & self.ensemble.unwritable:
+            raise ZookeeperRefused(str(forbidden))
         self.ensemble.change(operations, self._session_id)
 
     def next_number(self, path: str) -> int:
