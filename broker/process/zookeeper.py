@@ -14,7 +14,7 @@ from broker.zookeeper.carrying_out import Hands
 from broker.zookeeper.client import ZookeeperClient, ZookeeperSettings
 from broker.zookeeper.cluster_id import claim
 from broker.zookeeper.election import ControllerElection
-from broker.zookeeper.facade import Controllers, Facade
+from broker.zookeeper.facade import Facade, FollowedControllers
 from broker.zookeeper.offsets import ZookeeperOffsets
 from broker.zookeeper.registration import Registration, Standing
 from broker.zookeeper.session import ZookeeperSession
@@ -85,7 +85,7 @@ class Zookeeper:
         election = ControllerElection(self._config.node_id)
         active = Active(broker.image, hands)
         as_of_ms = broker.image_as_of_ms
-        controllers = None if as_of_ms is None else Controllers(lambda: broker.node.is_in_touch, as_of_ms)
+        controllers = None if as_of_ms is None else FollowedControllers(lambda: broker.node.is_in_touch, as_of_ms)
         self._facade = Facade(
             self._session, self._registration, election, active, self._clock, broker.image.cluster_id, controllers
         )

@@ -77,13 +77,13 @@ class BrokerConfigs:
     def _operations(
         self, configs: Mapping[str, Mapping[str, str]], pending: Collection[str]
     ) -> Iterator[tuple[str, Create | Write]]:
-        for name, wanted in configs.items():
+        for name, target in configs.items():
             path, there, data = (
                 f"{znodes.BROKER_CONFIGS}/{name}",
                 self._registered.get(name),
-                znodes.config_json(wanted),
+                znodes.config_json(target),
             )
-            if name in pending or (there is None and not wanted):
+            if name in pending or (there is None and not target):
                 continue
             if there is None:
                 yield name, Create(path, data)

@@ -35,8 +35,8 @@ CATCH_UP_MS: Final = 100
 log = get_logger("broker.zookeeper")
 
 
-class Controllers(NamedTuple):
-    """Controllers elsewhere, by which this broker follows the metadata."""
+class FollowedControllers(NamedTuple):
+    """FollowedControllers elsewhere, by which this broker follows the metadata."""
 
     are_in_touch: Callable[[], bool]
     """Whether they have answered within a session."""
@@ -55,7 +55,7 @@ class Facade:
         active: Active,
         clock: Clock,
         cluster_id: str,
-        controllers: Controllers | None,
+        controllers: FollowedControllers | None,
     ) -> None:
         """`controllers` is None where this broker is its own."""
         self._session = session
@@ -73,7 +73,7 @@ class Facade:
         self._term: Term | None = None
         self._elected_ms = 0
         """The beginning of the term, by the monotonic clock."""
-        self._told = ""
+        self._logged_reason = ""
         """The reason of the last failure that was logged."""
         self._connected = True
 
@@ -135,8 +135,8 @@ class Facade:
     def _retry(self, event: str, reason: str, *, is_fault: bool = True) -> None:
         """Takes another turn after a pause. Tells of each reason once; of what passes by itself, only when it
         has not for some time."""
-        if reason != self._told and (is_fault or self._backoff_ms == RETRY_MS[1]):
-            self._told = reason
+        if reason != self._logged_reason and (is_fault or self._backoff_ms == RETRY_MS[1]):
+            self._logged_reason = reason
             log.warning(event, reason=reason)
         self._again()
 
@@ -169,7 +169,7 @@ class Facade:
             self._again_after(CATCH_UP_MS)
         elif term is not None and await self._active.turn(self._session, term, now_ms):
             self._due.set()
-        self._backoff_ms, self._told = RETRY_MS[0], ""
+        self._backoff_ms, self._logged_reason = RETRY_MS[0], ""
 
     @property
     def _is_current(self) -> bool:

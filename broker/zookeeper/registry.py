@@ -57,7 +57,7 @@ class Registry:
         registered: dict[str, dict[str, Known]] = {topic: {} for topic in topics if topic not in self._closed}
         for path, node in nodes.items():
             if node is not None and _topic_of(path) in registered:
-                registered[_topic_of(path)][path] = _known(node)
+                registered[_topic_of(path)][path] = _as_registered(node)
         return registered
 
     def _close(self, topics: set[str]) -> None:
@@ -129,7 +129,7 @@ class Registry:
         """Watches topics' new znodes: tools add partitions there."""
         for path, node in client.get_all(paths, watch=True).items():
             if node is not None:
-                self._registered[_topic_of(path)][path] = _known(node)
+                self._registered[_topic_of(path)][path] = _as_registered(node)
 
     def _operations(self, name: str, target: Target, inputs: Collection[str]) -> Iterator[Operation]:
         for operation in differences(self._registered.get(name, {}), target, inputs):
@@ -207,7 +207,7 @@ class Registry:
         self.look_again(client, [name], names=False)
 
 
-def _known(node: Znode) -> Known:
+def _as_registered(node: Znode) -> Known:
     return Known(node.data, node.version, node.owner != 0)
 
 
@@ -230,7 +230,7 @@ def _tree(client: ZookeeperClient, paths: Sequence[str]) -> dict[str, Known]:
     registered: dict[str, Known] = {}
     level = list(paths)
     while level:
-        registered |= {path: _known(one) for path, one in client.get_all(level).items() if one is not None}
+        registered |= {path: _as_registered(one) for path, one in client.get_all(level).items() if one is not None}
         level = [f"{path}/{child}" for path, children in client.children_of(level).items() for child in children]
     return registered
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from broker.zookeeper.facade import Controllers
+from broker.zookeeper.facade import FollowedControllers
 from protocol.errors import KafkaError
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.broker.zookeeper.conftest import Start, quiet, session_of, until
@@ -168,7 +168,7 @@ async def test_a_broker_whose_controllers_do_not_answer_is_not_the_active_one(st
         assert side is not None
         facade, answers = side._facade, True
         assert facade is not None
-        facade._controllers = Controllers(lambda: answers, lambda: facade._elected_ms + 1)
+        facade._controllers = FollowedControllers(lambda: answers, lambda: facade._elected_ms + 1)
         answers = False
         facade._due.set()
         await until(lambda: "/controller" not in ensemble.nodes)
