@@ -16,10 +16,11 @@ from broker.zookeeper.client import ZookeeperClient, ZookeeperRefused
 from broker.zookeeper.election import Term
 from broker.zookeeper.operations import Create, Write
 from broker.zookeeper.plan import Known, is_same
-from coordinator.cluster.configs.resource import ConfigResource, ResourceType
+from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
 from coordinator.cluster.image import Image
 
-KIND: Final = "brokers"
+OF_THE_CLUSTER: Final = "min.insync.replicas"
+"""A default of all brokers that the controller sets by itself (KIP-966): no tool of the age is to take it away."""
 
 log = get_logger("broker.zookeeper")
 
@@ -34,7 +35,8 @@ def shown(image: Image, resource: ConfigResource) -> dict[str, str]:
     configs = image.configs(resource)
     if resource.type is not ResourceType.BROKER:
         return dict(configs)
-    return {name: value for name, value in configs.items() if not is_sensitive(name)}
+    hidden = OF_THE_CLUSTER if resource == DEFAULT_BROKER else None
+    return {name: value for name, value in configs.items() if name != hidden and not is_sensitive(name)}
 
 
 def shown_brokers(image: Image, names: Collection[str]) -> dict[str, dict[str, str]]:
