@@ -17,6 +17,13 @@ EACH_S: Final = 0.002
 """From one connection to the next: five hundred a second take a few hundredths of the loop at most. One that comes
 alone does not wait."""
 
+SENT_BYTES_PER_S: Final = 100_000_000
+"""Pages go out no faster, on the average: to copy so many bytes takes the loop a few hundredths of its time. Without it
+scrapers that ask again and again would have it copy 13 MB five hundred times a second."""
+
+LONGEST_PAUSE_S: Final = 1.0
+"""Who asks for the health of the broker waits no longer than this for the pages of others."""
+
 BACKLOG: Final = 128
 """Connections that wait in the kernel: a quarter of a second's worth. It drops those beyond, which come again."""
 
@@ -34,6 +41,8 @@ class Door:
         """`make_protocol` is called for each connection."""
         self._make_protocol = make_protocol
         self._accepting: list[asyncio.Task[None]] = []
+        self._owed_s = 0.0
+        """How much longer the next pause is, for what was sent."""
 
     async def open(self, host: str, port: int) -> int:
         """Binds all addresses of a host, accepts connections from now on, and returns the port. Raises OSError."""
@@ -42,7 +51,7 @@ class Door:
         return int(sockets[0].getsockname()[1])
 
     def _begin(self, sock: socket.socket) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(accept(sock, self._make_protocol))
+        task = asyncio.get_running_loop().create_task(self._accept(sock))
         task.add_done_callback(lambda _: sock.close())
         return task
 
@@ -51,20 +60,25 @@ class Door:
         for task in self._accepting:
             task.cancel()
 
+    def note_sent(self, size_bytes: int) -> None:
+        """An answer of so many bytes goes out: the next connection waits the longer for it."""
+        self._owed_s = min(self._owed_s + size_bytes / SENT_BYTES_PER_S, LONGEST_PAUSE_S)
 
-async def accept(sock: socket.socket, make_protocol: MakeProtocol) -> None:
-    """Accepts one connection after the other, until it is cancelled."""
-    loop = asyncio.get_running_loop()
-    while True:
-        with contextlib.suppress(OSError):  # the peer has gone again, or there is no descriptor left for it
-            accepted, _ = await loop.sock_accept(sock)
-            await loop.connect_accepted_socket(make_protocol, accepted)
-        await pause()
+    async def _accept(self, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            with contextlib.suppress(OSError):  # the peer has gone again, or there is no descriptor left for it
+                accepted, _ = await loop.sock_accept(sock)
+                await loop.connect_accepted_socket(self._make_protocol, accepted)
+            await pause(EACH_S)
+            while owed_s := self._owed_s:
+                self._owed_s = 0.0
+                await pause(owed_s)
 
 
-async def pause() -> None:
+async def pause(seconds: float) -> None:
     """Returns when the next connection has its turn."""
-    await asyncio.sleep(EACH_S)
+    await asyncio.sleep(seconds)
 
 
 async def listening(host: str, port: int) -> list[socket.socket]:

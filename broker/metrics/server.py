@@ -79,6 +79,7 @@ class MetricsServer:
     def hold(self, connection: MetricsConnection, body: Body) -> None:
         """A connection is sent an answer. Of those that are not taken the oldest go where all are too much."""
         self.unread[connection] = body
+        self._door.note_sent(sum(map(len, body)))
         while unread_bytes(self.unread.values()) > MAX_UNREAD_BYTES:
             oldest = next(iter(self.unread))
             if self.unread[oldest] is body:

@@ -10,7 +10,14 @@ import pytest
 
 from broker.clock import SystemClock
 from broker.metrics import accepting
-from broker.metrics.accepting import SEND_BUFFER_BYTES, Door, listening
+from broker.metrics.accepting import (
+    EACH_S,
+    LONGEST_PAUSE_S,
+    SEND_BUFFER_BYTES,
+    SENT_BYTES_PER_S,
+    Door,
+    listening,
+)
 from broker.metrics.http import HttpRequest, HttpResponse, plain
 from broker.metrics.server import MetricsServer
 
@@ -23,9 +30,11 @@ class Turns:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.waiting = asyncio.Event()
         self.go_on = asyncio.Event()
+        self.pauses_s: list[float] = []
         monkeypatch.setattr(accepting, "pause", self.pause)
 
-    async def pause(self) -> None:
+    async def pause(self, seconds: float) -> None:
+        self.pauses_s.append(seconds)
         self.waiting.set()
         await self.go_on.wait()
         self.go_on.clear()
@@ -65,6 +74,21 @@ async def test_one_connection_is_accepted_in_each_turn(monkeypatch: pytest.Monke
     assert [port_of(transport, "peername") for transport in transports] == came
     for writer in writers:
         writer.close()
+    door.close()
+
+
+async def test_the_next_one_waits_for_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = Turns(monkeypatch)
+    door = Door(lambda: Accepted([]))
+    _, writer = await asyncio.open_connection(LOCALHOST, await door.open(LOCALHOST, 0))
+    await turns.waiting.wait()
+    door.note_sent(SENT_BYTES_PER_S // 10)
+    door.note_sent(SENT_BYTES_PER_S // 10)
+    await turns.next()
+    door.note_sent(100 * SENT_BYTES_PER_S)
+    await turns.next()
+    assert turns.pauses_s == [EACH_S, 0.2, LONGEST_PAUSE_S]
+    writer.close()
     door.close()
 
 

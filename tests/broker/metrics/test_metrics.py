@@ -143,7 +143,7 @@ async def test_those_who_ask_together_get_one_page(broker: InProcess) -> None:
     assert scraper.pages == 1
 
 
-async def no_pause() -> None:
+async def no_pause(seconds: float) -> None:
     await asyncio.sleep(0)
 
 
