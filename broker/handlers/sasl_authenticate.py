@@ -32,7 +32,7 @@ async def sasl_authenticate(call: HostCall[SaslAuthenticateRequest]) -> SaslAuth
         return refusal(ErrorCode.SASL_AUTHENTICATION_FAILED, message_of(error, authentication))
     lifetime_ms = authentication.lifetime_ms if step.identity is not None else 0
     return SaslAuthenticateResponse(
-        error_code=0, error_message=None, auth_bytes=step.answer or b"", session_lifetime_ms=lifetime_ms
+        error_code=0, error_message="", auth_bytes=step.answer or b"", session_lifetime_ms=lifetime_ms
     )
 
 

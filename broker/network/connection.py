@@ -170,7 +170,7 @@ class ServerConnection(ClientConnection):
     def close(self) -> None:
         """Closes once what is written has gone out."""
         if not self._waits & ENDED:
-            self._end()
+            self.end()
             self.transport.close()
 
     def close_if_idle(self) -> None:
@@ -189,7 +189,7 @@ class ServerConnection(ClientConnection):
 
     def cut_off(self) -> None:
         """Closes without waiting for what is written to go out."""
-        self._end()
+        self.end()
         self.transport.abort()
 
     def close_if_stalled(self, now_ms: int, timeout_ms: int) -> None:
@@ -205,7 +205,7 @@ class ServerConnection(ClientConnection):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
-        self._end()
+        self.end()
         self.listener.unread.let_go(self)
         if self.listener.strangers is not None:
             self.listener.strangers.let_go(self)
@@ -220,7 +220,7 @@ class ServerConnection(ClientConnection):
             except Exception as error:  # the others want to know as well
                 log.error("the end of a connection was not dealt with", peer=self.peer, exc_info=error)
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """From here on nothing is read, answered or written; what was kept goes, and nobody works for it any more."""
         self._waits |= ENDED
         self._queue.clear()
@@ -364,9 +364,8 @@ class ServerConnection(ClientConnection):
                 self.transport.writelines(answer)
                 if self._waits & PEER:
                     self._hold_unread(answer)
-            if self.refused_because:
-                self.listener.lines.closed(self, self.refused_because)
-                self.close()
+            if self.refused_because and self.listener.strangers is not None:
+                self.listener.strangers.dismiss(self, self.refused_because)
             else:
                 self._go_on()
         else:

@@ -12,13 +12,20 @@ from typing import Final, Protocol
 
 from broker.clock import Clock, Timer
 from broker.network.connection_lines import ConnectionLines, Told
+from broker.network.dismissals import Dismissals, Dismissed
 
 TOO_LATE: Final = "it did not authenticate within {} ms (odradek.authentication.timeout.ms)"
 TOO_MANY: Final = "more than {} connections have not authenticated (odradek.unauthenticated.connections.max)"
 
 
-class Stranger(Told, Protocol):
+class Stranger(Dismissed, Told, Protocol):
     """A connection that has not authenticated."""
+
+    @property
+    def is_ending(self) -> bool: ...
+
+    def end(self) -> None:
+        """Takes and answers nothing more, and leaves its socket open."""
 
     def cut_off(self) -> None:
         """It has no more time."""
@@ -49,23 +56,40 @@ class Strangers:
         """The longest waiting first."""
         self._addresses: dict[str, OrderedDict[Stranger, None]] = {}
         self._timer: Timer | None = None
+        self._dismissals = Dismissals(clock)
 
     def __len__(self) -> int:
-        return len(self._deadlines_ms)
+        return len(self._deadlines_ms) + len(self._dismissals)
 
     def take_in(self, connection: Stranger) -> int:
         """Takes in a new connection; returns how long its requests may be."""
         self._deadlines_ms[connection] = self._clock.monotonic_ms() + self._timeout_ms
         self._addresses.setdefault(connection.ip, OrderedDict())[connection] = None
         self._begin(connection)
-        if len(self._deadlines_ms) > self._most:
-            most = max(self._addresses.values(), key=len)
-            self._cut_off(next(iter(most)), TOO_MANY.format(self._most))
+        if len(self) > self._most:
+            self._make_room()
         self._arm()
         return self._max_request_bytes
 
+    def _make_room(self) -> None:
+        if self._dismissals:
+            self._dismissals.hurry()
+            return
+        most = max(self._addresses.values(), key=len)
+        self._cut_off(next(iter(most)), TOO_MANY.format(self._most))
+
+    def dismiss(self, connection: Stranger, reason: str) -> None:
+        """Closes one that has been told why it is refused, once it had the time to read that."""
+        if connection.is_ending:
+            return
+        self._lines.closed(connection, reason)
+        self.let_go(connection)
+        connection.end()
+        self._dismissals.add(connection)
+
     def let_go(self, connection: Stranger) -> None:
         """It has authenticated, or is gone."""
+        self._dismissals.discard(connection)
         if self._deadlines_ms.pop(connection, None) is None:
             return
         of_address = self._addresses[connection.ip]

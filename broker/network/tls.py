@@ -46,14 +46,20 @@ Ready: TypeAlias = Callable[[Secured, bytes | None], None]
 """Called once the handshake is done, with the connection and the peer's certificate in DER, where it has
 shown one. Raises ProtocolError."""
 
+Refuse: TypeAlias = Callable[[Secured, str], None]
+"""Called when the handshake has failed, with the reason: closes the connection once its peer has read the alert."""
+
 
 class TlsTransport:
     """One connection's TLS: an asyncio.BufferedProtocol by its methods, and a transport to the connection above it."""
 
     __slots__ = ("_backlog", "_buffer", "_incoming", "_is_closing", "_is_open", "_is_paused", "_is_reading",
-                 "_outgoing", "_raw", "_ready", "_secured", "_tls", "_wants_close", "backlog_bytes")  # fmt: skip
+                 "_outgoing", "_raw", "_ready", "_refuse", "_secured", "_tls", "_wants_close",
+                 "backlog_bytes")  # fmt: skip
 
-    def __init__(self, context: ssl.SSLContext, buffer: memoryview, make: Callable[[], Secured], ready: Ready) -> None:
+    def __init__(
+        self, context: ssl.SSLContext, buffer: memoryview, make: Callable[[], Secured], ready: Ready, refuse: Refuse
+    ) -> None:
         """`buffer` is shared by all connections: what is read is decrypted before the next read starts."""
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -61,6 +67,7 @@ class TlsTransport:
         self._buffer = buffer
         self._secured = make()
         self._ready = ready
+        self._refuse = refuse
         self._raw: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
         self._backlog: deque[Buffer] = deque()
         self.backlog_bytes = 0
@@ -172,7 +179,11 @@ class TlsTransport:
             self._send()  # the alert
         what = "TLS" if self._is_open else "the TLS handshake"
         reason = (error.reason or str(error)).lower().replace("_", " ")
-        self._secured.fail(ProtocolError(f"{what} failed: {reason}", offset=0))
+        if self._is_open:
+            self._secured.fail(ProtocolError(f"{what} failed: {reason}", offset=0))
+        else:
+            self._is_closing = True
+            self._refuse(self._secured, f"{what} failed: {reason}")
 
     # What is sent.
 
@@ -227,7 +238,10 @@ class TlsTransport:
 
     def close(self) -> None:
         """Closes once what was written has gone out."""
-        if self._wants_close or self._is_closing:
+        if self._is_closing:
+            self._raw.close()  # which a handshake that failed has left open
+            return
+        if self._wants_close:
             return
         self._wants_close = True
         if not self._backlog:

@@ -14,6 +14,7 @@ from broker.config.listeners import ListenerAddress, is_sasl, is_tls
 from broker.config.security import ListenerOptions
 from broker.exchange.context import ANONYMOUS, ClientConnection, Principal
 from broker.logging import get_logger
+from broker.network.connection import ServerConnection
 from broker.network.connection_lines import ConnectionLines
 from broker.network.strangers import Stranger, Strangers
 from broker.requests.answering import FrameAnswerer
@@ -62,7 +63,7 @@ class TlsDoor:
         from broker.network.tls import TlsTransport
 
         self._renew()
-        return TlsTransport(self._context, self._buffer, make, self._ready)
+        return TlsTransport(self._context, self._buffer, make, self._ready, refuse)
 
     def _renew(self) -> None:
         """Loads key and certificates anew once an option has changed, be it to the same file; what cannot be used is
@@ -96,6 +97,13 @@ class TlsDoor:
         if principal is None:
             raise ProtocolError(f"no rule of ssl.principal.mapping.rules is for the subject {name!r}", offset=0)
         return Principal("User", principal)
+
+
+def refuse(connection: Secured, reason: str) -> None:
+    """Closes a connection whose handshake has failed."""
+    assert isinstance(connection, ServerConnection)
+    assert connection.listener.strangers is not None, "each listener with TLS has them"
+    connection.listener.strangers.dismiss(connection, reason)
 
 
 def secure(

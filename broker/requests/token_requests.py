@@ -15,12 +15,15 @@ from broker.requests.call import HostCall
 from coordinator.cluster.security.delegation_tokens import owner_of
 from protocol.errors import ErrorCode
 from protocol.messages.create_delegation_token import CreateDelegationTokenRequest
+from protocol.messages.expire_delegation_token import ExpireDelegationTokenResponse
+from protocol.messages.renew_delegation_token import RenewDelegationTokenResponse
 
 USER_PREFIX: Final = "User:"
 ERROR_TIMESTAMP: Final = -1
 """The times of a token that a broker refuses (DelegationTokenManager.ErrorTimestamp)."""
 
 Q = TypeVar("Q")
+R = TypeVar("R", RenewDelegationTokenResponse, ExpireDelegationTokenResponse)
 
 
 def may_ask(call: HostCall[Q]) -> bool:
@@ -55,3 +58,15 @@ def refusing_here(refusal: Callable[[HostCall[Q]], object | None]) -> Here:
         return refusal(call) or await forward(call)
 
     return refuse_here
+
+
+def refused_change(response: type[R]) -> Callable[[HostCall[Q]], R | None]:
+    """Returns what answers a change to a token of a client that may not ask for any; None to others: only a token's key
+    says which it is, so that nothing is asked of an authorizer."""
+
+    def refusal(call: HostCall[Q]) -> R | None:
+        if may_ask(call):
+            return None
+        return response(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=ERROR_TIMESTAMP)
+
+    return refusal

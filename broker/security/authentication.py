@@ -81,6 +81,7 @@ class Authentication:
         "ends_ns",
         "mechanism",
         "mechanisms",
+        "refusal",
         "state",
     )  # fmt: skip
 
@@ -96,6 +97,8 @@ class Authentication:
         """When it last began to authenticate again."""
         self.mechanisms = mechanisms
         self.mechanism = ""
+        self.refusal = ""
+        """Why its last message was refused, until the client acknowledges that, as not all do."""
         self.delay_ms = delay_ms
         self.state = AuthenticationState.STRANGER
         self.ends_ns = 0
@@ -147,6 +150,7 @@ class Authentication:
             self._check_mechanism()
             off_loop = self.mechanisms[self.mechanism].off_loop
             step = exchange.step(message) if off_loop is None else await off_loop(partial(exchange.step, message))
+            self.refusal = step.refusal
             if step.identity is not None:
                 self._become(step.identity)
         except SaslError:

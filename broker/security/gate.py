@@ -25,6 +25,12 @@ AnswerFrame = Callable[[ClientConnection, memoryview], Answer]
 HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
 KEY_BYTES: Final = 2
 
+WHOM: Final = {
+    AuthenticationState.STRANGER: "to a stranger",
+    AuthenticationState.MESSAGES: "while a client authenticates",
+    AuthenticationState.REFUSED: "to one that is refused",
+}
+
 
 class SaslGate:
     """Lets through what a connection may ask, and closes it over anything else."""
@@ -49,7 +55,7 @@ class SaslGate:
             if len(frame) and authentication.begin_by_token(frame[0]):
                 return _raw(authentication, frame)
             name = ApiKey(key).name if key in ApiKey._value2member_map_ else f"API {key}"
-            raise ProtocolError(f"{name} is not answered to a {authentication.state.value}", offset=0)
+            raise ProtocolError(f"{name} is not answered {_to_whom(authentication)}", offset=0)
         return self._answer(connection, frame)
 
 
@@ -71,3 +77,10 @@ async def _answer_raw(authentication: Authentication, message: bytes) -> Answer:
 
 async def _rest(answer: Waiting[Answer]) -> Answer:
     return await answer
+
+
+def _to_whom(authentication: Authentication) -> str:
+    """Returns who asks: some clients (aiokafka, kafkajs) take the refusal of a token for the end of its exchange."""
+    if authentication.refusal:
+        return f"to one that {authentication.mechanism} has refused: {authentication.refusal}"
+    return WHOM[authentication.state]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
@@ -16,6 +18,7 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.scram import MECHANISMS
 from protocol.config import ConfigError
 from protocol.metadata_records.security import UserScramCredentialRecord
+from protocol.sasl.absent_users import ChallengeShape, absent_user, shape_of
 from protocol.sasl.exchange import ServerExchange
 from protocol.sasl.plain import PlainServer
 from protocol.sasl.scram import Credential, ScramServer, TokenLookup, base36, no_token
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 
 NONCE_BYTES = 20
 SECRET_BYTES = 32
+RECOUNT_MS = 10_000
+"""The time between two looks at all users: who asks for those that do not exist has them counted no more often."""
+
+Shapes: TypeAlias = Counter[ChallengeShape]
 
 GSSAPI_NEEDED: Final = (
     "sasl.enabled.mechanisms: GSSAPI needs python-gssapi and a library of Kerberos (libgssapi-krb5-2; to build it "
@@ -47,11 +54,10 @@ class Surroundings(NamedTuple):
 
 def mechanisms(config: BrokerConfig, listener: str, around: Surroundings) -> dict[str, SaslMechanism]:
     """Returns the mechanisms of a listener, by name. Raises ConfigError."""
-    secret = around.draw(SECRET_BYTES)
     return {
         one.name: _with_tickets(one, one.tickets, around)
         if one.tickets is not None
-        else SaslMechanism(_beginner(one, listener, around, secret), one.max_reauth_ms)
+        else SaslMechanism(_beginner(one, listener, around), one.max_reauth_ms)
         for one in mechanisms_of(config, listener)
     }
 
@@ -66,9 +72,7 @@ def _with_tickets(mechanism: MechanismOptions, options: TicketOptions, around: S
     return SaslMechanism(tickets.acceptor(options, around.clock), mechanism.max_reauth_ms, workers.call)
 
 
-def _beginner(
-    mechanism: MechanismOptions, listener: str, around: Surroundings, secret: bytes
-) -> Callable[[], ServerExchange]:
+def _beginner(mechanism: MechanismOptions, listener: str, around: Surroundings) -> Callable[[], ServerExchange]:
     if mechanism.login is not None and mechanism.name == PLAIN:
         return partial(PlainServer, mechanism.login.users)
     if mechanism.tokens is not None:
@@ -77,17 +81,58 @@ def _beginner(
 
         return partial(OAuthBearerServer, validator(mechanism.tokens, listener, around.clock, around.closing))
     find = partial(scram_credential, around.image, MECHANISMS[mechanism.name].code)
+    shapes, secret = ShapesInUse(around.image, mechanism.name, around.clock), _secret(around)
     find_token: TokenLookup = no_token
     if around.token_secret:
         from broker.security.delegation_tokens import token_credential  # nor one without delegation tokens
 
         find_token = partial(token_credential, around.image, around.token_secret, mechanism.name, around.clock.now_ms)
 
+    def absent(name: str) -> Credential:
+        return absent_user(secret, mechanism.name, name, shapes.counted())
+
     def begin() -> ServerExchange:
         nonce = base36(int.from_bytes(around.draw(NONCE_BYTES)))
-        return ScramServer(mechanism.name, find, nonce, secret, find_token)
+        return ScramServer(mechanism.name, find, absent, nonce, find_token)
 
     return begin
+
+
+def _secret(around: Surroundings) -> bytes:
+    """Returns the secret of which users that do not exist get their salts: the same on each broker and after each start
+    where the cluster has a secret, else of this process."""
+    if around.token_secret is None:
+        return _of_process(around.draw)
+    return hmac.digest(around.token_secret.encode(), b"salts of users that do not exist", "sha256")
+
+
+@lru_cache(maxsize=1)
+def _of_process(draw: Callable[[int], bytes]) -> bytes:
+    """Returns one secret for all listeners: what differed between two would say that there is no such user."""
+    return draw(SECRET_BYTES)
+
+
+class ShapesInUse:
+    """The shapes of the challenges of a mechanism's users, counted now and then."""
+
+    def __init__(self, image: Image, mechanism: str, clock: Clock) -> None:
+        self._image = image
+        self._code = MECHANISMS[mechanism].code
+        self._clock = clock
+        self._counted: Shapes = Counter()
+        self._counted_ms: int | None = None
+
+    def counted(self) -> Shapes:
+        """Returns how many users have each shape."""
+        now_ms = self._clock.monotonic_ms()
+        if self._counted_ms is None or now_ms - self._counted_ms >= RECOUNT_MS:
+            self._counted_ms = now_ms
+            self._counted = Counter(
+                shape_of(_credential(record))
+                for record in self._image.other_records.values()
+                if isinstance(record, UserScramCredentialRecord) and record.mechanism == self._code
+            )
+        return self._counted
 
 
 def scram_credential(image: Image, mechanism: int, user: str) -> Credential | None:
@@ -95,4 +140,8 @@ def scram_credential(image: Image, mechanism: int, user: str) -> Credential | No
     record = image.other_records.get(("scram", user, mechanism))
     if not isinstance(record, UserScramCredentialRecord):
         return None
+    return _credential(record)
+
+
+def _credential(record: UserScramCredentialRecord) -> Credential:
     return Credential(record.salt, record.stored_key, record.server_key, record.iterations)

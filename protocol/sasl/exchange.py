@@ -37,6 +37,8 @@ class ExchangeStep(NamedTuple):
     """None where the mechanism has nothing more to say: an old client, which is sent messages without a header, is sent
     none."""
     identity: ProvenIdentity | None = None
+    refusal: str = ""
+    """Why the answer refuses, where it does and the client has to acknowledge it first; for the log."""
 
 
 class ServerExchange(Protocol):

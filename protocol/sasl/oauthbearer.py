@@ -68,7 +68,7 @@ class OAuthBearerServer:
             token = self._validate(initial.token)
         except TokenRefused as refused:
             self._refused = refused
-            return ExchangeStep(error_json(refused).encode())
+            return ExchangeStep(error_json(refused).encode(), refusal=refused.reason)
         if initial.authorization_id not in ("", token.principal):
             reason = (
                 f"Authentication failed: Client requested an authorization id ({initial.authorization_id}) that is "

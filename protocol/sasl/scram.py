@@ -23,9 +23,6 @@ MIN_ITERATIONS: Final = 4_096
 MAX_ITERATIONS: Final = 16_384
 """The bounds of both mechanisms (ScramMechanism): fewer are guessed too soon, more make each login cost too much."""
 
-SALT_BYTES: Final = 16
-"""Drawn bytes of a salt: Kafka's tools spell 130 random bits by the digits of base 36."""
-
 DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
@@ -58,6 +55,9 @@ class Credential(NamedTuple):
 
 Lookup = Callable[[str], Credential | None]
 
+Absent = Callable[[str], Credential]
+"""Returns the keys of one that does not exist, which no password has."""
+
 
 class TokenCredential(NamedTuple):
     """The keys of a delegation token (KIP-48), and whom it proves."""
@@ -81,22 +81,23 @@ class ScramServer:
     """The broker's side of one exchange: two messages of the client's."""
 
     def __init__(
-        self, mechanism: str, find: Lookup, nonce: str, secret: bytes, find_token: TokenLookup = no_token
+        self, mechanism: str, find: Lookup, absent: Absent, nonce: str, find_token: TokenLookup = no_token
     ) -> None:
-        """`find` gives a user's keys, `find_token` those of a token by its id; `nonce` is drawn for this exchange;
-        `secret` is the broker's own, out of which users that do not exist get salts that stay the same."""
+        """`find` gives a user's keys, `find_token` those of a token by its id, `absent` keys for the name of one that
+        does not exist; `nonce` is drawn for this exchange."""
         self._digest = DIGESTS[mechanism]
         self._find = find
         self._find_token = find_token
+        self._absent = absent
         self._nonce = nonce
-        self._secret = secret
         self._name = ""
         self._token: TokenCredential | None = None
         """The token that is shown, where it is one."""
         self._first: re.Match[str] | None = None
         self._server_first = ""
-        self._credential: Credential | None = None
-        """None for a user, or token, that does not exist."""
+        self._keys: Credential | None = None
+        """The keys by which its proof is checked, once its name is known."""
+        self._exists = False
         self._is_over = False
 
     def step(self, message: bytes) -> ExchangeStep:
@@ -115,21 +116,17 @@ class ScramServer:
             reason = "Authentication failed: Client requested an authorization id that is different from username"
             raise SaslError(reason, may_be_told=True)
         self._first, self._name = first, name
+        absent = self._absent(name)  # of those that exist too: time tells nothing
         if is_token(first["extensions"]):
             self._token = self._find_token(name)
-            self._credential = None if self._token is None else self._token.keys
+            keys = None if self._token is None else self._token.keys
         else:
-            self._credential = self._find(name)
-        salt, iterations = self._challenge()
-        self._server_first = f"r={first['nonce']}{self._nonce},s={base64.b64encode(salt).decode()},i={iterations}"
+            keys = self._find(name)
+        self._exists = keys is not None
+        self._keys = keys = keys or absent
+        salt = base64.b64encode(keys.salt).decode()
+        self._server_first = f"r={first['nonce']}{self._nonce},s={salt},i={keys.iterations}"
         return ExchangeStep(self._server_first.encode())
-
-    def _challenge(self) -> tuple[bytes, int]:
-        drawn = hmac.digest(self._secret, self._name.encode("utf-8", "surrogatepass"), "sha256")
-        salt = base36(int.from_bytes(drawn[:SALT_BYTES])).encode()  # of those that exist too: time tells nothing
-        if self._credential is not None:
-            return self._credential.salt, self._credential.iterations
-        return salt, MIN_ITERATIONS
 
     def _end(self, first: re.Match[str], text: str) -> ExchangeStep:
         self._is_over = True
@@ -139,14 +136,14 @@ class ScramServer:
         is_bound = base64.b64decode(final["channel"]) == first["header"].encode()
         # librdkafka before 2.6.1 has its own nonce twice in front of the broker's, and Apache Kafka lets it in
         is_fresh = final["nonce"].endswith(f"{first['nonce']}{self._nonce}")
-        size = hashlib.new(self._digest).digest_size
-        keys = self._credential or Credential(b"", self._secret.ljust(size)[:size], self._secret, MIN_ITERATIONS)
+        keys = self._keys
+        assert keys is not None, "a first message has come"
         exchanged = f"{first['bare']},{self._server_first},{final['bare']}".encode()
         signature = hmac.digest(keys.stored_key, exchanged, self._digest)
         proof = base64.b64decode(final["proof"])
         stored_key = hashlib.new(self._digest, xor(signature, proof)).digest()
         is_proven = hmac.compare_digest(stored_key, keys.stored_key)
-        if not (is_proven and is_bound and is_fresh and self._credential is not None):
+        if not (is_proven and is_bound and is_fresh and self._exists):
             raise SaslError("the password is wrong, or there is no such user or token")
         verifier = hmac.digest(keys.server_key, exchanged, self._digest)
         return ExchangeStep(f"v={base64.b64encode(verifier).decode()}".encode(), self._identity())

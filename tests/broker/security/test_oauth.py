@@ -10,6 +10,7 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.config.oauth_options import OAUTH_MODULE, SIGNED_HANDLERS, UNSECURED_HANDLER
+from broker.network.connection_lines import ConnectionLines
 from protocol.config import ConfigError
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -60,6 +61,21 @@ async def test_a_token_that_is_refused_is_told_in_json_and_after_the_acknowledge
         response = await authenticate(client, b"\x01")
         assert (response.error_code, response.error_message) == (FAILED, '{"status":"invalid_token"}')
         await closing(client)
+
+
+async def test_the_log_has_why_a_token_is_refused_though_its_client_takes_the_refusal_for_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons: list[str] = []
+    monkeypatch.setattr(ConnectionLines, "failed", lambda _self, _of, error: reasons.append(error.message))
+    async with served(tmp_path) as broker:
+        client = stranger(broker)
+        await log_in(client, token(ec_key(), exp=int(time.time()) - 60))
+        client.send(request_frame(ALL_TOPICS, 12))
+        assert (client.wire.closing, bytes(client.wire.sent)) == (True, b"")
+    (reason,) = reasons
+    assert reason.startswith("METADATA is not answered to one that OAUTHBEARER has refused: ")
+    assert "exp" in reason
 
 
 async def test_after_a_refusal_no_other_token_is_looked_at(tmp_path: Path) -> None:

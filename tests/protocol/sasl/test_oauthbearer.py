@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.sasl.exchange import SaslError
+from protocol.sasl.exchange import ExchangeStep, ProvenIdentity, SaslError
 from protocol.sasl.oauthbearer import BearerToken, OAuthBearerServer, TokenRefused, initial_message
 
 
@@ -48,7 +48,7 @@ def test_anything_else_is_refused_without_a_word_of_why(message: bytes, reason: 
 
 def test_a_valid_token_proves_its_principal_until_it_ends() -> None:
     step = OAuthBearerServer(alice).step(b"n,,\x01auth=Bearer abc\x01\x01")
-    assert step == (b"", ("alice", 1_000, False))
+    assert step == ExchangeStep(b"", ProvenIdentity("alice", 1_000))
 
 
 def test_who_would_be_somebody_else_is_told_so() -> None:
@@ -64,7 +64,8 @@ def test_who_would_be_somebody_else_is_told_so() -> None:
 def test_a_refusal_is_json_that_is_acknowledged_and_final(then: bytes) -> None:
     server = OAuthBearerServer(refuse)
     step = server.step(b"n,,\x01auth=Bearer abc\x01\x01")
-    assert step == (b'{"status":"invalid_token"}', None)
+    assert (step.answer, step.identity) == (b'{"status":"invalid_token"}', None)
+    assert step.refusal
     with pytest.raises(SaslError) as failed:
         server.step(then)
     assert (failed.value.reason, failed.value.client_message) == ("it has ended", '{"status":"invalid_token"}')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.sasl.exchange import SaslError
+from protocol.sasl.exchange import ExchangeStep, ProvenIdentity, SaslError
 from protocol.sasl.plain import PlainServer, plain_message
 
 USERS = {"alice": "secret", "bob": "pässword", "empty": ""}
@@ -16,7 +16,7 @@ USERS = {"alice": "secret", "bob": "pässword", "empty": ""}
     ("bob", plain_message("bob", "pässword")),
 ])  # fmt: skip
 def test_the_right_password_proves_its_user(name: str, message: bytes) -> None:
-    assert PlainServer(USERS).step(message) == (b"", (name, None, False))
+    assert PlainServer(USERS).step(message) == ExchangeStep(b"", ProvenIdentity(name))
 
 
 @pytest.mark.parametrize(("message", "reason"), [
