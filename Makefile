@@ -71,7 +71,7 @@ $(GSSAPI_SETUP): requirements/gssapi.lock $(SETUP)
 setup-gssapi: $(GSSAPI_SETUP) ## add python-gssapi to .venv, for tickets of Kerberos (needs libkrb5-dev)
 
 .PHONY: test-security
-test-security: $(GSSAPI_SETUP) ## the authorizer and the quotas beside Apache Kafka's; clients with tickets of a real KDC (needs krb5-kdc)
+test-security: $(GSSAPI_SETUP) ## authorizer and quotas beside Apache Kafka's, clients by each way in, tickets of a real KDC (needs krb5-kdc)
 	$(BIN)/python -m pytest tests/interop -m security --timeout 1200
 
 .PHONY: test-zookeeper
@@ -118,6 +118,7 @@ docs: $(SETUP) ## write the generated pages anew
 	$(BIN)/python -m docs.limits
 	$(BIN)/python -m docs.protocol
 	$(BIN)/python -m docs.security_acls
+	$(BIN)/python -m docs.security_clients
 
 BENCH_SETUP := $(VENV)/.setup-bench
 BENCH := $(BIN)/python -m bench --loads "$(LOADS)" $(if $(PEERS),--peers "$(PEERS)") $(if $(RESULTS),--results "$(RESULTS)")

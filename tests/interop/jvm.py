@@ -22,6 +22,7 @@ TOOLS = {
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
@@ -82,6 +83,8 @@ def compiled_against(source: str, jars: Path, label: str) -> str:
     return f"{folder}:{jars}/*"
 
 
-def line_client(version: str, log: Path) -> LineClient:
-    """A JVM with the Java client of one version, which takes commands until it is closed."""
-    return LineClient(f"java {version}", java(compiled("Client.java", version), "Client"), log)
+def line_client(version: str, log: Path, *beside: str) -> LineClient:
+    """A JVM with the Java client of one version, which takes commands until it is closed. `beside` are sources of
+    classes that its settings name."""
+    classpath = ":".join(compiled(source, version) for source in ("Client.java", *beside))
+    return LineClient(f"java {version}", java(classpath, "Client"), log)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from typing import TypeVar
 
@@ -15,9 +16,13 @@ A = TypeVar("A")
 class WireClient:
     """One request at a time, each answered before the next."""
 
-    def __init__(self, bootstrap: str, timeout_s: float = 10) -> None:
+    def __init__(
+        self, bootstrap: str, timeout_s: float = 10, source: str = "", context: ssl.SSLContext | None = None
+    ) -> None:
+        """`source` is the address that it comes from; with a `context` it speaks TLS."""
         host, _, port = bootstrap.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        plain = socket.create_connection((host, int(port)), timeout_s, (source, 0) if source else None)
+        self._socket = plain if context is None else context.wrap_socket(plain, server_hostname=host)
         self._correlation_id = 0
 
     def ask(self, request: object, response: type[A], version: int) -> A:

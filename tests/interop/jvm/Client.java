@@ -1,4 +1,6 @@
 import java.io.BufferedReader;
+import java.io.FileReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.Method;
@@ -33,6 +35,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  *     consume BOOTSTRAP TOPIC PARTITION OFFSET COUNT KEY=VALUE…
  *     timestamp BOOTSTRAP TOPIC PARTITION TIMESTAMP
  *
+ * The pair config=FILE stands for the configs in a file.
+ *
  * Each answers with lines `offset N` or `record OFFSET VALUE`, and closes with `done` or `error CLASS: MESSAGE`.
  */
 public final class Client {
@@ -54,12 +58,21 @@ public final class Client {
                         || cause instanceof java.lang.reflect.InvocationTargetException)) {
                     cause = cause.getCause();
                 }
-                out.println("error " + cause.getClass().getSimpleName() + ": "
-                        + String.valueOf(cause.getMessage()).replace('\n', ' '));
+                out.println("error " + chain(cause));
             }
             out.flush();
         }
         System.exit(0);
+    }
+
+    /** A failure and what caused it, as a stack trace has them. */
+    private static String chain(Throwable failure) {
+        StringBuilder text = new StringBuilder();
+        for (Throwable one = failure; one != null && one != one.getCause(); one = one.getCause()) {
+            text.append(text.length() == 0 ? "" : ", caused by ");
+            text.append(one.getClass().getSimpleName()).append(": ").append(one.getMessage());
+        }
+        return text.toString().replace('\n', ' ');
     }
 
     private static void run(String[] words) throws Exception {
@@ -85,12 +98,20 @@ public final class Client {
         return new TopicPartition(words[2], Integer.parseInt(words[3]));
     }
 
-    private static Properties properties(String bootstrap, String[] words, int from) {
+    private static Properties properties(String bootstrap, String[] words, int from) throws IOException {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", bootstrap);
         for (int i = from; i < words.length; i++) {
             int equals = words[i].indexOf('=');
-            properties.put(words[i].substring(0, equals), words[i].substring(equals + 1));
+            String key = words[i].substring(0, equals);
+            String value = words[i].substring(equals + 1);
+            if (key.equals("config")) {
+                try (FileReader file = new FileReader(value)) {
+                    properties.load(file);
+                }
+            } else {
+                properties.put(key, value);
+            }
         }
         return properties;
     }

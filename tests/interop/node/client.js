@@ -5,6 +5,7 @@
 
 'use strict'
 
+const fs = require('node:fs')
 const readline = require('node:readline')
 const { Kafka, CompressionTypes, CompressionCodecs, Partitioners, logLevel } = require('kafkajs')
 const Cluster = require('kafkajs/src/cluster')
@@ -19,13 +20,27 @@ const TIMEOUT_MS = 30000
 
 const logToErrors = () => ({ namespace, label, log }) => process.stderr.write(`${label} ${namespace} ${log.message}\n`)
 
-function kafka(bootstrap) {
+// The settings of security in a file of JSON: {"ssl": {"ca": […], "key": …, "cert": …}, "sasl": {…}}. A token in it is
+// made the provider that kafkajs asks for one.
+function security({ config }) {
+  if (!config) return {}
+  const { sasl, ...others } = JSON.parse(fs.readFileSync(config))
+  if (!sasl) return others
+  const { token, ...named } = sasl
+  return {
+    ...others,
+    sasl: token ? { ...named, oauthBearerProvider: async () => ({ value: token }) } : named,
+  }
+}
+
+function kafka(bootstrap, secured = {}) {
   return new Kafka({
     clientId: 'odradek-interop',
     brokers: [bootstrap],
     logLevel: logLevel.WARN,
     logCreator: logToErrors,
     retry: { retries: 3 },
+    ...secured,
   })
 }
 
@@ -47,8 +62,8 @@ async function create([bootstrap, topic, partitions]) {
 }
 
 async function produce([bootstrap, topic, partition, count, ...words], lines) {
-  const { codec = 'none', acks = 'all', idempotent = 'false' } = settings(words)
-  const producer = kafka(bootstrap).producer({
+  const { codec = 'none', acks = 'all', idempotent = 'false', ...others } = settings(words)
+  const producer = kafka(bootstrap, security(others)).producer({
     createPartitioner: Partitioners.DefaultPartitioner,
     idempotent: idempotent === 'true',
   })
@@ -60,7 +75,7 @@ async function produce([bootstrap, topic, partition, count, ...words], lines) {
   return (sent || []).map(({ baseOffset }) => `offset ${baseOffset}`)
 }
 
-async function consume([bootstrap, topic, partition, offset, count]) {
+async function consume([bootstrap, topic, partition, offset, count, ...words]) {
   const cluster = new Cluster({
     logger: createLogger({ level: logLevel.WARN, logCreator: logToErrors }),
     socketFactory: defaultSocketFactory(),
@@ -71,6 +86,9 @@ async function consume([bootstrap, topic, partition, offset, count]) {
     allowAutoTopicCreation: false,
     isolationLevel: 1,
     retry: { retries: 3 },
+    authenticationTimeout: 10000,
+    reauthenticationThreshold: 10000,
+    ...security(settings(words)),
   })
   return within(cluster, async () => {
     await cluster.addTargetTopic(topic)
