@@ -18,16 +18,16 @@ def exchange(*messages: bytes, expires_ms: int | None = None) -> list[ExchangeSt
 
 
 def test_a_client_that_asks_for_no_proof_is_offered_no_layer_at_once() -> None:
-    assert exchange(b"alice@REALM", CHOICE) == [(OFFER, None), (None, ProvenIdentity("alice"))]
+    assert exchange(b"alice@REALM", CHOICE) == [ExchangeStep(OFFER), ExchangeStep(None, ProvenIdentity("alice"))]
 
 
 def test_a_client_that_asks_for_proof_acknowledges_it_first() -> None:
     steps = exchange(b"mutual alice@REALM", b"", CHOICE, expires_ms=7)
-    assert steps == [(b"proof", None), (OFFER, None), (None, ProvenIdentity("alice", 7))]
+    assert steps == [ExchangeStep(b"proof"), ExchangeStep(OFFER), ExchangeStep(None, ProvenIdentity("alice", 7))]
 
 
 def test_a_context_may_take_several_tokens() -> None:
-    assert exchange(b"more", b"more", b"alice@REALM")[1:] == [(b"go on", None), (OFFER, None)]
+    assert exchange(b"more", b"more", b"alice@REALM")[1:] == [ExchangeStep(b"go on"), ExchangeStep(OFFER)]
 
 
 @pytest.mark.parametrize("authzid", [b"alice", b"bob", b"kafkaclient", b"\xff", b"x" * 1000])
