@@ -18,6 +18,9 @@ CONNECT_S: Final = 10
 """How long an ensemble may take to answer."""
 
 BROKER_IDS: Final = "/brokers/ids"
+MAX_OFFSET: Final = (1 << 63) - 1
+MAX_DIGITS, OFFSET_DIGITS = 10, 19
+"""Of the index of a partition, and of an offset."""
 
 T = TypeVar("T")
 
@@ -69,7 +72,9 @@ def read_group(client: KazooClient, group: str) -> OldGroup:
         if (data := _data(client, f"{path}/ids/{consumer_id}")) is not None
     ]
     owners = dict(_by_partition(client, f"{path}/owners", bytes.decode))
-    return OldGroup(members, owners, dict(_by_partition(client, f"{path}/offsets", int)), _children(client, BROKER_IDS))
+    return OldGroup(
+        members, owners, dict(_by_partition(client, f"{path}/offsets", _offset)), _children(client, BROKER_IDS)
+    )
 
 
 def write_offsets(client: KazooClient, group: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -84,8 +89,15 @@ def _by_partition(client: KazooClient, path: str, parse: Callable[[bytes], T]) -
     for topic in sorted(_children(client, path)):
         for index in _children(client, f"{path}/{topic}"):
             data = _data(client, f"{path}/{topic}/{index}")
-            if data and index.isdecimal():
+            if data and index.isascii() and index.isdecimal() and len(index) <= MAX_DIGITS:
                 yield TopicPartition(topic, int(index)), _read(f"{path}/{topic}/{index}", data, parse)
+
+
+def _offset(data: bytes) -> int:
+    text = data.decode().strip()
+    if not text.isascii() or not text.isdecimal() or len(text) > OFFSET_DIGITS or int(text) > MAX_OFFSET:
+        raise ValueError(f"{text:.40} is no offset")
+    return int(text)
 
 
 def _read(path: str, data: bytes, parse: Callable[[bytes], T]) -> T:

@@ -6,17 +6,16 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from commands.cluster_client import ClusterClient, CoordinatorKind
+from commands.cluster_client import ClusterClient
 from commands.consumer_znodes import OldGroup, read_group, write_offsets, zookeeper
 from commands.declaring import Actions, Session
-from commands.errors import DONE, FAILED, CommandError, raise_if
+from commands.errors import DONE, FAILED, CommandError
 from commands.group_offsets import commit_offsets, committed_offsets
+from commands.groups import describe_group, list_groups
 from commands.offset_migration import MigrationStep, plan
 from commands.old_assignors import STRATEGIES, Owners
 from commands.old_rebalancing import GroupView, unsettled
 from commands.positions import LATEST, list_offsets
-from protocol.errors import ErrorCode
-from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.types import TopicPartition
 
 RESTING: Final = frozenset({"Empty", "Dead", ""})
@@ -168,15 +167,9 @@ async def _refuse_running(cluster: ClusterClient, name: str, group: OldGroup) ->
     if group.members:
         names = ", ".join(one.consumer_id for one in group.members)
         raise CommandError(f"group {name} has consumers in ZooKeeper: {names}; stop them first", FAILED)
-    response = await cluster.coordinated(
-        CoordinatorKind.GROUP,
-        name,
-        DescribeGroupsRequest(groups=[name]),
-        DescribeGroupsResponse,
-        code=lambda answer: answer.groups[0].error_code,
-    )
-    (described,) = response.groups
-    if described.error_code not in (0, ErrorCode.GROUP_ID_NOT_FOUND):
-        raise_if(f"group {name}", described.error_code)
-    if described.group_state not in RESTING:
-        raise CommandError(f"group {name} has members, and is {described.group_state}; stop them first", FAILED)
+    listing = next((one for one in await list_groups(cluster) if one.group == name), None)
+    if listing is None:
+        return
+    described = await describe_group(cluster, name, listing.type)
+    if described.state not in RESTING:
+        raise CommandError(f"group {name} has members, and is {described.state}; stop them first", FAILED)

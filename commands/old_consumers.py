@@ -15,6 +15,10 @@ INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"}
 STATIC, WHITE_LIST = "static", "white_list"
 
 
+MAX_THREADS: Final = 10_000
+"""Of a consumer for a topic: far more than one has, and few enough to name each."""
+
+
 class OldMember(NamedTuple):
     """A consumer as it has registered: how many threads it has for each topic, or for what a pattern matches."""
 
@@ -66,10 +70,15 @@ class OldMember(NamedTuple):
 
 def member(consumer_id: str, data: bytes) -> OldMember:
     """Returns the consumer of a znode in /consumers/G/ids. Raises ValueError."""
-    value = json.loads(data)
+    try:
+        value = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("is no JSON that anybody would write") from error
     subscription = value.get("subscription") if isinstance(value, dict) else None
     if not isinstance(subscription, dict) or not all(type(count) is int for count in subscription.values()):
         raise ValueError("has no subscription")
+    if any(count > MAX_THREADS for count in subscription.values()):
+        raise ValueError(f"has more threads than {MAX_THREADS}")
     return OldMember(consumer_id, str(value.get("pattern", STATIC)), subscription)
 
 

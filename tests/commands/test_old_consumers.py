@@ -72,3 +72,21 @@ def test_a_member_watches_its_group_the_brokers_and_its_topics() -> None:
     static = OldMember("a", "static", {"u": 1, "t": 1})
     assert static.watched("g") == [*above, "/brokers/topics/t", "/brokers/topics/u"]
     assert OldMember("a", "black_list", {"t": 1}).watched("g") == [*above, "/brokers/topics"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"7",
+        b"[" * 100_000,
+        b"\xff",
+        b'{"subscription": []}',
+        b'{"subscription": {"t": "1"}}',
+        b'{"subscription": {"t": true}}',
+        b'{"subscription": {"t": 1000000000}}',
+    ],
+)
+def test_a_member_of_nonsense_is_an_error(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        member("c", data)

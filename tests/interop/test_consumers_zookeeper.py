@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.brokers import Odradek
@@ -64,8 +65,24 @@ def test_a_groups_offsets_go_to_kafka_and_back(tmp_path: Path) -> None:
         client.set("/consumers/g/offsets/t/0", b"1")
         (row,) = [row for row in command(broker, "migrate", "g", "--execute") if row["topic"] == "t"]
         assert row["action"] == "target is ahead"
+        refused_while_it_consumes(broker, "g")
         command(broker, "migrate", "g", "--to", "zookeeper", "--execute")
         assert client.get("/consumers/g/offsets/t/0")[0] == b"3"
     broker.stop()
     broker.forget()
     zookeeper.forget()
+
+
+def refused_while_it_consumes(broker: Odradek, group: str) -> None:
+    """Nothing is taken back from members of today, of whichever protocol."""
+    for protocol in ("classic", "consumer"):
+        settings = {"group.id": group, "group.protocol": protocol, "enable.auto.commit": False}
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap, **settings})
+        consumer.subscribe(["t"])
+        deadline = time.monotonic() + SOON_S
+        while not consumer.assignment():
+            assert time.monotonic() < deadline, f"nothing was assigned by the protocol {protocol}"
+            consumer.poll(0.1)
+        with pytest.raises(AssertionError, match="group g has members, and is Stable; stop them first"):
+            command(broker, "migrate", group, "--to", "zookeeper", "--execute")
+        consumer.close()
