@@ -33,8 +33,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Odradek,
     broker.start()
     create_topics(broker.bootstrap, TOPICS)
     yield broker, address
-    broker.stop()
-    broker.forget()
+    broker.forget()  # to flush ten thousand logs takes it longer than tests wait
 
 
 def shown(latencies: Sample) -> str:
