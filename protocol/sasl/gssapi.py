@@ -20,23 +20,22 @@ NO_LAYER: Final = b"\x01\x00\x00\x00"
 """The offer: no security layer, and so no size of what would be wrapped in one."""
 
 
-class Initiator(NamedTuple):
-    """Whom a context has proven."""
+class EstablishedContext(NamedTuple):
+    """A context that a client's token has established."""
 
+    answer: bytes
+    """The token that proves this side; empty where the client asks for none."""
     principal: str
-    expires_ms: int | None
+    """The client's."""
+    expires_ms: int | None = None
     """When its session ends with its ticket, in milliseconds since 1970; None where it does not."""
 
 
 class SecurityContext(Protocol):
-    """The side of a context that accepts (RFC 2743). What is wrong with a token raises SaslError."""
+    """The side of a context that accepts (RFC 2743). A message that is wrong raises SaslError."""
 
-    def accept(self, token: bytes) -> bytes:
-        """Takes the client's next token; returns the answer, empty where there is none."""
-        ...
-
-    def initiator(self) -> Initiator | None:
-        """Returns who the client is; None until the context is established."""
+    def accept(self, token: bytes) -> EstablishedContext:
+        """Takes the client's token; of Kerberos it is one."""
         ...
 
     def wrap(self, message: bytes) -> bytes: ...
@@ -61,6 +60,7 @@ class GssapiServer:
         self._context = context
         self._name = name
         self._stage = Stage.TOKEN
+        self._accepted: EstablishedContext | None = None
 
     def step(self, message: bytes) -> ExchangeStep:
         """Takes the client's next message. Raises SaslError."""
@@ -74,14 +74,11 @@ class GssapiServer:
         raise SaslError(f"a message of {len(message)} bytes where {stage.value} is due")
 
     def _accept(self, token: bytes) -> ExchangeStep:
-        answer = self._context.accept(token)
-        if self._context.initiator() is None:
-            self._stage = Stage.TOKEN
-            return ExchangeStep(answer)
-        if not answer:  # a client that asked for no proof of ours
+        self._accepted = self._context.accept(token)
+        if not self._accepted.answer:
             return self._offer()
         self._stage = Stage.ACKNOWLEDGEMENT
-        return ExchangeStep(answer)
+        return ExchangeStep(self._accepted.answer)
 
     def _offer(self) -> ExchangeStep:
         self._stage = Stage.CHOICE
@@ -93,6 +90,5 @@ class GssapiServer:
         choice = self._context.unwrap(message)
         if len(choice) < len(NO_LAYER) or choice[0] != NO_LAYER[0]:
             raise SaslError("the client chooses a security layer that it was not offered")
-        initiator = self._context.initiator()
-        assert initiator is not None, "the context was established before anything was offered"
-        return ExchangeStep(None, ProvenIdentity(self._name(initiator.principal), initiator.expires_ms))
+        assert self._accepted is not None, "the context was established before anything was offered"
+        return ExchangeStep(None, ProvenIdentity(self._name(self._accepted.principal), self._accepted.expires_ms))

@@ -22,7 +22,7 @@ from broker.security.key_stores import check_private
 from protocol.config import ConfigError
 from protocol.errors import ProtocolError
 from protocol.sasl.exchange import SaslError, ServerExchange
-from protocol.sasl.gssapi import GssapiServer, Initiator
+from protocol.sasl.gssapi import EstablishedContext, GssapiServer
 
 KERBEROS: Final = gssapi.MechType.kerberos
 """The only mechanism that is taken: others (SPNEGO) would choose one themselves."""
@@ -75,24 +75,21 @@ class TicketContext:
         self._credentials = credentials
         self._now_ms = now_ms
         self._context: gssapi.SecurityContext | None = None
-        self._initiator: Initiator | None = None
 
-    def accept(self, token: bytes) -> bytes:
+    def accept(self, token: bytes) -> EstablishedContext:
         with _refusals():
-            accepted = gssapi.raw.accept_sec_context(token, acceptor_creds=self._credentials, context=self._context)
+            accepted = gssapi.raw.accept_sec_context(token, acceptor_creds=self._credentials)
+            if accepted.more_steps:  # it has an error for the client, which may try another token
+                raise SaslError("the ticket is not taken: the token is of another kind")
             self._context = cast(gssapi.SecurityContext, accepted.context)  # no more is asked for than it has
-            if not accepted.more_steps:
-                principal: bytes = gssapi.raw.display_name(accepted.initiator_name, name_type=False).name
-                self._initiator = Initiator(principal.decode("utf-8", "backslashreplace"), self._end(accepted.lifetime))
-        return bytes(accepted.token or b"")
+            name: bytes = gssapi.raw.display_name(accepted.initiator_name, name_type=False).name
+        principal = name.decode("utf-8", "backslashreplace")
+        return EstablishedContext(bytes(accepted.token or b""), principal, self._end(accepted.lifetime))
 
     def _end(self, lifetime_seconds: int | None) -> int | None:
         if self._now_ms is None or lifetime_seconds is None:
             return None
         return self._now_ms() + lifetime_seconds * 1000
-
-    def initiator(self) -> Initiator | None:
-        return self._initiator
 
     def wrap(self, message: bytes) -> bytes:
         assert self._context is not None, "it is established"
@@ -102,7 +99,7 @@ class TicketContext:
     def unwrap(self, message: bytes) -> bytes:
         assert self._context is not None, "it is established"
         with _refusals():
-            return bytes(gssapi.raw.unwrap(self._context, message).message)
+            return bytes(gssapi.raw.unwrap(self._context, bytes(bytearray(message))).message)  # which it may turn round
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from protocol.errors import ProtocolError
 from protocol.sasl.exchange import SaslError
-from protocol.sasl.gssapi import Initiator
+from protocol.sasl.gssapi import EstablishedContext
 
 PROVEN = b"mutual "
 """Before a principal: the client has this side prove itself too."""
@@ -15,20 +15,15 @@ class SaidContext:
 
     def __init__(self, expires_ms: int | None = None) -> None:
         self._expires_ms = expires_ms
-        self._initiator: Initiator | None = None
 
-    def accept(self, token: bytes) -> bytes:
-        if token == b"more":
-            return b"go on"
-        if token == b"later":
+    def accept(self, token: bytes) -> EstablishedContext:
+        if token.endswith(b"later"):
             raise ProtocolError("its ticket is not taken this time: Ticket not yet valid", offset=0)
         if b"@" not in token:
             raise SaslError("the ticket is not taken: it is none")
-        self._initiator = Initiator(token.removeprefix(b"\x60").removeprefix(PROVEN).decode(), self._expires_ms)
-        return b"proof" if token.removeprefix(b"\x60").startswith(PROVEN) else b""
-
-    def initiator(self) -> Initiator | None:
-        return self._initiator
+        principal = token.removeprefix(b"\x60")
+        answer = b"proof" if principal.startswith(PROVEN) else b""
+        return EstablishedContext(answer, principal.removeprefix(PROVEN).decode(), self._expires_ms)
 
     def wrap(self, message: bytes) -> bytes:
         return b"w" + message

@@ -26,10 +26,6 @@ def test_a_client_that_asks_for_proof_acknowledges_it_first() -> None:
     assert steps == [ExchangeStep(b"proof"), ExchangeStep(OFFER), ExchangeStep(None, ProvenIdentity("alice", 7))]
 
 
-def test_a_context_may_take_several_tokens() -> None:
-    assert exchange(b"more", b"more", b"alice@REALM")[1:] == [ExchangeStep(b"go on"), ExchangeStep(OFFER)]
-
-
 @pytest.mark.parametrize("authzid", [b"alice", b"bob", b"kafkaclient", b"\xff", b"x" * 1000])
 def test_whom_a_client_would_be_is_passed_over(authzid: bytes) -> None:
     assert exchange(b"alice@REALM", CHOICE + authzid)[-1].identity == ProvenIdentity("alice")
