@@ -71,7 +71,7 @@ $(GSSAPI_SETUP): requirements/gssapi.lock $(SETUP)
 setup-gssapi: $(GSSAPI_SETUP) ## add python-gssapi to .venv, for tickets of Kerberos (needs libkrb5-dev)
 
 .PHONY: test-security
-test-security: $(GSSAPI_SETUP) ## authorizer and quotas beside Apache Kafka's, clients by each way in, tickets of a real KDC (needs krb5-kdc)
+test-security: $(GSSAPI_SETUP) ## authorizer and quotas beside Apache Kafka's, tokens beside it, clients by each way in, tickets of a real KDC (needs krb5-kdc)
 	$(BIN)/python -m pytest tests/interop -m security --timeout 1200
 
 .PHONY: test-zookeeper
