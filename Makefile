@@ -154,6 +154,15 @@ bench-metrics: $(BENCH_SETUP) ## what metrics cost, with and without in one run:
 	$(BIN)/python -m bench.metrics $(if $(LOADS),--loads $(LOADS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 		$(if $(RESULTS),--results $(RESULTS))
 
+.PHONY: bench-control
+bench-control: $(BENCH_SETUP) ## what the control server of tests costs who has it, or with BEFORE=REVISION who has not: ROUNDS=15 LOADS="produce"
+	$(BIN)/python -m bench.control $(if $(BEFORE),--before $(BEFORE)) $(if $(LOADS),--loads $(LOADS)) \
+		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(RESULTS),--results $(RESULTS))
+
+.PHONY: bench-tests
+bench-tests: $(BENCH_SETUP) ## a suite of 200 tests over four workers: time and memory; BROKERS="odradek kafka kafka-each" TESTS=200
+	$(BIN)/python -m bench.suites $(if $(BROKERS),--brokers $(BROKERS)) $(if $(TESTS),--tests $(TESTS))
+
 .PHONY: bench-scrapes
 bench-scrapes: $(BENCH_SETUP) ## a scrape of 10,000 partitions: how long, and what producers feel of it: ROUNDS=5 RESULTS=bench/results
 	$(BIN)/python -m bench.scrapes $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(RESULTS),--results $(RESULTS))

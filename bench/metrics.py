@@ -22,6 +22,7 @@ from bench.figures import Sample, cpu_figure
 from bench.load import Load
 from bench.loads import pick
 from bench.peers.brokers import Odradek, WatchedOdradek
+from bench.peers.peer import PeerProcess
 from bench.results import RESULTS, LoadResult, result_of, save
 from bench.rounds import InterleavedRounds
 from bench.trial import allow_many_files
@@ -30,12 +31,26 @@ LOADS: Final = ("produce", "consume", "produce-unbatched")
 ROUNDS: Final = 15
 LIMIT: Final = 1.01
 """Every request is counted, one in many is timed, and nothing else is done but for a scrape."""
-FOLDER: Final = "metrics"
-"""In the folder of results: those of all peers have the same loads."""
+
+
+class Comparison(NamedTuple):
+    """Two brokers that differ in one thing."""
+
+    program: str
+    what: str
+    """The thing that the second one has."""
+    without: type[PeerProcess]
+    having: type[PeerProcess]
+    folder: str
+    """In the folder of results: those of all peers have the same loads."""
+
+
+METRICS: Final = Comparison("bench.metrics", "metrics", Odradek, WatchedOdradek, "metrics")
+FOLDER: Final = METRICS.folder
 
 
 class Cost(NamedTuple):
-    """The CPU of a broker with metrics ÷ that of one without, over the rounds of a load."""
+    """The CPU of a broker that has a thing ÷ that of one without, over the rounds of a load."""
 
     load: str
     figure: str
@@ -44,6 +59,7 @@ class Cost(NamedTuple):
     low: float
     high: float
     """Half of the ratios are between them."""
+    what: str = METRICS.what
 
     @property
     def is_within(self) -> bool:
@@ -53,24 +69,26 @@ class Cost(NamedTuple):
         verdict = "within" if self.is_within else "above"
         percent = (LIMIT - 1) * 100
         return (
-            f"{self.load}: {self.figure} ×{self.ratio:.3f} with metrics ({self.low:.3f} to {self.high:.3f}): {verdict} "
-            f"{percent:.0f} %"
+            f"{self.load}: {self.figure} ×{self.ratio:.3f} with {self.what} ({self.low:.3f} to {self.high:.3f}): "
+            f"{verdict} {percent:.0f} %"
         )
 
 
-def cost_of(load: str, figure: str, without: Sequence[Sample], watched: Sequence[Sample]) -> Cost:
+def cost_of(
+    load: str, figure: str, without: Sequence[Sample], having: Sequence[Sample], what: str = METRICS.what
+) -> Cost:
     """Returns the cost by the rounds, in their order. Raises ValueError where there are fewer than two of both."""
-    ratios = [one[figure] / other[figure] for other, one in zip(without, watched, strict=True)]
+    ratios = [one[figure] / other[figure] for other, one in zip(without, having, strict=True)]
     if len(ratios) < 2:
         raise ValueError(f"{load}: {len(ratios)} rounds say nothing")
     low, _, high = quantiles(ratios, n=4, method="inclusive")
-    return Cost(load, figure, median(ratios), low, high)
+    return Cost(load, figure, median(ratios), low, high, what)
 
 
-def measured(load: Load, rounds: int) -> LoadResult:
+def measured(load: Load, rounds: int, compared: Comparison) -> LoadResult:
     with tempfile.TemporaryDirectory(prefix="odradek-bench-") as work:
         began = time.monotonic()
-        peers = InterleavedRounds(load, (Odradek, WatchedOdradek), Path(work), tell)
+        peers = InterleavedRounds(load, (compared.without, compared.having), Path(work), tell)
         rows = peers.run(rounds, warm_up=True)
         return result_of(load, rows, time.monotonic() - began)
 
@@ -79,33 +97,37 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def costs(result: LoadResult) -> Cost | None:
-    """Returns the cost of metrics; None where one of the two has failed, which its row says."""
+def costs(result: LoadResult, compared: Comparison = METRICS) -> Cost | None:
+    """Returns what the thing costs; None where one of the two has failed, which its row says."""
     figure = cpu_figure(result.figures)
-    without, watched = result.peers[Odradek.name], result.peers[WatchedOdradek.name]
-    if figure is None or any(row.reason for row in (without, watched)):
+    without, having = result.peers[compared.without.name], result.peers[compared.having.name]
+    if figure is None or any(row.reason for row in (without, having)):
         return None
-    return cost_of(result.load, figure, without.samples, watched.samples)
+    return cost_of(result.load, figure, without.samples, having.samples, compared.what)
 
 
-def main() -> int:
-    """Measures, shows and saves. The exit status is 1 where metrics cost more than LIMIT, or a broker has failed."""
-    parser = argparse.ArgumentParser(prog="bench.metrics", description="The cost of metrics.")
+def parser_of(compared: Comparison) -> argparse.ArgumentParser:
+    """Returns the parser of the options that all comparisons have."""
+    parser = argparse.ArgumentParser(prog=compared.program, description=f"The cost of {compared.what}.")
     parser.add_argument("--loads", nargs="+", default=LOADS, help=f"loads ({' '.join(LOADS)})")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"rounds of each ({ROUNDS})")
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the JSON files ({RESULTS})")
-    options = parser.parse_args()
+    return parser
+
+
+def compare(compared: Comparison, options: argparse.Namespace) -> int:
+    """Measures, shows and saves. Returns 1 where the thing costs more than LIMIT, or a broker has failed."""
     allow_many_files()
     console, verdicts = report.console(), []
     for load in pick(options.loads):
-        result = measured(load, options.rounds)
-        save(options.results / FOLDER, result)
+        result = measured(load, options.rounds, compared)
+        save(options.results / compared.folder, result)
         report.show(console, result)
-        verdicts.append(costs(result))
+        verdicts.append(costs(result, compared))
     for cost in verdicts:
         print(cost or "a broker failed: see above")
     return int(not all(cost is not None and cost.is_within for cost in verdicts))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(compare(METRICS, parser_of(METRICS).parse_args()))

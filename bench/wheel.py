@@ -12,10 +12,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 
 from bench.jars import CACHE, ROOT, locked
@@ -80,16 +82,46 @@ def remove_unless_in_use(old: Path) -> None:
 def program() -> str:
     """Returns the `odradek` command of the installed wheel. Raises NotBuilt."""
     wheel = built()
-    target = launcher().parent
     with locked("wheel"):
         if not launcher().exists():
-            shutil.rmtree(target, ignore_errors=True)  # of an install that was cut short pip would keep what is there
-            pip("install", "--target", str(target), str(wheel))
-            made = launcher().with_suffix(".new")
-            made.write_text(LAUNCHER.format(folder=str(target), in_use=str(folder() / IN_USE)))
-            made.chmod(0o755)
-            made.rename(launcher())
+            install(wheel, launcher())
     return str(launcher())
+
+
+@cache
+def program_at(revision: str) -> str:
+    """Returns the `odradek` command of a wheel of a revision of this repository, which is kept. Raises NotBuilt."""
+    commit = git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}").decode().strip()
+    home = CACHE / f"earlier-{commit[:12]}"
+    command = home / "installed" / "odradek-installed"
+    with locked(home.name):
+        if not command.exists():
+            shutil.rmtree(home, ignore_errors=True)
+            with tarfile.open(fileobj=BytesIO(git("archive", commit))) as tree:
+                tree.extractall(home / "tree", filter="data")
+            pip("wheel", "--no-build-isolation", "--wheel-dir", str(home), str(home / "tree"))
+            install(next(home.glob("*.whl")), command)
+    return str(command)
+
+
+def install(wheel: Path, command: Path) -> None:
+    """Installs a wheel into the folder of its command, which is made last. Raises NotBuilt."""
+    target = command.parent
+    shutil.rmtree(target, ignore_errors=True)  # of an install that was cut short pip would keep what is there
+    pip("install", "--target", str(target), str(wheel))
+    made = command.with_suffix(".new")
+    made.write_text(LAUNCHER.format(folder=str(target), in_use=str(target.parent / IN_USE)))
+    made.chmod(0o755)
+    made.rename(command)
+
+
+def git(*arguments: str) -> bytes:
+    """Runs git in the project, and returns what it prints. Raises NotBuilt."""
+    ended = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False)
+    if ended.returncode:
+        reason = ended.stderr.decode(errors="replace").strip() or "there is no such revision here"
+        raise NotBuilt(f"`git {' '.join(arguments)}` failed: {reason}")
+    return ended.stdout
 
 
 def pip(verb: str, *arguments: str) -> None:

@@ -86,6 +86,41 @@ class MeteredOdradek(Odradek):
         self.metrics = f"127.0.0.1:{free_port()}"
 
 
+class EarlierOdradek(Odradek):
+    """Odradek as it was at a revision of this repository, as a wheel too."""
+
+    name = "odradek-earlier"
+    title = "Odradek, earlier"
+    revision: ClassVar[str] = "HEAD"
+
+    def prepare(self) -> None:
+        try:
+            wheel.program_at(self.revision)
+        except wheel.NotBuilt as error:
+            raise Unavailable(str(error)) from error
+
+    @property
+    def program(self) -> str:
+        return wheel.program_at(self.revision)
+
+
+class ControlledOdradek(Odradek):
+    """Odradek under the profile of tests, with a control server that nobody asks for anything."""
+
+    name = "odradek-controlled"
+    title = "Odradek, with the control server"
+
+    def command(self) -> list[str]:
+        profile = ("--set", "odradek.profile=test", "--set", "odradek.control.listener=127.0.0.1:0")
+        return [*super().command(), *profile]
+
+    def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Waits. Raises NotStarted, also for a broker that says of no control server."""
+        super().wait_until_ready(timeout_s)
+        if not re.search(r"^control \S+:\d+$", self.tail(), re.MULTILINE):
+            raise NotStarted(f"there is no control server: {self.tail()}")
+
+
 class WatchedOdradek(MeteredOdradek):
     """The same, scraped fifteen times as often as Prometheus does by default."""
 

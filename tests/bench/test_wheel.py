@@ -53,3 +53,8 @@ def test_a_build_from_which_a_broker_runs_stays(cache: Path) -> None:
 def test_one_build_at_a_time_runs_in_the_background(cache: Path) -> None:
     with wheel.sole_builder() as first, wheel.sole_builder() as second:
         assert (first, second) == (True, False)
+
+
+def test_a_revision_that_there_is_not_is_an_error() -> None:
+    with pytest.raises(wheel.NotBuilt, match="no such revision"):
+        wheel.program_at("no-such-revision")
