@@ -17,6 +17,8 @@ AUTHORIZER: Final = {
     "allow.everyone.if.no.acl.found": "true",  # else nobody could make the first entry
 }
 JAVA: Final = "java"
+PROTOCOLS: Final = "PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT"
+"""Apache Kafka guesses them only where there is nothing but PLAINTEXT."""
 
 
 def write_entries(bootstrap: str) -> None:
@@ -158,5 +160,5 @@ class ApacheKafkaWithTls(Encrypted, ApacheKafka):
         if self.encrypted:
             plain = f"PLAINTEXT://{bootstrap}"
             file.write_text(file.read_text().replace(plain, f"{plain},SSL://{self.encrypted}"))
-            append(file, self.keys)
+            append(file, {**self.keys, "listener.security.protocol.map": PROTOCOLS})
         return file
