@@ -28,8 +28,8 @@ FIRST_PAUSE_MS = 100
 period: a broker that is gone counts as alive until the disk takes the record that fences it."""
 
 LONGEST_PAUSE_MS = 60_000
-"""And up to this (QuorumController.scheduleDeferredWriteEvent waits a minute at once; but there, another controller has
-taken over by then)."""
+"""And up to this. Kafka's PeriodicTaskControlManager waits five minutes at once; but where its log takes no records,
+another controller takes over."""
 
 MOST_DOUBLINGS = 10
 assert FIRST_PAUSE_MS << MOST_DOUBLINGS > LONGEST_PAUSE_MS
