@@ -21,7 +21,7 @@ from typing import Final
 
 from protocol.client_codec import CORRELATION, ClientCodec
 from protocol.client_states import ConnectionEvent, ConnectionState, after
-from protocol.connection import FrameReader
+from protocol.connection import SPARE_BYTES, FrameReader
 from protocol.errors import ProtocolError
 from protocol.handshake import Authenticator, Handshake, Question
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -66,7 +66,7 @@ class OutboundConnection:
         self._client_id = client_id
         self._handshake = Handshake(peer, hello, authenticators)
         self._limits = limits
-        self._reader = FrameReader(limits.max_response_bytes, "max_response_bytes")
+        self._reader = FrameReader(limits.max_response_bytes, "max_response_bytes", SPARE_BYTES)
         self._codecs: dict[tuple[type, int], ClientCodec] = {}
         self._next_id = 0
         self._queue: deque[Pending] = deque()

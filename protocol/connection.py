@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from protocol.errors import ProtocolError
 from protocol.types import Buffer
@@ -31,6 +31,10 @@ USUAL_GROWTH: Final = 8
 """A frame up to this size (the usual batch has 16 to 64 KiB) mostly gets all of its room at once."""
 assert FIRST_BYTES < USUAL_FRAME_BYTES
 
+SPARE_BYTES: Final = 2 * 1024 * 1024
+"""Room for a follower's usual answer, replica.fetch.max.bytes of a partition or two, that is worth keeping: new memory
+of that size comes from the kernel, page by page, and zeroed twice."""
+
 JOIN_LIMIT_BYTES: Final = 16 * 1024
 """Answers up to this size become one buffer: one copy is cheaper than a vectored write of many small pieces."""
 
@@ -39,11 +43,15 @@ class FrameReader:
     """Cuts a stream of bytes into size-prefixed frames (protocol guide, "Protocol Basics")."""
 
     __slots__ = (
-        "_partial", "_prefix", "announced_bytes", "arrived_bytes", "error", "frames_begun", "held_bytes", "is_full",
-        "limit_name", "max_frame_bytes",
+        "_partial", "_prefix", "_spare", "_spare_bytes", "announced_bytes", "arrived_bytes", "error", "frames_begun",
+        "held_bytes", "is_full", "limit_name", "max_frame_bytes",
     )  # fmt: skip
 
-    def __init__(self, max_frame_bytes: int, limit_name: str = "socket.request.max.bytes") -> None:
+    def __init__(
+        self, max_frame_bytes: int, limit_name: str = "socket.request.max.bytes", spare_bytes: int = 0
+    ) -> None:
+        """The room of a frame that came in pieces, up to `spare_bytes`, serves for later ones once no view of it is
+        left."""
         self.max_frame_bytes = max_frame_bytes
         self.limit_name = limit_name
         self.error: ProtocolError | None = None
@@ -60,6 +68,8 @@ class FrameReader:
         """That frame has no room for more: it needs to `grow` before there is a `target`."""
         self._partial: memoryview | None = None
         self._prefix = False
+        self._spare_bytes = spare_bytes
+        self._spare: bytearray | None = None
 
     @property
     def growth_bytes(self) -> int:
@@ -121,6 +131,8 @@ class FrameReader:
             return []
         self._hold(None)
         if not self._prefix:
+            if self._spare_bytes:
+                self._keep(whole)
             return [whole]
         self._prefix = False
         size = SIZE.unpack_from(whole)[0]
@@ -133,9 +145,18 @@ class FrameReader:
     def _begin(self, size: int, beginning: memoryview) -> None:
         self.announced_bytes = size
         self.arrived_bytes = len(beginning)
-        partial = memoryview(bytearray(room(size, self.arrived_bytes)))
+        spare = self._spare
+        if spare is not None and FIRST_BYTES < size <= len(spare) and is_unseen(spare):
+            partial = memoryview(spare)[:size]
+        else:
+            partial = memoryview(bytearray(room(size, self.arrived_bytes)))
         partial[: self.arrived_bytes] = beginning
         self._hold(partial)
+
+    def _keep(self, whole: memoryview) -> None:
+        spare_bytes = FIRST_BYTES if self._spare is None else len(self._spare)
+        if spare_bytes < len(whole) <= self._spare_bytes:
+            self._spare = cast(bytearray, whole.obj)  # as all room here is
 
     def _hold(self, partial: memoryview | None) -> None:
         self._partial = partial
@@ -150,6 +171,16 @@ class FrameReader:
     def _impossible(self, size: int) -> ProtocolError:
         limit = f"0 to {self.max_frame_bytes} are allowed ({self.limit_name})"
         return ProtocolError(f"a frame of {size} bytes is announced, {limit}", offset=0)
+
+
+def is_unseen(buffer: bytearray) -> bool:
+    """True where no view of the buffer is left: one that has any cannot be resized."""
+    try:
+        last = buffer.pop()
+    except BufferError:
+        return False
+    buffer.append(last)
+    return True
 
 
 def room(size: int, arrived: int) -> int:

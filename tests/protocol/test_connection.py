@@ -131,3 +131,59 @@ def test_a_large_frame_gets_room_as_it_comes(size: int, begun: int) -> None:
     assert frames == [payload]
     reader = FrameReader(max(size, 4))
     assert reader.cut(stream[position:]) == [b"next"]
+
+
+def read_in_pieces(reader: FrameReader, payload: bytes) -> memoryview:
+    """Reads one frame, of which the first piece is cut out of another's buffer; returns it."""
+    stream = framed(payload)
+    assert reader.cut(memoryview(stream[: FIRST_BYTES // 2])) == []
+    position = FIRST_BYTES // 2
+    while True:
+        target = reader.target()
+        assert target is not None
+        piece = stream[position : position + len(target)]
+        target[: len(piece)] = piece
+        del target
+        position += len(piece)
+        for frame in reader.filled(len(piece)):
+            return frame
+        if reader.is_full:
+            reader.grow()
+
+
+def test_room_that_nobody_looks_at_any_more_serves_for_the_next_frame() -> None:
+    reader = FrameReader(MIB, spare_bytes=MIB)
+    first = read_in_pieces(reader, b"a" * 300_000)
+    room_of_first = first.obj
+    del first
+    second = read_in_pieces(reader, b"b" * 200_000)
+    assert second.obj is room_of_first
+    assert second == b"b" * 200_000
+    assert reader.held_bytes == 0
+
+
+def test_room_that_somebody_looks_at_is_left_alone() -> None:
+    reader = FrameReader(MIB, spare_bytes=MIB)
+    view = read_in_pieces(reader, b"a" * 300_000)[100:200]
+    second = read_in_pieces(reader, b"b" * 300_000)
+    assert view == b"a" * 100
+    assert second == b"b" * 300_000
+    del view
+    third = read_in_pieces(reader, b"c" * 300_000)
+    assert third == b"c" * 300_000
+    assert second == b"b" * 300_000
+
+
+@pytest.mark.parametrize(("size", "spare_bytes"), [(300_000, 200_000), (300_000, 0), (FIRST_BYTES, MIB)])
+def test_room_that_is_too_large_or_small_to_keep_is_not_kept(size: int, spare_bytes: int) -> None:
+    reader = FrameReader(MIB, spare_bytes=spare_bytes)
+    read_in_pieces(reader, b"a" * size)
+    assert reader._spare is None
+
+
+def test_what_grows_grows_in_room_of_its_own_up_to_what_is_kept() -> None:
+    reader = FrameReader(MIB, spare_bytes=MIB)
+    for size in (100_000, 50_000, 400_000, 400_001):
+        assert read_in_pieces(reader, bytes([size % 251]) * size) == bytes([size % 251]) * size
+    assert reader._spare is not None
+    assert len(reader._spare) == 400_001
