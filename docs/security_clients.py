@@ -23,6 +23,9 @@ REFUSED = """
 Each is refused where it should be, and says so in its exception, its error callback, its log or its output. The words
 are a part of what it says. The broker logs a line for each connection that it closes over a refusal, and no trace; what
 an authorizer refuses is a line of the logger `audit`.
+
+By tickets of Kerberos (GSSAPI) come kcat, kafka-python, aiokafka and Java 4.3.1; `tests/interop/test_kerberos.py` has
+them beside a KDC of its own, and their refusals ([security.md](security.md#tickets-of-kerberos)).
 """
 
 
