@@ -18,7 +18,7 @@ from broker.replication.environment import LeaderConnection, ReplicationEnvironm
 from coordinator.replication.fetcher import Fetcher, SessionEnded
 from coordinator.replication.session import PartitionKey
 from coordinator.replication.states import FollowedPartition
-from coordinator.replication.steps import Correct, FollowerStep, LeaderError, Replicate
+from coordinator.replication.steps import Correct, FollowerStep, Replicate
 from coordinator.replication.truncation import RestartAt
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages.fetch import FetchResponse
@@ -157,6 +157,7 @@ class ReplicaFetcher:
 
     async def _carry_out(self, steps: list[FollowerStep[Partition]]) -> None:
         begun_ms = self._clock.monotonic_ms()
+        refused: dict[str, list[FollowedPartition[Partition]]] = {}
         for step in steps:
             if step.partition not in self._fetcher:
                 continue  # it is followed no more, or in another epoch, since others had their turn
@@ -164,11 +165,13 @@ class ReplicaFetcher:
                 self._replicate(step)
             elif isinstance(step, Correct):
                 self._at_a_disk(step.partition, self._correct(step))
-            else:
-                self._refused(step)
+            elif self._is_news(step.partition, step.code.name):
+                refused.setdefault(step.code.name, []).append(step.partition)
             if self._clock.monotonic_ms() - begun_ms >= TURN_MS:
                 await asyncio.sleep(0)
                 begun_ms = self._clock.monotonic_ms()
+        for reason, partitions in refused.items():
+            self._tell_refused(reason, partitions)
 
     def _replicate(self, step: Replicate[Partition]) -> None:
         followed = step.partition
@@ -209,15 +212,22 @@ class ReplicaFetcher:
         else:
             self._fetcher.fail(followed)
 
-    def _refused(self, step: LeaderError[Partition]) -> None:
-        self._report(step.partition, "the leader does not serve a replica", step.code.name)
+    def _tell_refused(self, reason: str, partitions: list[FollowedPartition[Partition]]) -> None:
+        """Logs one line for all replicas of an answer: the leader of a new topic may hear of it after its followers."""
+        first, count = str(partitions[0].name), len(partitions)
+        event = "the leader does not serve replicas"
+        log.warning(event, leader=self.leader_id, reason=reason, partitions=count, partition=first)
 
     def _report(self, followed: FollowedPartition[Partition], event: str, reason: str) -> None:
-        if self._reported.get(followed.key) == reason:
-            return
+        if self._is_news(followed, reason):
+            name, epoch = str(followed.name), followed.leader_epoch
+            log.warning(event, partition=name, leader=self.leader_id, epoch=epoch, reason=reason)
+
+    def _is_news(self, followed: FollowedPartition[Partition], reason: str) -> bool:
+        """True where this was not the latest reason of the replica's already."""
+        is_news = self._reported.get(followed.key) != reason
         self._reported[followed.key] = reason
-        name, epoch = str(followed.name), followed.leader_epoch
-        log.warning(event, partition=name, leader=self.leader_id, epoch=epoch, reason=reason)
+        return is_news
 
     # Work of a thread
 

@@ -277,3 +277,23 @@ async def test_partitions_are_spread_over_the_fetchers_of_a_leader(tmp_path: Pat
         for _ in range(2):
             await broker.leader.next()
         assert sorted(broker.leader.connections) == ["broker-1-fetcher-0", "broker-1-fetcher-1"]
+
+
+async def test_replicas_that_a_leader_does_not_serve_are_one_line_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[dict[str, object]] = []
+    monkeypatch.setattr(Logger, "warning", lambda logger, event, **fields: lines.append(fields))
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        await broker.create_topic("many", 3)
+        partitions = broker.server.broker.replicas.topic("many").values()
+        for partition in partitions:
+            partition.become(Following(LEADER, EPOCH, 1), 0)
+        await broker.fetched(data())  # asked for before there were others
+        request, answer = await broker.leader.next()
+        assert isinstance(request, FetchRequest)
+        refused = [data(index, ErrorCode.NOT_LEADER_OR_FOLLOWER) for index in range(3)]
+        topics = [response_topic(request.topics[0].topic_id, *refused)]
+        answer.set_result(FetchResponse(session_id=7, responses=topics))
+        await until(lambda: bool(lines))
+        assert lines == [{"leader": LEADER, "reason": "NOT_LEADER_OR_FOLLOWER", "partitions": 3, "partition": "many-0"}]
