@@ -364,8 +364,8 @@ class ServerConnection(ClientConnection):
                 self.transport.writelines(answer)
                 if self._waits & PEER:
                     self._hold_unread(answer)
-            if self.refused_because and self.listener.strangers is not None:
-                self.listener.strangers.dismiss(self, self.refused_because)
+            if self.refused_because:
+                self.listener.dismiss(self, self.refused_because)
             else:
                 self._go_on()
         else:

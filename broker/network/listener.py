@@ -16,7 +16,7 @@ from broker.exchange.pending import Answer
 from broker.network.admission import Admission, Entrant
 from broker.network.connection_lines import ConnectionLines
 from broker.network.request_memory import RequestMemory
-from broker.network.strangers import Strangers
+from broker.network.strangers import Stranger, Strangers
 from broker.network.unread import UnreadAnswers
 
 
@@ -34,6 +34,10 @@ class Accepted(Entrant, Protocol):
 
     def close_if_stalled(self, now_ms: int, timeout_ms: int) -> None:
         """Closes one that holds memory and has brought nothing for so long."""
+
+
+class Dismissible(Stranger, Accepted, Protocol):
+    """A connection that has been told that it may not go on."""
 
 
 class Listener:
@@ -66,6 +70,14 @@ class Listener:
         self.strangers = strangers
         self.connections: set[Accepted] = set()
         self._empty = asyncio.Event()
+
+    def dismiss(self, connection: Dismissible, reason: str) -> None:
+        """Closes a connection after its last answer; where clients authenticate, they have the time to read why."""
+        if self.strangers is not None:
+            self.strangers.dismiss(connection, reason)
+        else:
+            self.lines.closed(connection, reason)
+            connection.close()
 
     def forget(self, connection: Accepted) -> None:
         """A connection is closed."""

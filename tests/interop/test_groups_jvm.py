@@ -147,7 +147,7 @@ def test_the_offsets_topic_is_dumped(broker: Broker, topic: str, join: Callable[
     assert f'"group":"{topic}","topic":"{topic}","partition":1' in dumped
     assert '"protocolType":"consumer","generation":1,"protocol":"range"' in dumped
     assert f'"leader":"{member_id_in(dumped)}"' in dumped
-    assert '"generation":2,"protocol":null,"leader":null' in dumped
+    assert re.search(r'"generation":[2-9],"protocol":null,"leader":null', dumped), "it may have joined more than once"
     assert "isvalid: false" not in dumped
 
 
