@@ -10,6 +10,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from protocol.types import NO_UUID
@@ -49,6 +50,14 @@ def test_apache_kafka_fails_over_what_is_on_the_list_and_nothing_else(fetching: 
 
 def worded(code: int, message: str | None) -> dict[str, Any]:
     return {"error_code": code, "error_message": message}
+
+
+def test_two_clusters_have_ids_of_their_own_and_the_same_words_around_them() -> None:
+    request, told = RemoveRaftVoterRequest(cluster_id=""), 'The given id "{}" doesn\'t match the cluster id "{}"'.format
+    ours, theirs = "b2RyYWRlay1pbnRlcm9wLg", "Ji3Y-e0XTt-oWLmKPvwOFw"
+    assert not strange(Answers(request, 0, worded(104, told("", ours)), worded(104, told("", theirs))))
+    assert strange(Answers(request, 0, worded(104, told("", ours)), worded(104, told("x", theirs))))
+    assert strange(Answers(request, 0, worded(104, told("", ours)), worded(104, told("", "another"))))
 
 
 def test_a_code_may_be_told_in_the_projects_words_and_in_no_others() -> None:

@@ -10,12 +10,14 @@ from tests.fuzz.twins import Answers
 from tests.interop.conformance.compare import Difference
 
 OF_A_MESSAGE: Final = re.compile(r"(.*\.)((?:acknowledge_|batch_index_)?error_)message")
+CLUSTER_ID: Final = re.compile(r'cluster id "[\w-]{22}"')
 STEP: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 WITH_THE_CODE: Final = "the error code is another, and its message with it"
 OWN_WORDS: Final = "what a code means is told in the project's own words"
 NO_WORDS: Final = "here it is told what is wrong, where Apache Kafka has a code alone"
 ONE_OF_SEVERAL: Final = "of several faults Apache Kafka tells the first of a hash map"
+OF_OTHER_CLUSTERS: Final = "each names its own cluster's id"
 SHARE_VERSION_2: Final = "share.version 2 is Kafka 4.4's (KIP-1191)"
 
 WITHOUT_WORDS: Final = frozenset({
@@ -51,8 +53,11 @@ def why_in_other_words(api: str, request: Any, code: int, difference: Difference
         return OWN_WORDS
     if theirs is None and isinstance(ours, str) and api in WITHOUT_WORDS:
         return NO_WORDS
-    if names_several_faults(api, request) and isinstance(ours, str) and isinstance(theirs, str):
-        return ONE_OF_SEVERAL
+    if isinstance(ours, str) and isinstance(theirs, str):
+        if CLUSTER_ID.sub("", ours) == CLUSTER_ID.sub("", theirs):
+            return OF_OTHER_CLUSTERS
+        if names_several_faults(api, request):
+            return ONE_OF_SEVERAL
     if isinstance(theirs, str) and re.search(r"feature share.version. Local controller \d+ only", theirs):
         return SHARE_VERSION_2
     return None
