@@ -160,8 +160,8 @@ bench-control: $(BENCH_SETUP) ## what the control server of tests costs who has 
 		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: bench-tests
-bench-tests: $(BENCH_SETUP) ## a suite of 200 tests over four workers: time and memory; BROKERS="odradek kafka kafka-each" TESTS=200
-	$(BIN)/python -m bench.suites $(if $(BROKERS),--brokers $(BROKERS)) $(if $(TESTS),--tests $(TESTS))
+bench-tests: $(BENCH_SETUP) ## a suite of 200 tests over four workers: time and memory; BROKERS="odradek kafka kafka-each" COUNT=200
+	$(BIN)/python -m bench.suites $(if $(BROKERS),--brokers $(BROKERS)) $(if $(COUNT),--tests $(COUNT))
 
 .PHONY: bench-scrapes
 bench-scrapes: $(BENCH_SETUP) ## a scrape of 10,000 partitions: how long, and what producers feel of it: ROUNDS=5 RESULTS=bench/results
