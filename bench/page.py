@@ -57,9 +57,9 @@ TRIED: Final[Mapping[tuple[str, str], str]] = {
         "produce-lz4",
         "kafka",
     ): "a quarter of it is inflating, for the check of every record, half of that in liblz4; a fifth "
-    "`pwrite` and indexes, a seventh answers. The check itself is 2 %. Inflating into a buffer that need not grow, and a "
-    "heap that keeps its pages (glibc's mallopt), which are a quarter of the time in the small, gave nothing that could "
-    "be seen: 3.86, 3.97 and without the heap 3.88 CPU-s/GB on a day when Apache Kafka took 5.34",
+    "`pwrite` and indexes, a seventh answers. The check itself is 2 %. Inflating into a buffer that need not grow, and "
+    "a heap that keeps its pages (glibc's mallopt), which are a quarter of the time in the small, gave nothing that "
+    "could be seen: 3.86, 3.97 and without the heap 3.88 CPU-s/GB on a day when Apache Kafka took 5.34",
     (
         "produce-unbatched",
         "kafka",

@@ -53,11 +53,14 @@ def worded(code: int, message: str | None) -> dict[str, Any]:
 
 
 def test_two_clusters_have_ids_of_their_own_and_the_same_words_around_them() -> None:
-    request, told = RemoveRaftVoterRequest(cluster_id=""), 'The given id "{}" doesn\'t match the cluster id "{}"'.format
+    request, refusal = (
+        RemoveRaftVoterRequest(cluster_id=""),
+        'The given id "{}" doesn\'t match the cluster id "{}"'.format,
+    )
     ours, theirs = "b2RyYWRlay1pbnRlcm9wLg", "Ji3Y-e0XTt-oWLmKPvwOFw"
-    assert not strange(Answers(request, 0, worded(104, told("", ours)), worded(104, told("", theirs))))
-    assert strange(Answers(request, 0, worded(104, told("", ours)), worded(104, told("x", theirs))))
-    assert strange(Answers(request, 0, worded(104, told("", ours)), worded(104, told("", "another"))))
+    assert not strange(Answers(request, 0, worded(104, refusal("", ours)), worded(104, refusal("", theirs))))
+    assert strange(Answers(request, 0, worded(104, refusal("", ours)), worded(104, refusal("x", theirs))))
+    assert strange(Answers(request, 0, worded(104, refusal("", ours)), worded(104, refusal("", "another"))))
 
 
 def test_a_code_may_be_told_in_the_projects_words_and_in_no_others() -> None:
