@@ -30,6 +30,8 @@ PREFERRED: Final = 0
 UNCLEAN: Final = 1
 """Types of elections (KIP-460; org.apache.kafka.common.ElectionType)."""
 
+ASSIGNMENT: Final = "PARTITION:BROKER,BROKER… is expected, such as 0:1,2"
+
 REASSIGN_HELP: Final = """\
 Without any option it shows what is being moved. With --to replicas are spread evenly, and stay where they are as far as
 that allows. Data is copied in the background; old replicas go once new ones are in sync."""
@@ -63,13 +65,28 @@ def declare_moves(actions: Actions) -> None:
     )
 
 
-def assigned_partition(text: str) -> tuple[int, list[int]]:
-    """Returns the partition and the brokers of --assign. Raises CommandError."""
-    partition, _, brokers = text.partition(":")
+def assigned_partitions(texts: Sequence[str]) -> Replicas:
+    """Returns the brokers of each partition, of all --assign. Raises CommandError."""
+    assigned: Replicas = {}
+    for text in texts:
+        index, _, brokers = text.partition(":")
+        if not index.isdecimal():
+            raise misuse(f"--assign {text}: {ASSIGNMENT}")
+        if int(index) in assigned:
+            raise misuse(f"--assign {text}: partition {index} has been assigned before it")
+        assigned[int(index)] = _brokers(f"--assign {text}", brokers, ASSIGNMENT)
+    return assigned
+
+
+def _brokers(option: str, text: str, expected: str) -> list[int]:
+    """Returns the brokers of an option. Raises CommandError."""
     try:
-        return int(partition), [int(broker) for broker in brokers.split(",")]
+        brokers = [int(one) for one in text.split(",")]
     except ValueError:
-        raise misuse(f"--assign {text}: PARTITION:BROKER,BROKER… is expected, such as 0:1,2") from None
+        raise misuse(f"{option}: {expected}") from None
+    if len(set(brokers)) < len(brokers):
+        raise misuse(f"{option}: a broker is named twice")
+    return brokers
 
 
 def _reassign_options(parser: argparse.ArgumentParser) -> None:
@@ -91,11 +108,11 @@ async def reassign(session: Session) -> int | None:
         raise misuse(f"-r {options.replicas}: a number of replicas, 1 or more, goes with --to")
     topic = await session.cluster.topic(options.topic)
     if options.cancel:
-        ongoing = await _ongoing(session.cluster, options.topic)
+        ongoing = await _ongoing(session.cluster, topic)
         plan: Mapping[int, list[int] | None] = dict.fromkeys(ongoing)
         return await _carry_out(session, topic, plan, "would be cancelled", "cancelled")
     if not options.to and not options.assign:
-        rows = list((await _ongoing(session.cluster, options.topic)).values())
+        rows = list((await _ongoing(session.cluster, topic)).values())
         columns = ("topic", "partition", "replicas", "adding", "removing")
         session.output.rows(columns, rows, empty="nothing is being moved")
         return None
@@ -107,12 +124,13 @@ def _planned(session: Session, topic: MetadataResponseTopic) -> Replicas:
     options = session.options
     current = {one.partition_index: one.replica_nodes for one in topic.partitions}
     if options.assign:
-        wishes = dict(assigned_partition(text) for text in options.assign)
+        wishes = assigned_partitions(options.assign)
         if missing := sorted(wishes.keys() - current.keys()):
             raise misuse(f"--assign {missing[0]}: {topic.name} has partitions 0 to {len(current) - 1}")
     else:
+        brokers = _brokers(f"--to {options.to}", options.to, "BROKER,BROKER… is expected, such as 1,2")
         try:
-            wishes = spread(current, [int(one) for one in options.to.split(",")], options.replicas)
+            wishes = spread(current, brokers, options.replicas)
         except ValueError as error:
             raise misuse(f"--to {options.to}: {error}") from None
     return {partition: brokers for partition, brokers in wishes.items() if brokers != current[partition]}
@@ -156,15 +174,15 @@ async def _alter(cluster: ClusterClient, topic: str, plan: Mapping[int, list[int
     }
 
 
-async def _ongoing(cluster: ClusterClient, topic: str) -> dict[int, Row]:
+async def _ongoing(cluster: ClusterClient, topic: MetadataResponseTopic) -> dict[int, Row]:
     """Returns a row for each partition of a topic that is being moved."""
-    indexes = [one.partition_index for one in (await cluster.topic(topic)).partitions]
+    name, indexes = topic.name or "", [one.partition_index for one in topic.partitions]
     request = ListPartitionReassignmentsRequest(
         timeout_ms=cluster.timeout_ms,
-        topics=[ListPartitionReassignmentsTopics(name=topic, partition_indexes=indexes)],
+        topics=[ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)],
     )
     answer = await cluster.controller(request, ListPartitionReassignmentsResponse)
-    raise_if(f"topic {topic}", answer.error_code, answer.error_message)
+    raise_if(f"topic {name}", answer.error_code, answer.error_message)
     return {
         one.partition_index: {
             "topic": entry.name,
@@ -193,14 +211,15 @@ async def elect(session: Session) -> int:
         raise misuse(f"--partition {unknown[0]}: {options.topic} has partitions 0 to {len(indexes) - 1}")
     if options.unclean:
         session.confirm([options.topic], "to have records lost of")
-    rows = await _elect(session.cluster, options.topic, options.partition or indexes, is_unclean=options.unclean)
+    partitions = sorted(set(options.partition or indexes))
+    rows = await _elect(session.cluster, options.topic, partitions, is_unclean=options.unclean)
     return session.results(("topic", "partition"), rows)
 
 
 async def _elect(cluster: ClusterClient, topic: str, partitions: Sequence[int], *, is_unclean: bool) -> list[Row]:
     request = ElectLeadersRequest(
         election_type=UNCLEAN if is_unclean else PREFERRED,
-        topic_partitions=[TopicPartitions(topic=topic, partitions=sorted(partitions))],
+        topic_partitions=[TopicPartitions(topic=topic, partitions=list(partitions))],
         timeout_ms=cluster.timeout_ms,
     )
     answer = await cluster.controller(request, ElectLeadersResponse)
@@ -210,7 +229,7 @@ async def _elect(cluster: ClusterClient, topic: str, partitions: Sequence[int], 
         for entry in answer.replica_election_results
         for one in entry.partition_result
     }
-    return [{"topic": topic, "partition": one, **_elected(*codes.get(one, (0, None)))} for one in sorted(partitions)]
+    return [{"topic": topic, "partition": one, **_elected(*codes.get(one, (0, None)))} for one in partitions]
 
 
 def _elected(code: int, message: str | None) -> dict[str, object]:

@@ -18,7 +18,7 @@ from commands.declaring import Actions, Session, add_yes, assignments
 from commands.errors import misuse
 from commands.positions import EXPECTED, bounds, parse_position, resolve
 from commands.printing import Row
-from commands.reassign import assigned_partition, declare_moves
+from commands.reassign import assigned_partitions, declare_moves
 from commands.topic_changes import create_topics, delete_records, delete_topics, grow_topic
 from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from protocol.types import TopicPartition, uuid_to_text
@@ -131,7 +131,7 @@ def _create_options(parser: argparse.ArgumentParser) -> None:
 
 async def create(session: Session) -> int:
     options = session.options
-    assigned = dict(assigned_partition(text) for text in options.assign)
+    assigned = assigned_partitions(options.assign)
     if assigned and (options.partitions != -1 or options.replicas != -1):
         raise misuse("--assign says how many partitions and replicas there are: leave out -p and -r")
     rows = await create_topics(

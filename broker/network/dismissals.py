@@ -46,9 +46,12 @@ class Dismissals:
         self._ends_ms.pop(connection, None)
 
     def hurry(self) -> None:
-        """Closes the one that has waited longest."""
+        """Closes the one that has waited longest. One that does not even read gets no time to: nobody counts it."""
         connection, _ = self._ends_ms.popitem(last=False)
-        connection.transport.close()
+        if connection.transport.get_write_buffer_size():
+            connection.transport.abort()
+        else:
+            connection.transport.close()
 
     def _arm(self) -> None:
         if self._timer is None and self._ends_ms:

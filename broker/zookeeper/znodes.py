@@ -257,7 +257,7 @@ def _entity(kind: object, name: object) -> Entity:
     if not isinstance(kind, str) or not isinstance(name, str) or not is_component(kind) or not is_component(name):
         raise BadZnode("names no entity")
     if not is_short(name):
-        raise BadZnode("names no entity")
+        raise BadZnode("has too long a name")
     return Entity(kind, name)
 
 

@@ -69,6 +69,15 @@ async def test_who_does_not_is_closed_after_a_moment(tmp_path: Path, reasons: li
         assert len(reasons) == 3, reasons
 
 
+async def test_who_does_not_even_read_is_cut_off(tmp_path: Path) -> None:
+    """Nobody counts it any more: it would keep a descriptor until connections.max.idle.ms."""
+    async with served(tmp_path) as broker:
+        client = await dismissed(broker)
+        client.wire.unread_bytes = 1
+        await closing(client)
+        assert client.wire.aborted
+
+
 async def test_what_it_sends_meanwhile_is_not_looked_at(tmp_path: Path, reasons: list[str]) -> None:
     async with served(tmp_path) as broker:
         client = await dismissed(broker)
