@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from storage.checkpoint import parse_number, read_entries, write_entries
+from storage.config import MAX_LONG
 from storage.disk import Disk
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
@@ -39,11 +40,12 @@ class LeaderEpochCache:
     anew the epochs of the batches past it, so that an append never waits for this file.
     """
 
-    __slots__ = ("_disk", "_epochs", "_offsets", "dirty", "path")
+    __slots__ = ("_disk", "_epochs", "_offsets", "_written_below", "path")
 
     def __init__(self, directory: str, *, disk: Disk) -> None:
         self.path = os.path.join(directory, LEADER_EPOCHS)
-        self.dirty = False
+        self._written_below = MAX_LONG
+        """The file has all epochs that begin below this offset, and no other ones there."""
         self._disk = disk
         self._epochs: list[int] = []
         self._offsets: list[int] = []
@@ -54,8 +56,18 @@ class LeaderEpochCache:
         cache = cls(directory, disk=disk)
         for epoch, start_offset in read_entries(disk, cache.path, _parse, "'<epoch> <start offset>'"):
             cache.assign(epoch, start_offset)
-        cache.dirty = False
+        cache._written_below = MAX_LONG
         return cache
+
+    @property
+    def dirty(self) -> bool:
+        """True while there are epochs that the file does not have, or has and should not."""
+        return self._written_below < MAX_LONG
+
+    def is_written_below(self, end_offset: int) -> bool:
+        """True where the file has the epochs of all records of a log that ends there. One that begins at its end has
+        none: it goes when the log is opened."""
+        return self._written_below >= end_offset
 
     @property
     def entries(self) -> list[EpochEntry]:
@@ -83,7 +95,7 @@ class LeaderEpochCache:
         self._keep(slice(0, min(bisect_left(self._epochs, epoch), bisect_left(self._offsets, start_offset))))
         self._epochs.append(epoch)
         self._offsets.append(start_offset)
-        self.dirty = True
+        self._differs_from(start_offset)
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
@@ -122,22 +134,24 @@ class LeaderEpochCache:
             return False
         self._keep(slice(first, None))
         self._offsets[0] = start_offset
+        self._differs_from(0)
         return True
 
     def clear(self) -> None:
-        """Forget all epochs."""
+        """Forget all epochs, and those in the file."""
         self._keep(slice(0, 0))
+        self._differs_from(0)
 
     def flush(self, *, sync: bool = True) -> None:
         """Write the file, atomically, if anything changed since the last time."""
         if not self.dirty:
             return
-        self.dirty = False
+        before, self._written_below = self._written_below, MAX_LONG
         lines = [f"{epoch} {offset}" for epoch, offset in zip(self._epochs, self._offsets, strict=True)]
         try:
             write_entries(self._disk, self.path, lines, sync=sync)
         except OSError:
-            self.dirty = True
+            self._differs_from(before)
             raise
 
     def relocate(self, directory: str) -> None:
@@ -145,9 +159,14 @@ class LeaderEpochCache:
         self.path = os.path.join(directory, LEADER_EPOCHS)
 
     def _keep(self, entries: slice) -> None:
+        dropped = self._offsets[entries.stop :] if entries.stop is not None else ()
         self._epochs = self._epochs[entries]
         self._offsets = self._offsets[entries]
-        self.dirty = True
+        if dropped and dropped[0] < self._written_below:
+            self._differs_from(0)
+
+    def _differs_from(self, offset: int) -> None:
+        self._written_below = min(self._written_below, offset)
 
 
 def _parse(line: str) -> EpochEntry:

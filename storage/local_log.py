@@ -32,7 +32,6 @@ class LocalLog:
         "_flush_failed",
         "_flushing",
         "_generation",
-        "_is_new",
         "_named",
         "cleaned_to",
         "cleaning",
@@ -94,7 +93,6 @@ class LocalLog:
         self._generation = 0
         self.is_doomed = False
         """True while a deletion renames its folder for good: a flush beside it may not find its files."""
-        self._is_new = loaded.is_new
         self._named = loaded.clean
         """True when the folder's own name and those in it are known to be on the device: a new folder's are not,
         however often its segments were flushed, nor is the removal of a segment that could not be begun."""
@@ -259,21 +257,22 @@ class LocalLog:
     def close(self) -> None:
         """Write the producers' snapshot and the indexes, and let go of all files. Flush first. Raises LogDirFailure.
 
-        A broker may close ten thousand logs, most of them with nothing new: the device is waited for only where a loss
-        of power could take something.
+        A broker may close ten thousand logs, most of them with nothing new: nothing is written that opening makes anew
+        or drops, and the device is waited for only where a loss of power could take something.
         """
-        sync = not self._is_void
         with self.failing("closing"):
-            has_new_files = self.producer_state.take_snapshot() is not None or self.epochs.dirty
-            self.epochs.flush(sync=sync)
-            has_new_files |= self.segments.close(sync=sync)
-            if sync and has_new_files:
+            has_new_files = self.producer_state.take_snapshot() is not None
+            if not self.epochs.is_written_below(self.log_end_offset):
+                self.epochs.flush()
+                has_new_files = True
+            has_new_files |= self.segments.close(sync=not self._is_void)
+            if has_new_files:
                 self._disk.fsync_dir(self.directory)
 
     @property
     def _is_void(self) -> bool:
-        """True while nothing was ever in a log that was created since the start."""
-        return self._is_new and not self.log_end_offset and not self._generation
+        """True while the log has no record, and has had none since it was opened."""
+        return not self.log_end_offset and not self._generation
 
     def begin_truncation(self) -> None:
         """A thread is about to truncate it: until `end_truncation` nothing else may change or read it, retention and

@@ -130,7 +130,7 @@ def _load_epochs(directory: str, disk: Disk) -> LeaderEpochCache:
         return LeaderEpochCache.load(directory, disk=disk)
     except CorruptCheckpoint:
         epochs = LeaderEpochCache(directory, disk=disk)
-        epochs.dirty = True
+        epochs.clear()
         return epochs
 
 

@@ -87,21 +87,30 @@ class SegmentIndex:
         """True when the segment must roll because no entry fits any more."""
         return len(self._entries()) >= self._full_bytes
 
-    def flush(self, *, sync: bool = True) -> None:
-        """Write what was appended since the last flush; if `sync`, make durable that and what was written before."""
+    def flush(self, *, sync: bool = True) -> bool:
+        """Write what was appended since the last flush; if `sync`, make durable that and what was written before. True
+        if a file with entries was replaced, which comes back with a loss of power unless the folder is synced.
+
+        Nobody waits for the device for an index without entries: where its file is missing it is made anew.
+        """
         active = self._active
         if active is None or (len(active) == self._flushed_bytes and not self._replace):
             if sync and self._unsynced:
                 self.sync()
-            return
-        self._unsynced = True
-        if self._replace:
+            return False
+        file = self._disk.stat(self.path) if self._replace else None
+        if file is not None and not file.size_bytes and not active:
+            self._replace = False
+            return False
+        replaces = file is not None and file.size_bytes > 0
+        self._unsynced = bool(active)
+        if file is not None:
             self._disk.unlink(self.path, missing_ok=True)
         handle = self._disk.open(self.path, create=True)
         try:
             end = len(active)
             self._disk.pwritev(handle, [active[self._flushed_bytes : end]], self._flushed_bytes)
-            if sync:
+            if sync and active:
                 self._disk.fsync(handle)
                 self._unsynced = False
         finally:
@@ -109,6 +118,7 @@ class SegmentIndex:
         if self._active is active:  # not truncated meanwhile
             self._flushed_bytes = end
             self._replace = False
+        return replaces
 
     def sync(self) -> None:
         """Return when what was written is on the device."""
@@ -119,10 +129,12 @@ class SegmentIndex:
         finally:
             self._disk.close(handle)
 
-    def seal(self, *, sync: bool = False) -> None:
-        """Seals the index of a segment that gets no more appends: writes the rest and lets go of the memory."""
-        self.flush(sync=sync)
+    def seal(self, *, sync: bool = False) -> bool:
+        """Seals the index of a segment that gets no more appends: writes the rest, as `flush` does, and lets go of the
+        memory."""
+        replaced = self.flush(sync=sync)
         self.release()
+        return replaced
 
     def close(self) -> None:
         """Write the rest and let go of everything; a later use loads the file again."""

@@ -342,13 +342,13 @@ class Segment:
         return new_names
 
     def close(self, *, sync: bool = True) -> bool:
-        """Let go of every file, with the indexes written, and durable if `sync`; True if files may be new."""
-        if was_used := self.knows_max_timestamp:  # else nobody has looked at it, and there is nothing to write
-            self._finish_indexes(sync=sync)
-        was_used = self.txn_index.flush() or was_used
+        """Let go of every file, with the indexes written, durable if `sync`; True if names have to become so too."""
+        has_new_names = self.txn_index.flush()
+        if self.knows_max_timestamp:  # else nobody has looked at it, and there is nothing to write
+            has_new_names |= self._finish_indexes(sync=sync) or sync
         self.cut_back()
         self.release()
-        return was_used
+        return has_new_names
 
     def release(self) -> None:
         """Let go of files and mappings, writing nothing."""
@@ -361,12 +361,12 @@ class Segment:
         for index in (self.index, self.time_index):
             index.release()
 
-    def _finish_indexes(self, *, sync: bool = False) -> None:
+    def _finish_indexes(self, *, sync: bool = False) -> bool:
         maximum = self.max_timestamp
         self.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
         self.index_full = self.index_full or self.time_index.is_full  # appends may go on, if the disk is full now
-        self.index.seal(sync=sync)
-        self.time_index.seal(sync=sync)
+        replaced = self.index.seal(sync=sync)
+        return self.time_index.seal(sync=sync) or replaced
 
     def rename(self, suffix: str) -> None:
         """Give all of the segment's files another suffix. An index that was never written has none yet."""

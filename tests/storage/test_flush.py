@@ -10,9 +10,10 @@ from threading import Event
 import pytest
 
 from storage.disk import OsDisk
+from storage.epochs import LeaderEpochCache
 from storage.failure import LogDirFailure
 from storage.log import Log
-from tests.storage.writing import NOW_MS, base_offsets, config, open_log, read_all, values, write
+from tests.storage.writing import NOW_MS, append, base_offsets, batch, config, open_log, read_all, values, write
 
 
 class CountingDisk(OsDisk):
@@ -187,7 +188,9 @@ def test_a_log_that_became_empty_is_closed_with_all_its_names_on_the_device(log:
     assert "orders-0/" in synced(disk)
 
 
-def test_a_log_with_a_new_leader_epoch_alone_has_it_on_the_device(tmp_path: Path, log: Log, disk: CountingDisk) -> None:
+def test_a_log_whose_leader_epoch_has_no_records_is_closed_without_waiting_for_the_device(
+    tmp_path: Path, log: Log, disk: CountingDisk
+) -> None:
     write(log, "a")
     log.flush(NOW_MS)
     log.close()
@@ -196,5 +199,52 @@ def test_a_log_with_a_new_leader_epoch_alone_has_it_on_the_device(tmp_path: Path
     disk.synced.clear()
     again.flush(NOW_MS)
     again.close()
+    assert disk.synced == []
+
+
+def test_an_epoch_without_records_goes_when_the_log_is_opened_whether_it_was_written_or_not(
+    tmp_path: Path, log: Log
+) -> None:
+    write(log, "a")
+    log.assign_leader_epoch(9, 1)
+    log.epochs.flush()
+    log.flush(NOW_MS)
+    log.close()
+    assert open_log(tmp_path / "orders-0", log.config).last_leader_epoch == 0
+
+
+def test_an_epoch_that_was_cut_off_leaves_its_file_when_the_log_is_closed(log: Log, disk: CountingDisk) -> None:
+    write(log, "a")
+    log.assign_leader_epoch(9, 1)
+    append(log, batch("b"), leader_epoch=9)
+    log.flush(NOW_MS)
+    log.truncate_to(1, NOW_MS)
+    disk.synced.clear()
+    log.close()
+    assert LeaderEpochCache.load(log.directory, disk=disk).entries == [(0, 0)]
     assert [name for name in disk.synced if name.startswith("leader-epoch")]
-    assert "orders-0/" in disk.synced
+
+
+def test_an_empty_log_is_closed_without_waiting_after_an_unclean_stop_too(
+    tmp_path: Path, log: Log, disk: CountingDisk
+) -> None:
+    """Ten thousand partitions of a broker that was killed once: three files of each were a minute of its next stop."""
+    again = open_log(tmp_path / "orders-0", config(segment_bytes=1000), disk=disk, clean=False)
+    again.assign_leader_epoch(3, 0)
+    again.flush(NOW_MS)
+    again.close()
+    assert disk.synced == []
+    reopened = open_log(tmp_path / "orders-0", config(segment_bytes=1000))
+    assert reopened.recovered.rebuilt == ()
+
+
+def test_an_empty_log_is_closed_with_its_names_on_the_device_where_an_index_had_entries(
+    tmp_path: Path, log: Log, disk: CountingDisk
+) -> None:
+    index = tmp_path / "orders-0" / f"{0:020d}.index"
+    index.write_bytes(bytes(8))
+    again = open_log(tmp_path / "orders-0", config(segment_bytes=1000), disk=disk, clean=False)
+    again.flush(NOW_MS)
+    again.close()
+    assert index.read_bytes() == b""
+    assert disk.synced == ["orders-0/"]
