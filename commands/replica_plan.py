@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from heapq import heapify, heappop, heappush, merge
+from typing import TypeAlias
 
 Replicas = dict[int, list[int]]
 """The brokers that hold each partition, the preferred leader first."""
+
+Pair: TypeAlias = "tuple[int, int]"
+"""A broker that holds too much, and one that holds too little."""
 
 
 def spread(current: Mapping[int, Sequence[int]], brokers: Sequence[int], replicas: int | None = None) -> Replicas:
@@ -23,30 +27,77 @@ def spread(current: Mapping[int, Sequence[int]], brokers: Sequence[int], replica
             broker = min((one for one in brokers if one not in replicas_here), key=lambda one: (loads[one], one))
             replicas_here.append(broker)
             loads[broker] += 1
-    while _moves_one(held, brokers, loads):
+    movable = _Movable(held)
+    while _moves_one(movable, brokers, loads):
         pass
     return _led(held, brokers)
 
 
-def _moves_one(held: Replicas, brokers: Sequence[int], loads: Counter[int]) -> bool:
+class _Movable:
+    """Which partition's replica to move from one broker to another: rather a follower than a preferred leader, then
+    that of the lowest partition. A pair of brokers has a heap, made when it is first asked for."""
+
+    def __init__(self, held: Replicas) -> None:
+        self._held = held
+        self._heaps: dict[Pair, list[tuple[int, int]]] = {}
+        """Places in the replicas, negated, and partitions. What has moved since is left in it, and taken out when it
+        comes up."""
+
+    def best(self, pair: Pair) -> int | None:
+        """Returns the partition; None where the one broker has no replica that the other could take."""
+        heap = self._heaps.get(pair)
+        if heap is None:
+            entries = (self._entry(pair, partition) for partition in self._held)
+            heap = self._heaps[pair] = [entry for entry in entries if entry is not None]
+            heapify(heap)
+        while heap and self._entry(pair, heap[0][1]) != heap[0]:
+            heappop(heap)
+        return heap[0][1] if heap else None
+
+    def _entry(self, pair: Pair, partition: int) -> tuple[int, int] | None:
+        replicas = self._held[partition]
+        high, low = pair
+        return (-replicas.index(high), partition) if high in replicas and low not in replicas else None
+
+    def move(self, partition: int, pair: Pair) -> None:
+        """Replaces a partition's broker by another. Then it may move from that one, and others may move it to the
+        former."""
+        high, low = pair
+        replicas = self._held[partition]
+        replicas[replicas.index(high)] = low
+        for other, heap in self._heaps.items():
+            if other[0] == low or other[1] == high:
+                entry = self._entry(other, partition)
+                if entry is not None:
+                    heappush(heap, entry)
+
+
+def _moves_one(movable: _Movable, brokers: Sequence[int], loads: Counter[int]) -> bool:
     """Moves one replica from a broker to one that holds fewer by two at least; False where there is none to move."""
     for high, low in _uneven(brokers, loads):
-        movable = [
-            replicas_here for replicas_here in held.values() if high in replicas_here and low not in replicas_here
-        ]
-        if movable:
-            replicas_here = max(movable, key=lambda one: one.index(high))  # rather a follower than a preferred leader
-            replicas_here[replicas_here.index(high)] = low
+        partition = movable.best((high, low))
+        if partition is not None:
+            movable.move(partition, (high, low))
             loads[high] -= 1
             loads[low] += 1
             return True
     return False
 
 
-def _uneven(brokers: Sequence[int], loads: Counter[int]) -> Iterator[tuple[int, int]]:
+def _uneven(brokers: Sequence[int], loads: Counter[int]) -> Iterator[Pair]:
     """Yields brokers that hold too much with those that hold too little, the most uneven first."""
-    pairs = ((high, low) for high, low in permutations(brokers, 2) if loads[high] - loads[low] > 1)
-    yield from sorted(pairs, key=lambda pair: (loads[pair[1]] - loads[pair[0]], pair))
+    emptiest = sorted(brokers, key=lambda one: (loads[one], one))
+    for _, high, low in merge(*(_uneven_with(high, emptiest, loads) for high in brokers)):
+        yield high, low
+
+
+def _uneven_with(high: int, emptiest: Sequence[int], loads: Counter[int]) -> Iterator[tuple[int, int, int]]:
+    """Yields the difference to each broker that holds fewer by two at least, and both brokers, in order."""
+    for low in emptiest:
+        difference = loads[low] - loads[high]
+        if difference > -2:
+            return
+        yield difference, high, low
 
 
 def _led(held: Replicas, brokers: Sequence[int]) -> Replicas:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -61,3 +62,17 @@ def test_every_plan_is_even_and_on_the_brokers_alone(data: st.DataObject) -> Non
 def test_leaders_are_spread_too() -> None:
     after = spread({one: [1, 2, 3] for one in range(6)}, [1, 2, 3])
     assert Counter(held[0] for held in after.values()) == {1: 2, 2: 2, 3: 2}
+
+
+def test_the_replica_to_move_is_a_follower_of_the_lowest_partition() -> None:
+    current = {0: [1, 2], 1: [2, 1], 2: [2, 1], 3: [1, 2]}
+    assert spread(current, [1, 2, 3]) == {0: [1, 3], 1: [2, 3], 2: [2, 1], 3: [1, 2]}
+
+
+def test_twenty_thousand_partitions_take_as_long_as_they_are_many() -> None:
+    current = {one: [1 + one % 3, 1 + (one + 1) % 3] for one in range(20_000)}
+    began_s = process_time()
+    after = spread(current, [1, 2, 3, 4])
+    assert process_time() - began_s < 5, "a look at all partitions for each that moves takes half a minute"
+    assert Counter(broker for held in after.values() for broker in held) == dict.fromkeys((1, 2, 3, 4), 10_000)
+    assert sum(set(after[one]) != set(current[one]) for one in current) == 10_000
