@@ -16,7 +16,8 @@ BROKERS = (1, 2, 3)
 CONTROLLER = 100
 ASK_AGAIN_S = 0.02
 ADMIN_TIMEOUT_S = 60.0
-IN_SYNC_TIMEOUT_S = 180.0
+IN_SYNC_TIMEOUT_S = 600.0
+"""Ten thousand logs that were not closed in order take minutes to check, on two cores."""
 
 SETTINGS = {
     "offsets.topic.num.partitions": "3",
@@ -82,6 +83,10 @@ class BenchCluster:
         """The addresses of all brokers."""
         return ",".join(self.addresses.values())
 
+    def data(self, node_id: int) -> Path:
+        """Returns the log directory of a node."""
+        return self._work / f"data-{node_id}"
+
     def _node(self, make: Make, node_id: int) -> ClusterProcess:
         is_controller = node_id == CONTROLLER
         name = "controller" if is_controller else f"broker-{node_id}"
@@ -96,7 +101,7 @@ class BenchCluster:
             "node.id": str(node_id),
             "controller.quorum.bootstrap.servers": self._controller_address,
             "controller.listener.names": "CONTROLLER",
-            "log.dirs": str(self._work / f"data-{node_id}"),
+            "log.dirs": str(self.data(node_id)),
             **self._settings,
         }
         if node_id == CONTROLLER:
@@ -123,10 +128,18 @@ class BenchCluster:
         for broker in self.brokers.values():
             broker.wait_until_ready()
 
-    def stop(self) -> None:
-        """Stops all nodes: the brokers, then the controller."""
-        for node in (*self.brokers.values(), self.controller):
-            node.stop()
+    def stop(self) -> list[str]:
+        """Stops all nodes: the brokers, then the controller. Returns those that took too long, and were killed."""
+        return [node.name for node in self._nodes if not node.stop()]
+
+    def kill(self) -> None:
+        """Kills all nodes that run."""
+        for node in self._nodes:
+            node.kill()
+
+    @property
+    def _nodes(self) -> list[ClusterProcess]:
+        return [*self.brokers.values(), self.controller]
 
     def cpu_s(self) -> float:
         """Returns the processor time of the brokers so far."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -17,6 +18,11 @@ CLUSTER_ID = ApacheKafka.CLUSTER_ID
 CONTROLLER_HEAP = ("-Xms256m", "-Xmx256m")
 """A controller of three brokers has little to keep."""
 
+MAX_MAP_COUNT = Path("/proc/sys/vm/max_map_count")
+BESIDE = 2_000
+"""Descriptors and mappings of a JVM that are not of logs: Apache Kafka has the segment of each replica open, and both
+of its indexes mapped."""
+
 
 class Make(ABC):
     """Who made a node."""
@@ -26,6 +32,9 @@ class Make(ABC):
 
     def prepare(self) -> None:  # noqa: B027 - some need nothing
         """Has everything there that a start needs. Raises Unavailable."""
+
+    def require_room(self, replicas: int) -> None:  # noqa: B027 - some open what they need
+        """Raises Unavailable where this machine gives a process too little for so many replicas."""
 
     @abstractmethod
     def storage_tool(self) -> list[str]:
@@ -70,6 +79,15 @@ class ApacheMake(Make):
 
     def prepare(self) -> None:
         require("java", "mvn")
+
+    def require_room(self, replicas: int) -> None:
+        _, descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
+        mappings = int(MAX_MAP_COUNT.read_text())
+        if 0 <= descriptors < replicas + BESIDE or mappings < 2 * replicas + BESIDE:
+            raise Unavailable(
+                f"{replicas} replicas need as many descriptors and two mappings each, and {BESIDE} more of both: "
+                f"ulimit -Hn is {descriptors}, vm.max_map_count {mappings}"
+            )
 
     def storage_tool(self) -> list[str]:
         return jars.tool("kafka.tools.StorageTool", "format")

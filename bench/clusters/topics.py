@@ -26,7 +26,11 @@ def admin(bootstrap: str):  # type: ignore[no-untyped-def]  # librdkafka's class
 
 
 def create(
-    cluster: BenchCluster, topic: str, assignments: Sequence[Sequence[int]], configs: Mapping[str, str] | None = None
+    cluster: BenchCluster,
+    topic: str,
+    assignments: Sequence[Sequence[int]],
+    configs: Mapping[str, str] | None = None,
+    look_s: float = ASK_AGAIN_S,
 ) -> None:
     """Makes a topic with these replicas, and waits until all of them are in sync. Raises KafkaException."""
     from confluent_kafka.cimpl import NewPartitions, NewTopic
@@ -41,7 +45,7 @@ def create(
         grown = NewPartitions(topic, begin + len(more), replica_assignment=more)
         for added in client.create_partitions([grown], operation_timeout=ADMIN_TIMEOUT_S).values():
             added.result(ADMIN_TIMEOUT_S)
-    wait_in_sync(cluster, topic, assignments)
+    wait_in_sync(cluster, topic, assignments, look_s)
 
 
 def delete(cluster: BenchCluster, topic: str) -> None:
@@ -55,6 +59,20 @@ def partitions(client: object, topic: str) -> dict[int, Led]:
     """Returns the partitions of a topic, as a broker that is asked has them."""
     listed = client.list_topics(topic, ADMIN_TIMEOUT_S).topics[topic].partitions  # type: ignore[attr-defined]
     return {index: Led(one.leader, frozenset(one.isrs)) for index, one in listed.items()}
+
+
+def are_served(client: object, topic: str) -> bool:
+    """True where the leader of each partition answers for it. The client learns who leads from what it asks first."""
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    latest = {TopicPartition(topic, index): OffsetSpec.latest() for index in partitions(client, topic)}
+    try:
+        for listed in client.list_offsets(latest, request_timeout=ADMIN_TIMEOUT_S).values():  # type: ignore[attr-defined]
+            listed.result(ADMIN_TIMEOUT_S)
+    except KafkaException:
+        return False
+    return True
 
 
 def wait_in_sync(

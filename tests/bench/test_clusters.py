@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+import resource
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from bench.clusters import makes
 from bench.clusters.cluster import BROKERS, FLAVOURS, BenchCluster
+from bench.clusters.makes import ApacheMake, OdradekMake
 from bench.clusters.node import ClusterProcess, NotRunning
 from bench.clusters.prober import Acknowledged, Prober
 from bench.clusters.rows import ROWS, ClusterRow, led_by, spread_over
 from bench.clusters.topics import Led
 from bench.figures import FIGURES
+from bench.peers.peer import Unavailable
 
 SLEEPER = "import time, sys; sum(range(10**6)); print('it is ready', flush=True); time.sleep(60)"
 
@@ -75,3 +79,30 @@ def test_the_first_acknowledgement_counts_of_what_was_sent_after_the_kill() -> N
     prober.acknowledged = [[Acknowledged(1, 2), Acknowledged(3, 11), Acknowledged(9, 40), Acknowledged(8, 30)]]
     assert prober.wait_after(5, [0]) == [30]
     assert prober.pauses_ns() == [29]
+
+
+DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); print('it is ready', flush=True); time.sleep(60)"
+
+
+def test_a_process_that_does_not_end_in_time_is_killed_and_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.clusters.node.STOP_TIMEOUT_S", 0.1)
+    ready = re.compile(rb"^it is ready", re.MULTILINE)
+    node = ClusterProcess("deaf", tmp_path / "log", lambda: [sys.executable, "-c", DEAF], ready)
+    node.start()
+    node.wait_until_ready()
+    assert not node.stop()
+    assert node.stop(), "there is nothing left to stop"
+
+
+def test_apache_kafka_is_not_measured_where_it_would_run_out_of_descriptors_or_mappings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "max_map_count").write_text("65530\n")
+    monkeypatch.setattr(makes, "MAX_MAP_COUNT", tmp_path / "max_map_count")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1_024, 20_000))
+    ApacheMake().require_room(10_000)
+    with pytest.raises(Unavailable, match=r"ulimit -Hn is 20000, vm\.max_map_count 65530"):
+        ApacheMake().require_room(19_000)
+    OdradekMake().require_room(1_000_000)
