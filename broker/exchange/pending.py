@@ -30,7 +30,9 @@ class Parked(Waiter):
     Its connection calls `begin`; a subclass implements `try_complete`.
     """
 
-    __slots__ = ("_done", "_is_awake", "_loop", "_watched", "context", "deadline_ns", "is_over")
+    __slots__ = (
+        "_done", "_is_awake", "_loop", "_watched", "admits_next", "context", "deadline_ns", "is_late", "is_over",
+    )  # fmt: skip
 
     def __init__(self, context: Context, missing_bytes: int, *, committed_only: bool) -> None:
         super().__init__(missing_bytes, committed_only=committed_only)
@@ -38,9 +40,14 @@ class Parked(Waiter):
         self._done: Callable[[Answer | Exception], None] | None = None
         self._is_awake = False
         self._watched: list[Partition] = []
+        self.admits_next = False
+        """True where the next request of its connection may begin, if it is of the same API: it holds no memory of its
+        own, and all that it changes is changed."""
         self.context = context
         self.deadline_ns = NEVER_NS
         """The time at which it expires, by the monotonic clock (timeouts.py)."""
+        self.is_late = False
+        """True once it has expired."""
         self.is_over = False
 
     def begin(self, done: Callable[[Answer | Exception], None]) -> None:
@@ -65,7 +72,8 @@ class Parked(Waiter):
             self._loop.call_soon(self._complete, False)
 
     def expire(self) -> None:
-        """Completes the request as it stands, as its time is over."""
+        """Completes the request as it stands, as its time is over; one that is not waited for yet, once it is."""
+        self.is_late = True
         self._complete(True)
 
     def cancel(self) -> None:
@@ -74,22 +82,28 @@ class Parked(Waiter):
         self._done = None
         self.watch([])
 
-    def _complete(self, is_last: bool) -> None:
-        self._is_awake = False
-        done = self._done
-        if self.is_over or done is None:
-            return
+    def look(self, *, is_last: bool) -> Answer | Exception:
+        """Returns the answer or the error with which the request is over; itself while it goes on waiting."""
         answer: Answer | Exception
         try:
             answer = self.try_complete(is_last=is_last)
             if answer is self:
-                return
+                return answer
             if answer is None or isinstance(answer, list):
                 answer = self.context.finish(answer)
         except Exception as error:
             answer = error
         self.cancel()
-        done(answer)
+        return answer
+
+    def _complete(self, is_last: bool) -> None:
+        self._is_awake = False
+        done = self._done
+        if self.is_over or done is None:
+            return
+        answer = self.look(is_last=is_last)
+        if answer is not self:
+            done(answer)
 
 
 class ResponseEncoder(Protocol):

@@ -1,8 +1,8 @@
 """Fetch without messages: a flexible request (version 12 and later), parsed in place.
 
-librdkafka, Java's consumers and most other clients send such requests, in sessions or outside of them. Decoding and
-encoding messages costs half as much as sending a megabyte. Integers are read from `bytes`, since compiled code does
-that without a call. Source of the layout: protocol/messages/fetch.py, whose codec is the oracle.
+librdkafka, Java's consumers, followers and most other clients send such requests, in sessions or outside of them.
+Decoding and encoding messages costs half as much as sending a megabyte. Integers are read from `bytes`, since compiled
+code does that without a call. Source of the layout: protocol/messages/fetch.py, whose codec is the oracle.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from librt.strings import read_i32_be, read_i64_be
 from broker.fetch.fetch import accept, serve
 from broker.fetch.fetches import Fetches
 from broker.fetch.partition import FetchedPartition
-from broker.fetch.request import CONSUMER, ParsedFetch
-from broker.replica.replica import READ_COMMITTED
+from broker.fetch.request import CONSUMER, FIRST_TOPIC_ID_VERSION, FetchingReplica, ParsedFetch
+from broker.replica.replica import READ_COMMITTED, READ_TO_END
 
 if TYPE_CHECKING:
     from broker.exchange.context import Context
@@ -29,8 +29,16 @@ MAX_ONE_BYTE: Final = 0x7F
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
 """Larger ones, of two thousand partitions, are left to the handler."""
+LIMITS_BYTES: Final = 21
+"""Wait, least and most bytes, isolation level, session and its epoch: what comes before the topics."""
 PARTITION_BYTES: Final = 33
 """Partition, leader epoch, offset, last fetched epoch, log start offset, max bytes, no tags."""
+REPLICA_STATE_TAG: Final = 1
+REPLICA_STATE_BYTES: Final = 13
+"""Broker id, broker epoch, no tags (KIP-903)."""
+REPLICA_TAG_BYTES: Final = REPLICA_STATE_BYTES + 2
+"""With its number and its size before it."""
+UNUSUAL: Final = -1
 
 
 def fetch(broker: Broker, context: Context, frame: memoryview, front: bytes, position: int) -> object:
@@ -47,40 +55,69 @@ def fetch(broker: Broker, context: Context, frame: memoryview, front: bytes, pos
 
 
 def parse(fetches: Fetches, context: Context, frame: bytes, at: int) -> ParsedFetch | None:
-    """Returns the parsed request. Returns None, or raises IndexError or UnicodeDecodeError, for an unusual one: a
-    follower's, one that forgets partitions or has tags, and one that the codec has to refuse."""
+    """Returns the parsed request. Returns None, or raises IndexError or UnicodeDecodeError, for an unusual one: that of
+    a follower from before KIP-903, one that forgets partitions or has other tags than a follower's, and one that the
+    codec has to refuse."""
     version = context.version
     if version < FIRST_WITHOUT_REPLICA_ID:
         if read_i32_be(frame, at) != CONSUMER:
             return None
         at += 4
-    isolation_level = frame[at + 12]
-    topic_count = frame[at + 21]
-    if isolation_level > READ_COMMITTED or not 1 <= topic_count <= MAX_ONE_BYTE:
+    limits = at
+    isolation_level = frame[limits + 12]
+    if isolation_level > READ_COMMITTED:
         return None
-    max_bytes: int = read_i32_be(frame, at + 8)
     named: list[FetchedPartition] = []
+    at = parse_topics(fetches, frame, limits + LIMITS_BYTES, version >= FIRST_TOPIC_ID_VERSION, named)
+    if at == UNUSUAL or frame[at] != 1 or not frame[at + 1]:  # forgotten topics; a rack that is null
+        return None
+    at += 1
+    rack_at = at + 1
+    at += frame[at]  # the length of the rack's name, plus one
+    rack = frame[rack_at:at]
+    replica: FetchingReplica | None = None
+    if frame[at]:  # tags
+        replica = parse_replica(fetches, frame, at, version)
+        if replica is None:
+            return None
+        at += REPLICA_TAG_BYTES
+    if at + 1 != len(frame):
+        return None
+    max_bytes: int = read_i32_be(frame, limits + 8)
     request = ParsedFetch(
         version,
-        read_i32_be(frame, at + 4),
+        read_i32_be(frame, limits + 4),
         min(max_bytes, fetches.max_bytes),
-        read_i32_be(frame, at),
-        isolation_level,
-        read_i32_be(frame, at + 13),
-        read_i32_be(frame, at + 17),
+        read_i32_be(frame, limits),
+        isolation_level if replica is None else READ_TO_END,
+        read_i32_be(frame, limits + 13),
+        read_i32_be(frame, limits + 17),
         named,
+        (),
+        replica,
     )
-    at += 22
+    if rack and fetches.selects_by_rack:
+        request.choose_by(fetches.selector(context.listener, rack.decode()))
+    return request
+
+
+def parse_topics(fetches: Fetches, frame: bytes, at: int, uses_topic_ids: bool, named: list[FetchedPartition]) -> int:
+    """Adds the partitions of the topics, whose count is at `at`, to `named`; returns the position behind them, or
+    UNUSUAL."""
+    topic_count = frame[at]
+    if not 1 <= topic_count <= MAX_ONE_BYTE:
+        return UNUSUAL
+    at += 1
     for _ in range(topic_count - 1):
         start = at
-        at += UUID_BYTES if request.uses_topic_ids else frame[at]
+        at += UUID_BYTES if uses_topic_ids else frame[at]
         key = frame[start:at]
-        if not request.uses_topic_ids and key not in fetches.replicas.by_key:
-            return None
+        if not uses_topic_ids and key not in fetches.replicas.by_key:
+            return UNUSUAL
         partition_count = frame[at]
         at += 1
         if not 1 <= partition_count <= MAX_ONE_BYTE:
-            return None
+            return UNUSUAL
         for _ in range(partition_count - 1):
             named.append(
                 FetchedPartition(
@@ -90,19 +127,30 @@ def parse(fetches: Fetches, context: Context, frame: bytes, at: int) -> ParsedFe
                     read_i32_be(frame, at + 28),
                     read_i32_be(frame, at + 4),
                     read_i32_be(frame, at + 16),
+                    read_i64_be(frame, at + 20),
                 )
             )
             if frame[at + 32]:  # tags
-                return None
+                return UNUSUAL
             at += PARTITION_BYTES
         if frame[at]:  # tags
-            return None
+            return UNUSUAL
         at += 1
-    if frame[at] != 1:  # forgotten topics
+    return at
+
+
+def parse_replica(fetches: Fetches, frame: bytes, at: int, version: int) -> FetchingReplica | None:
+    """Returns the follower that fetches, by the tags of its request, whose count is at `at`; None where they are others
+    than that of followers."""
+    if (
+        version < FIRST_WITHOUT_REPLICA_ID
+        or frame[at] != 1
+        or frame[at + 1] != REPLICA_STATE_TAG
+        or frame[at + 2] != REPLICA_STATE_BYTES
+        or frame[at + REPLICA_TAG_BYTES]
+    ):
         return None
-    at += 1
-    size = frame[at]  # of the rack's name, plus one
-    if size > 1 and fetches.selects_by_rack:
-        request.choose_by(fetches.selector(context.listener, frame[at + 1 : at + size].decode()))
-    at += size
-    return request if at + 1 == len(frame) and not frame[at] else None
+    broker_id: int = read_i32_be(frame, at + 3)
+    if broker_id < 0:
+        return None
+    return FetchingReplica(broker_id, read_i64_be(frame, at + 7), fetches.clock.now_ms(), fetches.throttle)

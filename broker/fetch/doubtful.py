@@ -74,13 +74,15 @@ def check(request: ParsedFetch, fetched: FetchedPartition, partition: Partition)
 def diverging_epoch(partition: Partition, fetched: FetchedPartition) -> EpochEnd | None:
     """Returns the epoch and offset at which the fetcher's log diverges from this one; None if it does not (KIP-595).
     Raises OFFSET_OUT_OF_RANGE."""
-    if fetched.last_fetched_epoch < 0:
+    last_epoch, offset = fetched.last_fetched_epoch, fetched.fetch_offset
+    if last_epoch < 0:
         return None
-    end = partition.end_of_epoch(fetched.last_fetched_epoch)
-    if end.epoch < 0 or end.end_offset < 0 or fetched.fetch_offset < partition.log_start_offset:
+    if last_epoch == partition.last_leader_epoch and partition.log_start_offset <= offset <= partition.log_end_offset:
+        return None  # the newest epoch ends where the log does, as for every follower that keeps up
+    end = partition.end_of_epoch(last_epoch)
+    if end.epoch < 0 or end.end_offset < 0 or offset < partition.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    is_diverging = end.epoch < fetched.last_fetched_epoch or end.end_offset < fetched.fetch_offset
-    return end if is_diverging else None
+    return end if end.epoch < last_epoch or end.end_offset < offset else None
 
 
 def note_progress(replica: FetchingReplica | None, partition: Partition, fetched: FetchedPartition) -> None:

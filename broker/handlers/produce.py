@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.exchange.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.exchange.context import Context
 from broker.exchange.eager import Waiting, begin
 from broker.exchange.leaders import nodes
 from broker.exchange.turns import ENTRIES, Turns, batches
@@ -52,6 +53,9 @@ from protocol.messages.produce import (
 )
 from storage.appending.append import Settled
 from storage.appending.records_check import TooLong
+
+if TYPE_CHECKING:
+    from broker.requests.broker import Broker
 
 ADMIN_CLIENT = "__admin_client"
 """The client id that may write to internal topics, as in Kafka, which trusts its users to know what they do."""
@@ -199,7 +203,7 @@ def when_committed(
     call: Call[ProduceRequest], response: ProduceResponse, uncommitted: Sequence[Uncommitted]
 ) -> ProduceResponse | ParkedProduce:
     """Returns the response, or parks the request until other replicas have what was appended."""
-    finish = partial(with_leaders, call)
+    finish = partial(with_leaders, call.broker, call.context)
     if not uncommitted:
         return finish(response)
     timeout_ms = call.request.timeout_ms
@@ -211,9 +215,9 @@ def when_committed(
     return parked
 
 
-def with_leaders(call: Call[ProduceRequest], response: ProduceResponse) -> ProduceResponse:
+def with_leaders(broker: Broker, context: Context, response: ProduceResponse) -> ProduceResponse:
     """Adds the leaders of the partitions that are led elsewhere to the response (KIP-951)."""
-    if call.version < FIRST_LEADER_VERSION:
+    if context.version < FIRST_LEADER_VERSION:
         return response
     moved = [
         (topic, answer)
@@ -225,13 +229,13 @@ def with_leaders(call: Call[ProduceRequest], response: ProduceResponse) -> Produ
         return response
     leaders: dict[int, None] = {}
     for topic, answer in moved:
-        name = topic.name if call.version < FIRST_TOPIC_ID_VERSION else call.broker.replicas.name_of(topic.topic_id)
-        leader_id, leader_epoch = call.broker.replicas.current_leader(name or "", answer.index)
+        name = topic.name if context.version < FIRST_TOPIC_ID_VERSION else broker.replicas.name_of(topic.topic_id)
+        leader_id, leader_epoch = broker.replicas.current_leader(name or "", answer.index)
         answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
         leaders[leader_id] = None
     response.node_endpoints = [
         NodeEndpoint(node_id=one.node_id, host=one.host, port=one.port, rack=one.rack)
-        for one in nodes(call.broker.image, call.context.listener, leaders)
+        for one in nodes(broker.image, context.listener, leaders)
     ]
     return response
 

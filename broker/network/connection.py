@@ -1,7 +1,7 @@
 """One client's connection: asyncio's buffered protocol around protocol.connection, with order and back-pressure.
 
-A connection has one request at work at a time, as Apache Kafka's does: while an answer is awaited, or the peer is slow
-to read, further requests wait and the kernel slows the peer down.
+A connection has one request at work at a time, as Apache Kafka's does, but for Produce (at_work.py): while an answer is
+awaited, or the peer is slow to read, further requests wait and the kernel slows the peer down.
 
 What a connection waits for is one set of reasons. The last of them, ENDED, never goes: whatever is called later, an
 answer, a timer, a turn, the transport, finds it there and does nothing.
@@ -18,11 +18,13 @@ from broker.exchange.context import ClientConnection, Principal
 from broker.exchange.pending import Answer, Parked, Running
 from broker.exchange.turns import Turn
 from broker.logging import get_logger
+from broker.network.at_work import AtWork, begun, is_produce
+from broker.network.connection_lines import tell_closed
 from broker.network.listener import Listener
-from broker.network.request_memory import COUNTED_BYTES, Share, cost_bytes
-from broker.network.stalls import MIN_PROGRESS_BYTES, Stall, looked_at, reason
+from broker.network.request_memory import Share
+from broker.network.stalls import MIN_PROGRESS_BYTES, Stall
 from broker.network.unread import counted_bytes
-from broker.network.waits import ANSWER, ENDED, NO_ANSWERS, NO_READING, PEER, PLACE, ROOM, THROTTLED, TURN
+from broker.network.waits import ANSWER, COMMIT, ENDED, NO_ANSWERS, NO_READING, PEER, PLACE, ROOM, THROTTLED, TURN
 from protocol.connection import FrameReader
 from protocol.types import Buffer
 
@@ -38,6 +40,8 @@ COALESCED_ANSWERS: Final = 32
 """Short answers to requests that came in one read go out by one system call, which costs more than an append; so many
 at once, which stay below the high water mark."""
 
+NO_FRAME: Final = memoryview(b"")
+
 log: Final = get_logger("broker.network.connection")
 
 
@@ -49,9 +53,9 @@ class ServerConnection(ClientConnection):
     """
 
     __slots__ = (
-        "_active", "_admitted", "_awaited_bytes", "_charged_bytes", "_is_reading", "_partial_bytes", "_pending",
-        "_queue", "_queued_bytes", "_share", "_unread_bytes", "_waits", "answered", "listener", "memory", "reader",
-        "stall", "transport",
+        "_active", "_admitted", "_at_work", "_charged_bytes", "_is_reading", "_partial_bytes", "_queue",
+        "_queued_bytes", "_share", "_unread_bytes", "_waits", "answered", "listener", "memory", "reader", "stall",
+        "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -71,16 +75,15 @@ class ServerConnection(ClientConnection):
         self._is_reading = True
         self._queue: deque[memoryview] = deque()
         self._queued_bytes = 0
-        self._awaited_bytes = 0
         self._partial_bytes = 0
         self._charged_bytes = 0
         self._share: Share | None = None
-        self._pending: Parked | Running | None = None
+        self._at_work = AtWork()
 
     @property
     def kept_bytes(self) -> int:
         """The bytes that it holds of unanswered requests."""
-        return self._queued_bytes + self._awaited_bytes + self.reader.held_bytes
+        return self._queued_bytes + self._at_work.held_bytes + self.reader.held_bytes
 
     @property
     def is_ending(self) -> bool:
@@ -178,7 +181,7 @@ class ServerConnection(ClientConnection):
         own. One that does not even read gets no time to."""
         unread_bytes, before = self.transport.get_write_buffer_size(), self._unread_bytes
         self._unread_bytes = unread_bytes
-        if self._active or self._waits & ANSWER or before - unread_bytes >= MIN_PROGRESS_BYTES:
+        if self._active or self._waits & (ANSWER | COMMIT) or before - unread_bytes >= MIN_PROGRESS_BYTES:
             self._active = False
             return
         log.debug("connection closed", peer=self.peer, reason="idle longer than connections.max.idle.ms")
@@ -192,17 +195,6 @@ class ServerConnection(ClientConnection):
         self.end()
         self.transport.abort()
 
-    def close_if_stalled(self, now_ms: int, timeout_ms: int) -> None:
-        """Closes one that holds memory and has brought nothing for so long; cuts it off if it closes already."""
-        self.stall = stall = looked_at(self, now_ms)
-        if stall is None or now_ms - stall.since_ms < timeout_ms:
-            return
-        if self._waits & ENDED:
-            log.debug("connection closed", peer=self.peer, reason=reason(self, stall, timeout_ms))
-        else:
-            self.listener.lines.closed(self, reason(self, stall, timeout_ms))
-        self.cut_off()
-
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
         self.end()
@@ -213,75 +205,81 @@ class ServerConnection(ClientConnection):
             self._admitted = False
             self.memory.leave(self.ip, self)
             self.listener.forget(self)
-        on_close, self.on_close = self.on_close, []
-        for tell in on_close:
-            try:
-                tell(self)
-            except Exception as error:  # the others want to know as well
-                log.error("the end of a connection was not dealt with", peer=self.peer, exc_info=error)
+        tell_closed(self)
 
     def end(self) -> None:
         """From here on nothing is read, answered or written; what was kept goes, and nobody works for it any more."""
         self._waits |= ENDED
         self._queue.clear()
-        self._queued_bytes = self._awaited_bytes = 0
+        self._queued_bytes = 0
         self.reader.drop()
+        self._at_work.cancel()
         self._account()
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.cancel()
 
     def _answer(self, frames: Sequence[memoryview]) -> None:
         """Answers the frames that are here, until one must be awaited, the peer must read first, or others have their
         turn."""
-        answer, write = self.listener.answer, self.transport.writelines
+        answer = self.listener.answer
         unwritten: list[Buffer] = []
         failed: Exception | None = None
         count = len(frames)
         turn = Turn(self.listener.clock) if count > 1 else None
         try:
             for number, frame in enumerate(frames, 1):
-                buffers = answer(self, frame)
+                if not self._admits(frame):
+                    self._keep(frames[number - 1 :])
+                    break
+                buffers = self._begin_behind(frame) if self._waits & COMMIT else answer(self, frame)
                 if isinstance(buffers, list):
                     unwritten += buffers
                     if len(buffers) > 1 or len(unwritten) == COALESCED_ANSWERS:
-                        write(unwritten)
-                        if self._waits & PEER:
-                            self._hold_unread(unwritten)
+                        self._write(unwritten)
                         unwritten = []
                 elif buffers is not None:
-                    if len(frame) > COUNTED_BYTES:
-                        self._awaited_bytes = cost_bytes(frame)
-                    self._await(buffers)
-                    if self._awaited_bytes:
-                        self._account()
+                    self._await(buffers, frame)
                 if self._waits & NO_ANSWERS or (turn is not None and number < count and turn.is_over(number)):
                     self._keep(frames[number:])
                     break
             else:
-                if not self._queue:
+                if not self._queue and not self._waits & COMMIT:
                     failed = self.reader.error
         except Exception as error:
             failed = error
         if unwritten and not self.closed:
-            write(unwritten)
-            if self._waits & PEER:
-                self._hold_unread(unwritten)
+            self._write(unwritten)
         if failed is not None:
             self.fail(failed)
 
-    def _hold_unread(self, answers: list[Buffer]) -> None:
-        """The peer has not taken these at once."""
-        self.listener.unread.hold(self, counted_bytes(answers))
+    def _write(self, answers: list[Buffer]) -> None:
+        self.transport.writelines(answers)
+        if self._waits & PEER:  # it has not taken them at once
+            self.listener.unread.hold(self, counted_bytes(answers))
 
-    def _await(self, answer: Parked | Running) -> None:
+    def _await(self, answer: Parked | Running, frame: memoryview = NO_FRAME) -> None:
         """Goes on when the answer is there. A connection that has ended meanwhile awaits none."""
         if self._waits & ENDED:
             answer.cancel()
             return
-        self._waits |= ANSWER
-        self._pending = answer
+        self._at_work.begin(answer, frame)
+        self._note_at_work()
         answer.begin(self._settled)
+
+    def _note_at_work(self) -> None:
+        self._waits = self._at_work.waits(self._waits)
+        if self._at_work.held_bytes:
+            self._account()
+
+    def _admits(self, frame: memoryview) -> bool:
+        """True where this request may begin. What is no Produce waits for those that are at work."""
+        if self._waits & COMMIT and not is_produce(frame):
+            self._waits ^= COMMIT | ANSWER
+        return not self._waits & ANSWER
+
+    def _begin_behind(self, frame: memoryview) -> Answer:
+        """Begins a Produce behind those that are at work, which have their answers first."""
+        self._at_work.add(begun(self.listener.answer, self, frame), frame)
+        self._note_at_work()
+        return None
 
     def _keep(self, frames: Sequence[memoryview]) -> None:
         """Has requests wait, and stops reading more; what lies in the shared buffer, which is about to be reused, is
@@ -313,7 +311,7 @@ class ServerConnection(ClientConnection):
         elif memory.first is self and not reader.held_bytes:
             memory.pass_on()
         self._partial_bytes = reader.held_bytes
-        more_bytes = self._queued_bytes + self._awaited_bytes + self._partial_bytes - self._charged_bytes
+        more_bytes = self._queued_bytes + self._at_work.held_bytes + self._partial_bytes - self._charged_bytes
         if more_bytes and self._share is not None:
             self._charged_bytes += more_bytes
             memory.hold(self._share, more_bytes)
@@ -352,19 +350,21 @@ class ServerConnection(ClientConnection):
             if isinstance(answer, (Parked, Running)):
                 answer.cancel()
             return
-        self._waits &= ~ANSWER
-        self._pending = None
         if self._charged_bytes:
             self.answered += 1
         if isinstance(answer, BaseException):
             self.fail(answer)
         elif answer is None or isinstance(answer, list):
-            self._awaited_bytes = 0
-            if answer is not None:
-                self.transport.writelines(answer)
-                if self._waits & PEER:
-                    self._hold_unread(answer)
-            if self.refused_because:
+            written, failed = self._at_work.answered(answer)
+            if written:
+                self._write(written)
+            if self._at_work.first is None:
+                self._waits &= ~(ANSWER | COMMIT)
+            else:
+                self._await(self._at_work.first)
+            if failed is not None:
+                self.fail(failed)
+            elif self.refused_because:
                 self.listener.dismiss(self, self.refused_because)
             else:
                 self._go_on()
@@ -381,7 +381,7 @@ class ServerConnection(ClientConnection):
         queue = self._queue
         turn, number = Turn(self.listener.clock), 0
         while queue and not (number and turn.is_over(number)):
-            if self._waits & NO_ANSWERS:
+            if self._waits & NO_ANSWERS or not self._admits(queue[0]):
                 return
             number += 1
             frame = queue.popleft()
@@ -393,7 +393,8 @@ class ServerConnection(ClientConnection):
         if queue:
             asyncio.get_running_loop().call_soon(self._go_on)
         elif self.reader.error is not None:
-            self.fail(self.reader.error)
+            if not self._waits & COMMIT:
+                self.fail(self.reader.error)
         else:
             self._waits &= ~TURN
             self._read_or_not()

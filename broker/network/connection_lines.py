@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from broker.exchange.context import ClientConnection
 from broker.exchange.log_limiter import LogLimiter
 from broker.logging import get_logger
 from protocol.errors import ProtocolError
@@ -56,3 +57,13 @@ class ConnectionLines:
             log.warning("connections refused or closed without a line", **of_peers)
         if faults := self._faults.begin_interval():
             log.error("requests failed without a trace", **faults)
+
+
+def tell_closed(connection: ClientConnection) -> None:
+    """Tells all who want to know that a connection is closed."""
+    on_close, connection.on_close = connection.on_close, []
+    for tell in on_close:
+        try:
+            tell(connection)
+        except Exception as error:  # the others want to know as well
+            log.error("the end of a connection was not dealt with", peer=connection.peer, exc_info=error)

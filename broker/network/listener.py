@@ -16,24 +16,19 @@ from broker.exchange.pending import Answer
 from broker.network.admission import Admission, Entrant
 from broker.network.connection_lines import ConnectionLines
 from broker.network.request_memory import RequestMemory
+from broker.network.stalls import Suspect, close_if_stalled
 from broker.network.strangers import Stranger, Strangers
 from broker.network.unread import UnreadAnswers
 
 
-class Accepted(Entrant, Protocol):
+class Accepted(Entrant, Suspect, Protocol):
     """A connection as its listener knows it."""
-
-    @property
-    def transport(self) -> asyncio.Transport: ...
 
     def close(self) -> None:
         """Closes once what is written has gone out."""
 
     def close_if_idle(self) -> None:
         """Closes a client of which nothing came since the last call."""
-
-    def close_if_stalled(self, now_ms: int, timeout_ms: int) -> None:
-        """Closes one that holds memory and has brought nothing for so long."""
 
 
 class Dismissible(Stranger, Accepted, Protocol):
@@ -94,7 +89,7 @@ class Listener:
     def close_stalled(self, now_ms: int, timeout_ms: int) -> None:
         """Closes the connections that hold memory and have brought nothing for so long (see stalls.py)."""
         for connection in tuple(self.connections):
-            connection.close_if_stalled(now_ms, timeout_ms)
+            close_if_stalled(connection, self.lines, now_ms, timeout_ms)
 
     def close_all(self) -> None:
         """Closes every connection once its answers have gone out."""

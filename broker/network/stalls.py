@@ -8,8 +8,12 @@ from __future__ import annotations
 import asyncio
 from typing import Final, NamedTuple, Protocol
 
+from broker.logging import get_logger
+from broker.network.connection_lines import ConnectionLines, Told
 from broker.network.request_memory import Holder, RequestMemory
 from protocol.connection import FrameReader
+
+log: Final = get_logger("broker.network.connection")
 
 MIN_PROGRESS_BYTES: Final = 64 * 1024
 """The bytes that an unfinished request must bring within odradek.request.stall.timeout.ms, or the rest of it: two
@@ -42,7 +46,7 @@ class Stall(NamedTuple):
     since_ms: int
 
 
-class Suspect(Holder, Protocol):
+class Suspect(Holder, Told, Protocol):
     """A connection that may have stalled."""
 
     @property
@@ -54,9 +58,8 @@ class Suspect(Holder, Protocol):
     @property
     def transport(self) -> asyncio.Transport: ...
 
-    @property
-    def stall(self) -> Stall | None:
-        """The stall of the last look."""
+    stall: Stall | None
+    """The stall of the last look."""
 
     @property
     def answered(self) -> int: ...
@@ -69,6 +72,9 @@ class Suspect(Holder, Protocol):
 
     @property
     def waits_to_be_answered(self) -> bool: ...
+
+    def cut_off(self) -> None:
+        """Closes without waiting for what is written to go out."""
 
 
 def stall_of(connection: Suspect, now_ms: int) -> Stall | None:
@@ -98,3 +104,15 @@ def reason(connection: Suspect, stall: Stall, timeout_ms: int) -> str:
     reader = connection.reader
     text = REASONS[stall.kind].format(size=reader.announced_bytes, arrived=reader.arrived_bytes)
     return f"{text} within {timeout_ms} ms (odradek.request.stall.timeout.ms)"
+
+
+def close_if_stalled(connection: Suspect, lines: ConnectionLines, now_ms: int, timeout_ms: int) -> None:
+    """Closes one that holds memory and has brought nothing for so long; cuts it off if it closes already."""
+    connection.stall = stall = looked_at(connection, now_ms)
+    if stall is None or now_ms - stall.since_ms < timeout_ms:
+        return
+    if connection.is_ending:
+        log.debug("connection closed", peer=connection.peer, reason=reason(connection, stall, timeout_ms))
+    else:
+        lines.closed(connection, reason(connection, stall, timeout_ms))
+    connection.cut_off()

@@ -19,6 +19,8 @@ ENDED: Final = 32
 """It closes, or is closed."""
 THROTTLED: Final = 64
 """Its client is beyond a quota."""
+COMMIT: Final = 128
+"""Its Produce waits for other replicas. The next one, if it is a Produce too, begins behind it (at_work.py)."""
 NO_ANSWERS: Final = ANSWER | PEER | PLACE | ENDED | THROTTLED
 """While it waits for any of these it answers nothing."""
 NO_READING: Final = TURN | PLACE | ROOM | THROTTLED

@@ -1,0 +1,114 @@
+"""The requests of a connection that are at work, and their answers in the order in which they came.
+
+One is, as with Apache Kafka. But a Produce that waits for other replicas has done all that it has to do, and lets the
+next one begin: their records then go to the followers in one fetch, where each would have had its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from broker.exchange.context import ClientConnection
+from broker.exchange.pending import Answer, Parked, Running
+from broker.network.request_memory import COUNTED_BYTES, PRODUCE, cost_bytes
+from broker.network.waits import ANSWER, COMMIT
+from protocol.types import Buffer
+
+MOST_AT_WORK: Final = 5
+"""As many as an idempotent producer may have under way (max.in.flight.requests.per.connection): a broker remembers as
+many of its batches, so that it knows each one that is sent again."""
+
+Outcome: TypeAlias = "Answer | Exception"
+
+
+class AtWork:
+    """The request whose answer is due next, and the answers of those behind it, given or awaited."""
+
+    __slots__ = ("_behind", "_is_over", "first", "held_bytes")
+
+    def __init__(self) -> None:
+        self.first: Parked | Running | None = None
+        self.held_bytes = 0
+        """The memory of requests whose answers are awaited."""
+        self._behind: list[Outcome] = []
+        self._is_over = False
+
+    def waits(self, others: int) -> int:
+        """Returns what the connection waits for: for these requests, and what else it waits for."""
+        others &= ~(ANSWER | COMMIT)
+        if self.first is None:
+            return others
+        last: Outcome = self._behind[-1] if self._behind else self.first
+        admits_next = isinstance(last, list) or (isinstance(last, Parked) and last.admits_next)
+        return others | (COMMIT if admits_next and len(self._behind) < MOST_AT_WORK - 1 else ANSWER)
+
+    def begin(self, request: Parked | Running, frame: memoryview) -> None:
+        """Awaits the answer of a request that is first now. The frame is empty where it was counted before."""
+        self.first = request
+        self.held_bytes += bytes_held(request, frame)
+
+    def add(self, outcome: Outcome, frame: memoryview) -> None:
+        """Adds the outcome of a request that has begun behind the others. One that has no answer leaves no trace."""
+        if self._is_over:
+            give_up(outcome)
+        elif outcome is not None:
+            self._behind.append(outcome)
+            self.held_bytes += bytes_held(outcome, frame)
+
+    def answered(self, answer: list[Buffer] | None) -> tuple[list[Buffer], Exception | None]:
+        """Returns what may be written once the first has its answer: with it those behind it that have theirs. Whoever
+        still waits then is the first. An error ends them all, once what came before it is written."""
+        written: list[Buffer] = [] if answer is None else answer
+        self.first = None
+        while self._behind:
+            outcome = self._behind.pop(0)
+            if isinstance(outcome, Parked):
+                outcome = outcome.look(is_last=outcome.is_late)
+            if isinstance(outcome, (Parked, Running)):
+                self.first = outcome
+                break
+            if isinstance(outcome, Exception):
+                return written, outcome
+            if outcome is not None:
+                written = [*written, *outcome]
+        if self.first is None:
+            self.held_bytes = 0
+        return written, None
+
+    def cancel(self) -> None:
+        """Gives all of them up, for good."""
+        self._is_over, self.held_bytes = True, 0
+        first, self.first = self.first, None
+        behind, self._behind = self._behind, []
+        give_up(first)
+        for outcome in behind:
+            give_up(outcome)
+
+
+def give_up(outcome: Outcome) -> None:
+    """Gives a request up, unless it is answered."""
+    if isinstance(outcome, (Parked, Running)):
+        outcome.cancel()
+
+
+def is_produce(frame: memoryview) -> bool:
+    """True for a request that may begin behind a Produce."""
+    return bytes(frame[: len(PRODUCE)]) == PRODUCE
+
+
+def begun(
+    answer: Callable[[ClientConnection, memoryview], Answer], connection: ClientConnection, frame: memoryview
+) -> Outcome:
+    """Begins a request, and returns what became of it by now, or its error: that is for later, when those before it
+    are answered."""
+    try:
+        return answer(connection, frame)
+    except Exception as error:
+        return error
+
+
+def bytes_held(outcome: Outcome, frame: memoryview) -> int:
+    """Returns the memory that a request holds while its answer is awaited."""
+    holds = isinstance(outcome, Running) or (isinstance(outcome, Parked) and not outcome.admits_next)
+    return cost_bytes(frame) if holds and len(frame) > COUNTED_BYTES else 0
