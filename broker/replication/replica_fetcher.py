@@ -15,7 +15,8 @@ from broker.peers.waiting import done_by
 from broker.replica.following import BeginsInBatch, append_as_follower, take_watermarks
 from broker.replica.partition import Partition
 from broker.replication.environment import LeaderConnection, ReplicationEnvironment
-from coordinator.replication.fetcher import Fetcher, SessionEnded
+from coordinator.cluster.brokers.info import BrokerRegistration
+from coordinator.replication.fetcher import Fetcher, FetcherOptions, SessionEnded
 from coordinator.replication.session import PartitionKey
 from coordinator.replication.states import FollowedPartition
 from coordinator.replication.steps import Correct, FollowerStep, Replicate
@@ -44,8 +45,13 @@ class ReplicaFetcher:
         self._client_id = f"broker-{environment.node.node_id}-fetcher-{fetcher_id}"
         self._environment = environment
         self._clock = environment.clock
-        self._fetcher: Fetcher[Partition] = Fetcher(environment.options, environment.must_wait)
+        self._config = environment.config.effective
+        self._options = environment.options()
+        """The options in `_config`, which is another one when they change."""
+        self._fetcher: Fetcher[Partition] = Fetcher(self._current_options, environment.must_wait)
         self._peer: LeaderConnection | None = None
+        self._registration: BrokerRegistration | None = None
+        """The leader's, by which `_peer` was found."""
         self._problem = ""
         self._reported: dict[PartitionKey, str] = {}
         """The last problem of each partition that has one: it is logged once, not at every try."""
@@ -128,15 +134,25 @@ class ReplicaFetcher:
         else:
             await done_by(self._clock, ready_ms, self._changed)
 
+    def _current_options(self) -> FetcherOptions:
+        config = self._environment.config.effective
+        if config is not self._config:
+            self._config, self._options = config, self._environment.options()
+        return self._options
+
     def _leader(self) -> LeaderConnection:
         """Returns the connection to the leader, wherever it is by now. Raises PeerUnavailable."""
-        address, peer = self._environment.address(self.leader_id), self._peer
+        registration, peer = self._environment.image.brokers.get(self.leader_id), self._peer
+        if peer is not None and registration is not None and registration is self._registration:
+            return peer
+        address = self._environment.address(self.leader_id)
         if address is None:
             raise PeerUnavailable(f"broker {self.leader_id}", "has no address")
         if peer is None or peer.address != address:
             if peer is not None:
                 peer.abort()
             peer = self._peer = self._environment.connect(address, self._client_id)
+        self._registration = registration
         return peer
 
     def _session_ended(self, reason: str) -> None:

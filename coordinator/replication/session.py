@@ -41,6 +41,17 @@ class SessionFetch(NamedTuple):
     forgotten: list[ForgottenTopic]
 
 
+def fetches_alike(one: FetchPartition, other: FetchPartition) -> bool:
+    """True where a leader is told the same of a partition: what followers do not say is not looked at."""
+    return (
+        one.fetch_offset == other.fetch_offset
+        and one.log_start_offset == other.log_start_offset
+        and one.current_leader_epoch == other.current_leader_epoch
+        and one.last_fetched_epoch == other.last_fetched_epoch
+        and one.partition_max_bytes == other.partition_max_bytes
+    )
+
+
 class FollowerSession:
     """One session with one leader."""
 
@@ -64,7 +75,8 @@ class FollowerSession:
 
     def put(self, key: PartitionKey, partition: FetchPartition) -> None:
         """Fetches a partition from now on, or goes on with it elsewhere; it then comes after all others."""
-        if self.partitions.get(key) == partition:
+        latest = self.partitions.get(key)
+        if latest is not None and fetches_alike(latest, partition):
             return
         self.partitions.pop(key, None)
         self.partitions[key] = partition
