@@ -8,10 +8,10 @@ first, as clients do that have read why, or has LINGER_MS. What it sends is not 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from typing import Final, Protocol
 
-from broker.clock import Clock, Timer
+from broker.clock import Clock
+from broker.network.deadlines import Deadlines
 
 LINGER_MS: Final = 500
 
@@ -23,44 +23,25 @@ class Dismissed(Protocol):
     def transport(self) -> asyncio.Transport: ...
 
 
-class Dismissals:
-    """Those of a listener."""
+class Dismissals(Deadlines[Dismissed]):
+    """Those of a listener. One that is gone is discarded."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._ends_ms: OrderedDict[Dismissed, int] = OrderedDict()
-        """The longest waiting first."""
-        self._timer: Timer | None = None
+        super().__init__(clock, LINGER_MS, _close)
 
-    def __len__(self) -> int:
-        return len(self._ends_ms)
-
-    def add(self, connection: Dismissed) -> None:
+    def add(self, waiting: Dismissed) -> None:
         """Has a connection closed once its peer has, or its time is over."""
-        connection.transport.resume_reading()  # else nobody learns that its peer hangs up
-        self._ends_ms[connection] = self._clock.monotonic_ms() + LINGER_MS
-        self._arm()
-
-    def discard(self, connection: Dismissed) -> None:
-        """It is gone."""
-        self._ends_ms.pop(connection, None)
+        waiting.transport.resume_reading()  # else nobody learns that its peer hangs up
+        super().add(waiting)
 
     def hurry(self) -> None:
-        """Closes the one that has waited longest. One that does not even read gets no time to: nobody counts it."""
-        connection, _ = self._ends_ms.popitem(last=False)
-        if connection.transport.get_write_buffer_size():
-            connection.transport.abort()
-        else:
-            connection.transport.close()
+        """Closes the one that has waited longest."""
+        _close(self.pop())
 
-    def _arm(self) -> None:
-        if self._timer is None and self._ends_ms:
-            wait_ms = next(iter(self._ends_ms.values())) - self._clock.monotonic_ms()
-            self._timer = self._clock.call_after(max(wait_ms, 1), self._ring)
 
-    def _ring(self) -> None:
-        self._timer = None
-        now_ms = self._clock.monotonic_ms()
-        while self._ends_ms and next(iter(self._ends_ms.values())) <= now_ms:
-            self.hurry()
-        self._arm()
+def _close(connection: Dismissed) -> None:
+    """Closes one. One that does not even read gets no time to: nobody counts it any more."""
+    if connection.transport.get_write_buffer_size():
+        connection.transport.abort()
+    else:
+        connection.transport.close()

@@ -10,8 +10,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from broker.clock import Clock, Timer
+from broker.clock import Clock
 from broker.network.connection_lines import ConnectionLines, Told
+from broker.network.deadlines import Deadlines
 from broker.network.dismissals import Dismissals, Dismissed
 
 TOO_LATE: Final = "it did not authenticate within {} ms (odradek.authentication.timeout.ms)"
@@ -46,29 +47,26 @@ class Strangers:
     ) -> None:
         """`begin` has a new connection authenticate; until it has, its requests are no longer than
         `max_request_bytes`."""
-        self._clock = clock
         self._lines = lines
         self._begin = begin
         self._timeout_ms = timeout_ms
         self._most = most
         self._max_request_bytes = max_request_bytes
-        self._deadlines_ms: OrderedDict[Stranger, int] = OrderedDict()
-        """The longest waiting first."""
+        self._waiting: Deadlines[Stranger] = Deadlines(clock, timeout_ms, self._too_late)
         self._addresses: dict[str, OrderedDict[Stranger, None]] = {}
-        self._timer: Timer | None = None
+        """Those of each address, the longest waiting first."""
         self._dismissals = Dismissals(clock)
 
     def __len__(self) -> int:
-        return len(self._deadlines_ms) + len(self._dismissals)
+        return len(self._waiting) + len(self._dismissals)
 
     def take_in(self, connection: Stranger) -> int:
         """Takes in a new connection; returns how long its requests may be."""
-        self._deadlines_ms[connection] = self._clock.monotonic_ms() + self._timeout_ms
+        self._waiting.add(connection)
         self._addresses.setdefault(connection.ip, OrderedDict())[connection] = None
         self._begin(connection)
-        if len(self) > self._most:
+        if len(self._waiting) + len(self._dismissals) > self._most:
             self._make_room()
-        self._arm()
         return self._max_request_bytes
 
     def _make_room(self) -> None:
@@ -76,7 +74,9 @@ class Strangers:
             self._dismissals.hurry()
             return
         most = max(self._addresses.values(), key=len)
-        self._cut_off(next(iter(most)), TOO_MANY.format(self._most))
+        longest_waiting = next(iter(most))
+        self.let_go(longest_waiting)
+        self._cut_off(longest_waiting, TOO_MANY.format(self._most))
 
     def dismiss(self, connection: Stranger, reason: str) -> None:
         """Closes one that has been told why it is refused, once it had the time to read that."""
@@ -90,27 +90,19 @@ class Strangers:
     def let_go(self, connection: Stranger) -> None:
         """It has authenticated, or is gone."""
         self._dismissals.discard(connection)
-        if self._deadlines_ms.pop(connection, None) is None:
-            return
+        if self._waiting.discard(connection):
+            self._forget_address(connection)
+
+    def _forget_address(self, connection: Stranger) -> None:
         of_address = self._addresses[connection.ip]
         del of_address[connection]
         if not of_address:
             del self._addresses[connection.ip]
 
+    def _too_late(self, connection: Stranger) -> None:
+        self._forget_address(connection)
+        self._cut_off(connection, TOO_LATE.format(self._timeout_ms))
+
     def _cut_off(self, connection: Stranger, reason: str) -> None:
-        self.let_go(connection)
         self._lines.closed(connection, reason)
         connection.cut_off()
-
-    def _arm(self) -> None:
-        if self._timer is None and self._deadlines_ms:
-            wait_ms = next(iter(self._deadlines_ms.values())) - self._clock.monotonic_ms()
-            self._timer = self._clock.call_after(max(wait_ms, 1), self._ring)
-
-    def _ring(self) -> None:
-        self._timer = None
-        now_ms = self._clock.monotonic_ms()
-        late = [connection for connection, deadline_ms in self._deadlines_ms.items() if deadline_ms <= now_ms]
-        for connection in late:
-            self._cut_off(connection, TOO_LATE.format(self._timeout_ms))
-        self._arm()
