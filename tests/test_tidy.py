@@ -31,6 +31,7 @@ RANDOM_SOURCES = frozenset(
         "broker/disks/open_logs.py",
         "broker/formatting/commands.py",
         "broker/requests/broker.py",
+        "broker/requests/host.py",
         "commands/cluster_client.py",
         "commands/user.py",
     }

@@ -139,7 +139,8 @@ def _beginner(
 ) -> Callable[[Stranger], None]:
     """Returns what has a connection authenticate by SASL. Raises ConfigError."""
     host = dispatcher.host
-    around = Surroundings(host.image, clock, os.urandom, host.config.delegation_token_secret_key, closing)
+    cluster_secret = host.config.delegation_token_secret_key or None  # an empty one, which all know, is none
+    around = Surroundings(host.image, clock, os.urandom, cluster_secret, host.process_secret, closing)
     offered = mechanisms(host.config, address.name, around)
 
     def begin(connection: Stranger) -> None:

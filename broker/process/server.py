@@ -117,6 +117,7 @@ class Server:
         )
         if self._controller is not None:
             self._controller.interceptors.times = self.broker.interceptors.times  # one process, one table, as in Kafka
+            self.broker.process_secret = self._controller.process_secret  # whose listeners are open already
         self._authorize()
         await self._register()
         self.assignments = self._assignments(self.broker)
@@ -352,7 +353,7 @@ class Server:
         for coordinator in self.broker.coordinators.values():
             coordinator.stop()
         await self._listening.drained()
-        if self.broker.has_telemetry:  # it waits for a post under way, which no client has to
+        if self.broker.has_telemetry:  # not before the last clients have pushed what they had
             self.broker.telemetry.close()
         await self.broker.record_work.close()
         self.housekeeping.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
 
 UNADVERTISED: Final[frozenset[int]] = frozenset()
+PROCESS_SECRET_BYTES: Final = 32
 TELEMETRY: Final = frozenset({int(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS), int(ApiKey.PUSH_TELEMETRY)})
 """A client that is told of these pushes; without a receiver it is not told, as with Apache Kafka."""
 
@@ -75,6 +77,8 @@ class Host:
         """Limits the log lines about requests that met a fault of ours."""
         self.limited_lines: dict[str, LogLimiter] = {}
         """Limiters of other kinds of lines, by the line that tells how many were suppressed."""
+        self.process_secret = os.urandom(PROCESS_SECRET_BYTES)
+        """Of it the listeners of this process make what nobody may guess, and what all of them have to make alike."""
         self._lead_quorum = lead_quorum
         self.answer_forwarded: Callable[[ClientConnection, memoryview], Answer] = self._answer_nothing
         """Answers a request that came in an Envelope, for a client that is connected elsewhere; as `Dispatcher.answer`

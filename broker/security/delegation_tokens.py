@@ -9,30 +9,35 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Final
 
 from coordinator.cluster.image import Image
 from coordinator.cluster.security.delegation_tokens import has_expired, kind_and_name, token_key
 from protocol.metadata_records.security import DelegationTokenRecord
-from protocol.sasl.scram import DIGESTS, MIN_ITERATIONS, Credential, TokenCredential
+from protocol.sasl.scram import DIGESTS, MIN_ITERATIONS, Credential, TokenCredential, TokenLookup
 
-SALT_BYTES = 16
+SALT_BYTES: Final = 16
 
-
-def token_credential(
-    image: Image, secret_key: str, mechanism: str, now_ms: Callable[[], int], token_id: str
-) -> TokenCredential | None:
-    """Returns the credential of a token that is there and has not expired; `secret_key` is the cluster's."""
-    token = image.other_records.get(("delegation token", token_id))
-    if not isinstance(token, DelegationTokenRecord) or has_expired(token, now_ms()):
-        return None
-    keys = token_keys(secret_key, mechanism, token_id)
-    return TokenCredential(keys, kind_and_name(token.owner)[1], token.expiration_timestamp)
+CACHED_TOKENS: Final = 4_096
+"""The tokens whose keys a listener remembers for each mechanism: who shows one again need not cost them again."""
 
 
-@lru_cache(maxsize=4_096)
+def token_lookup(image: Image, secret_key: str, mechanism: str, now_ms: Callable[[], int]) -> TokenLookup:
+    """Returns what finds the credential of a token that is there and has not expired; `secret_key` is the cluster's."""
+    keys_of = lru_cache(maxsize=CACHED_TOKENS)(partial(token_keys, secret_key, mechanism))
+
+    def find(token_id: str) -> TokenCredential | None:
+        token = image.other_records.get(("delegation token", token_id))
+        if not isinstance(token, DelegationTokenRecord) or has_expired(token, now_ms()):
+            return None
+        return TokenCredential(keys_of(token_id), kind_and_name(token.owner)[1], token.expiration_timestamp)
+
+    return find
+
+
 def token_keys(secret_key: str, mechanism: str, token_id: str) -> Credential:
-    """Returns the keys of a token: milliseconds of work, which who shows it again need not cost. The salt is the
+    """Returns the keys of a token: milliseconds of work. The salt is the
     cluster's for it, so that each broker challenges alike."""
     digest, key = DIGESTS[mechanism], token_key(secret_key, token_id)
     salt = hmac.digest(key, b"salt", digest)[:SALT_BYTES]

@@ -6,7 +6,7 @@ import hmac
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from broker.clock import Clock
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from broker.config.kerberos import TicketOptions
 
 NONCE_BYTES = 20
-SECRET_BYTES = 32
 RECOUNT_MS = 10_000
 """The time between two looks at all users: who asks for those that do not exist has them counted no more often."""
 
@@ -46,8 +45,10 @@ class Surroundings(NamedTuple):
     clock: Clock
     draw: Callable[[int], bytes]
     """Returns random bytes."""
-    token_secret: str | None
-    """Of which the keys of delegation tokens are made, where there are any."""
+    cluster_secret: str | None
+    """Of which the keys of delegation tokens are made; None where there are none."""
+    process_secret: bytes
+    """Of which the listeners of this process make the same."""
     closing: ExitStack
     """Is closed with the listener."""
 
@@ -83,10 +84,10 @@ def _beginner(mechanism: MechanismOptions, listener: str, around: Surroundings) 
     find = partial(scram_credential, around.image, MECHANISMS[mechanism.name].code)
     shapes, secret = ShapesInUse(around.image, mechanism.name, around.clock), _secret(around)
     find_token: TokenLookup = no_token
-    if around.token_secret:
-        from broker.security.delegation_tokens import token_credential  # nor one without delegation tokens
+    if around.cluster_secret is not None:
+        from broker.security.delegation_tokens import token_lookup  # nor one without delegation tokens
 
-        find_token = partial(token_credential, around.image, around.token_secret, mechanism.name, around.clock.now_ms)
+        find_token = token_lookup(around.image, around.cluster_secret, mechanism.name, around.clock.now_ms)
 
     def absent(name: str) -> Credential:
         return absent_user(secret, mechanism.name, name, shapes.counted())
@@ -100,16 +101,11 @@ def _beginner(mechanism: MechanismOptions, listener: str, around: Surroundings) 
 
 def _secret(around: Surroundings) -> bytes:
     """Returns the secret of which users that do not exist get their salts: the same on each broker and after each start
-    where the cluster has a secret, else of this process."""
-    if around.token_secret is None:
-        return _of_process(around.draw)
-    return hmac.digest(around.token_secret.encode(), b"salts of users that do not exist", "sha256")
-
-
-@lru_cache(maxsize=1)
-def _of_process(draw: Callable[[int], bytes]) -> bytes:
-    """Returns one secret for all listeners: what differed between two would say that there is no such user."""
-    return draw(SECRET_BYTES)
+    where the cluster has a secret, else of this process. What differed between two listeners would say that there is no
+    such user."""
+    if around.cluster_secret is None:
+        return around.process_secret
+    return hmac.digest(around.cluster_secret.encode(), b"salts of users that do not exist", "sha256")
 
 
 class ShapesInUse:
