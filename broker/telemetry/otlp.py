@@ -6,14 +6,19 @@ Source: opentelemetry.io/docs/specs/otlp, "OTLP/HTTP".
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from broker.telemetry.posting import NoAnswer, endpoint_of, post
 from broker.telemetry.push import Push
 from broker.telemetry.queue import NotTaken
 from broker.workers import Workers
 
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
 TIMEOUT_S: Final = 5.0
-"""A broker that stops waits as long for a collector that does not answer."""
+"""How long a collector may take for a push, from the search for its address to its answer."""
+TAKEN: Final = range(200, 300)
 RETRIABLE: Final = frozenset({429, 502, 503, 504})
 CONTENT_TYPE: Final = "application/x-protobuf"
 
@@ -21,18 +26,35 @@ CONTENT_TYPE: Final = "application/x-protobuf"
 class OtlpCollector:
     """One endpoint, as `http://host:4318/v1/metrics`."""
 
-    def __init__(self, url: str, broker_id: int) -> None:
-        self._url = url
+    def __init__(self, url: str, broker_id: int, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._endpoint = endpoint_of(url)
         self._broker_id = broker_id
+        self._timeout_s = timeout_s
         self._workers = Workers(1, "telemetry-otlp")
+        self._tls: SSLContext | None = None
+        """Once there was a push for an endpoint that is secured."""
 
     async def deliver(self, push: Push) -> None:
         """Posts a push. Raises NotTaken, INVALID_RECORD."""
-        await self._workers.call(lambda: post(self._url, enriched(push.data, push.labels(self._broker_id))))
+        body = await self._workers.call(lambda: enriched(push.data, push.labels(self._broker_id)))
+        if self._endpoint.is_secured and self._tls is None:
+            self._tls = await self._workers.call(_system_authorities)
+        try:
+            status = await post(self._endpoint, body, CONTENT_TYPE, self._tls, self._timeout_s)
+        except NoAnswer as error:
+            raise NotTaken(f"the collector is not reached: {error}", is_final=False) from error
+        if status not in TAKEN:
+            raise NotTaken(f"the collector answers {status}", is_final=status not in RETRIABLE)
 
     def close(self) -> None:
-        """Waits for the post under way."""
+        """Waits for the thread, whose work is short; a post under way ends with the queue that it is of."""
         self._workers.close()
+
+
+def _system_authorities() -> SSLContext:
+    import ssl
+
+    return ssl.create_default_context()
 
 
 def enriched(data: bytes, labels: dict[str, str]) -> bytes:
@@ -49,19 +71,3 @@ def enriched(data: bytes, labels: dict[str, str]) -> bytes:
         for key, value in labels.items():
             resource.resource.attributes.add(key=key).value.string_value = value
     return bytes(message.SerializeToString())
-
-
-def post(url: str, body: bytes) -> None:
-    """Posts in the calling thread. Raises NotTaken."""
-    import http.client
-    import urllib.error
-    import urllib.request
-
-    request = urllib.request.Request(url, body, {"Content-Type": CONTENT_TYPE}, method="POST")
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S):
-            pass  # that it has taken them is all that it can say
-    except urllib.error.HTTPError as error:
-        raise NotTaken(f"the collector answers {error.code}", is_final=error.code not in RETRIABLE) from error
-    except (OSError, http.client.HTTPException) as error:  # the latter where it speaks no HTTP
-        raise NotTaken(f"the collector is not reached: {error}", is_final=False) from error

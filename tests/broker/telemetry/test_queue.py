@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from broker.telemetry.otlp import post
 from broker.telemetry.push import Push
 from broker.telemetry.queue import ATTEMPTS, MAX_QUEUED_BYTES, NotTaken, PushQueue
 from coordinator.telemetry.subscriptions import ClientAttributes
@@ -99,39 +98,3 @@ async def test_a_closed_queue_delivers_nothing_more() -> None:
     receiver.gate.set()
     await asyncio.sleep(0)
     assert receiver.taken == []
-
-
-@pytest.mark.parametrize(("status", "is_final"), [(200, None), (400, True), (429, False), (503, False)])
-async def test_the_answers_of_a_collector(status: int, is_final: bool | None) -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert b"Content-Type: application/x-protobuf" in head
-        assert await reader.readexactly(3) == b"abc"
-        writer.write(f"HTTP/1.1 {status} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/metrics"
-    async with server:
-        if is_final is None:
-            await asyncio.to_thread(post, url, b"abc")
-        else:
-            with pytest.raises(NotTaken) as refused:
-                await asyncio.to_thread(post, url, b"abc")
-            assert refused.value.is_final is is_final
-    with pytest.raises(NotTaken, match="not reached") as unreached:
-        await asyncio.to_thread(post, url, b"abc")
-    assert not unreached.value.is_final
-
-
-async def test_a_collector_that_speaks_no_http_is_asked_again() -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"220 mail.example.org\r\n\r\n")
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server:
-        with pytest.raises(NotTaken) as refused:
-            await asyncio.to_thread(post, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/metrics", b"abc")
-    assert not refused.value.is_final
