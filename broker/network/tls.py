@@ -99,11 +99,15 @@ class TlsTransport:
         return False
 
     def pause_writing(self) -> None:
+        """Nothing is read either while the peer takes nothing: TLS itself has answers to some of what comes (updates of
+        keys, renegotiations), which nobody would count."""
         self._is_paused = True
+        self._read_or_not()
         self._secured.pause_writing()
 
     def resume_writing(self) -> None:
         self._is_paused = False
+        self._read_or_not()
         try:
             self._flush()
         except ssl.SSLError as error:
@@ -262,13 +266,21 @@ class TlsTransport:
 
     def pause_reading(self) -> None:
         self._is_reading = False
-        self._raw.pause_reading()
+        self._read_or_not()
 
     def resume_reading(self) -> None:
         """Goes on reading: first with what is here already, though not within the call."""
         self._is_reading = True
-        self._raw.resume_reading()
+        self._read_or_not()
         asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _read_or_not(self) -> None:
+        if self._raw.is_closing():
+            return
+        if self._is_reading and not self._is_paused:
+            self._raw.resume_reading()
+        else:
+            self._raw.pause_reading()
 
     def _go_on(self) -> None:
         if self._is_reading and not self._is_closing and not self._wants_close:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 import uvloop
 
 from broker.clock import SystemClock
+from broker.network.tls import Secured, TlsTransport
 from broker.peers import Address, Settings, connect
 from broker.peers.settings import dial_tls
 from protocol.config import ConfigError
@@ -20,7 +23,7 @@ from protocol.messages.produce import ProduceResponse
 from protocol.peer_errors import PeerUnavailable
 from protocol.sasl.authenticator import authenticator
 from tests.broker.asking import batch, fetch_request, produce_request
-from tests.broker.inprocess import InProcess, request_frame
+from tests.broker.inprocess import InProcess, Wire, request_frame
 from tests.broker.security.certificates import Authority, client_context
 from tests.broker.security.sasl import PLAIN_USERS
 
@@ -236,6 +239,37 @@ async def test_a_peer_that_does_not_read_holds_no_encrypted_answers(tmp_path: Pa
         assert encrypted < 1 << 20
         silent.close()
         await connection.close()
+
+
+class Above:
+    """A connection above TLS that takes everything as it comes."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+async def test_a_peer_that_does_not_read_is_not_read_from(authority: Authority) -> None:
+    """TLS has answers of its own, to updates of keys for one: all of them were kept for who asked and did not read."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.directory / "server.pem")
+    wire, above = Wire(), cast(Secured, Above())
+    tls = TlsTransport(context, memoryview(bytearray(1)), lambda: above, lambda *_: None, lambda *_: None)
+    tls.connection_made(wire)
+    states = {"begun": wire.reading}
+    for step in (tls.pause_writing, tls.resume_reading, tls.resume_writing, tls.pause_reading, tls.pause_writing,
+                 tls.resume_writing, tls.resume_reading):  # fmt: skip
+        step()
+        states[f"{len(states)} {step.__name__}"] = wire.reading
+    assert states == {
+        "begun": True,
+        "1 pause_writing": False,
+        "2 resume_reading": False,
+        "3 resume_writing": True,
+        "4 pause_reading": False,
+        "5 pause_writing": False,
+        "6 resume_writing": False,
+        "7 resume_reading": True,
+    }
 
 
 @pytest.mark.parametrize(("change", "problem"), [
