@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 NS_PER_MS: Final = 1_000_000
+NS_PER_S: Final = 1_000_000_000
 
 TIMER_RESOLUTION_NS: Final = NS_PER_MS // 2
 """An event loop counts in milliseconds, and may call a timer this much too early."""
@@ -74,6 +75,11 @@ class Deadline:
     @property
     def is_over(self) -> bool:
         return self._clock.monotonic_ns() + TIMER_RESOLUTION_NS >= self._ends_ns
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left of it; 0 once it is over."""
+        return max(self._ends_ns - self._clock.monotonic_ns(), 0) / NS_PER_S
 
     def call(self, then: Callable[[], None]) -> Timer:
         """Calls `then` on the event loop once the wait is over."""

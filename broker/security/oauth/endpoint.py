@@ -8,20 +8,12 @@ Source: org.apache.kafka.common.security.oauthbearer.internals.secured.Refreshin
 
 from __future__ import annotations
 
-import urllib.request
 from collections.abc import Callable
-from ssl import SSLContext
 from typing import Final, NamedTuple, Protocol
 
 from broker.clock import Clock, Timer
 from broker.logging import get_logger
 from broker.security.oauth.keys import KeySet, key_set
-
-MAX_KEYS_BYTES: Final = 1 << 20
-"""More than any issuer has; what comes beyond is not read."""
-
-TIMEOUT_S: Final = 5.0
-"""How long an issuer may keep silent, while it is connected to and at each read."""
 
 MISSING_MS: Final = 60_000
 """How long a key is remembered as missing (MISSING_KEY_ID_CACHE_IN_FLIGHT_MS)."""
@@ -146,27 +138,3 @@ class JwksEndpoint:
     def _again_after(self, pause_ms: int) -> None:
         self._is_fetching = False
         self._timer = self._clock.call_after(pause_ms, self.begin)
-
-
-class _SameScheme(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect that leaves TLS: what is fetched decides who is let in."""
-
-    def redirect_request(  # type: ignore[no-untyped-def]  # its arguments are what they are
-        self, req, fp, code, msg, headers, newurl
-    ) -> urllib.request.Request | None:
-        if req.full_url.lower().startswith("https:") and not newurl.lower().startswith("https:"):
-            raise OSError("it redirects from https to something else")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def fetched(url: str, tls: SSLContext | None) -> bytes:
-    """Returns what a URL has, in the calling thread. Raises OSError, and what else is wrong with the answer."""
-    handlers: list[urllib.request.BaseHandler] = [_SameScheme()]
-    if tls is not None:
-        handlers.append(urllib.request.HTTPSHandler(context=tls))
-    request = urllib.request.Request(url, headers={"Accept": "application/json"})
-    with urllib.request.build_opener(*handlers).open(request, timeout=TIMEOUT_S) as response:
-        data: bytes = response.read(MAX_KEYS_BYTES + 1)
-    if len(data) > MAX_KEYS_BYTES:
-        raise OSError(f"it has more than {MAX_KEYS_BYTES} bytes")
-    return data

@@ -55,10 +55,11 @@ def validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitS
             reason = getattr(error, "strerror", None) or str(error)
             raise ConfigError(f"{JWKS_URL}: {options.jwks_url}: {reason}", name=JWKS_URL) from error
         return partial(with_keys, lambda: fixed, lambda _: None)
-    from broker.security.oauth.endpoint import JwksEndpoint, RefreshTimes, fetched
+    from broker.security.oauth.endpoint import JwksEndpoint, RefreshTimes
+    from broker.security.oauth.fetching import fetched
 
     times = RefreshTimes(options.refresh_ms, options.retry_ms, options.retry_max_ms)
-    fetch = partial(fetched, options.jwks_url, _tls(options))
+    fetch = partial(fetched, options.jwks_url, _tls(options), clock)
     endpoint = JwksEndpoint(fetch, Workers(1, "jwks"), clock, times, listener)
     closing.callback(endpoint.close)
     endpoint.begin()

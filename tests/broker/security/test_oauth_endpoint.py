@@ -2,66 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import heapq
 from collections.abc import Callable
-from itertools import count
 
 import pytest
 
-from broker.clock import Clock, Timer
+from broker.clock import Clock
 from broker.security.oauth.endpoint import (
-    MAX_KEYS_BYTES,
     MIN_PAUSE_MS,
     MISSING_KEYS,
     MISSING_MS,
     JwksEndpoint,
     RefreshTimes,
-    fetched,
 )
-from tests.broker.security.issuer import Issuer, ec_key, jwk, jwks, serving
+from tests.broker.hand_clock import HandClock
+from tests.broker.security.issuer import ec_key, jwk, jwks
 
 TIMES = RefreshTimes(refresh_ms=3_600_000, retry_ms=100, retry_max_ms=1_000)
-
-
-class Hand:
-    """A clock that is moved by hand, with its timers."""
-
-    def __init__(self) -> None:
-        self.time_ms = 0.0
-        self._numbers = count()
-        self._timers: list[tuple[float, int, Callable[[], None], Hand.Set]] = []
-
-    class Set:
-        is_cancelled = False
-
-        def cancel(self) -> None:
-            self.is_cancelled = True
-
-    def now_ms(self) -> int:
-        return int(self.time_ms)
-
-    def monotonic_ms(self) -> int:
-        return int(self.time_ms)
-
-    def monotonic_ns(self) -> int:
-        return int(self.time_ms * 1e6)
-
-    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
-        return self.call_after(when_ms - self.time_ms, then)
-
-    def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
-        timer = Hand.Set()
-        heapq.heappush(self._timers, (self.time_ms + delay_ms, next(self._numbers), then, timer))
-        return timer
-
-    def pass_ms(self, duration_ms: float) -> None:
-        end_ms = self.time_ms + duration_ms
-        while self._timers and self._timers[0][0] <= end_ms:
-            self.time_ms, _, then, timer = heapq.heappop(self._timers)
-            if not timer.is_cancelled:
-                then()
-        self.time_ms = end_ms
 
 
 class AtOnce:
@@ -88,7 +44,7 @@ class Source:
     def __init__(self, *kids: str) -> None:
         self.kids = kids
         self.asked_ms: list[int] = []
-        self.clock = Hand()
+        self.clock = HandClock()
         self.error: Exception | None = None
 
     def __call__(self) -> bytes:
@@ -208,17 +164,3 @@ def test_nothing_is_fetched_after_the_end() -> None:
     endpoint.miss("two")
     source.clock.pass_ms(10_000_000)
     assert source.asked_ms == [0]
-
-
-async def test_keys_come_over_http() -> None:
-    with serving(Issuer(jwk(ec_key(), "one"))) as issuer:
-        data = await asyncio.to_thread(fetched, issuer.url, None)
-        assert data == jwks(jwk(ec_key(), "one"))
-        issuer.fails = True
-        with pytest.raises(OSError, match="503"):
-            await asyncio.to_thread(fetched, issuer.url, None)
-        issuer.fails, issuer.keys = False, ({"k": "x" * MAX_KEYS_BYTES},)
-        with pytest.raises(OSError, match="more than"):
-            await asyncio.to_thread(fetched, issuer.url, None)
-    with pytest.raises(OSError, match="refused"):
-        await asyncio.to_thread(fetched, issuer.url, None)
