@@ -16,11 +16,13 @@ PREFIX = "listener.name.sasl_plaintext."
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 AUDIENCE, ISSUER = "kafka", "https://issuer.example.org"
+USERS = ("alice", "bob", "carol")
 
 
 def settings(keys: Path, port: int, open_port: int) -> dict[str, str]:
     """The properties of either broker; `keys` is a file."""
     listeners = f"PLAINTEXT://127.0.0.1:{open_port},SASL_PLAINTEXT://127.0.0.1:{port}"
+    passwords = " ".join(f'user_{name}="{name}-secret"' for name in USERS)
     return {
         "listeners": listeners,
         "advertised.listeners": listeners,
@@ -30,7 +32,7 @@ def settings(keys: Path, port: int, open_port: int) -> dict[str, str]:
         f"{PREFIX}oauthbearer.sasl.oauthbearer.jwks.endpoint.url": keys.as_uri(),
         "sasl.oauthbearer.expected.audience": AUDIENCE,
         "sasl.oauthbearer.expected.issuer": ISSUER,
-        f"{PREFIX}plain.sasl.jaas.config": f'{PLAIN_MODULE} required user_alice="alice-secret" user_bob="bob-secret";',
+        f"{PREFIX}plain.sasl.jaas.config": f"{PLAIN_MODULE} required {passwords};",
         f"{PREFIX}scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
         "delegation.token.secret.key": "the secret of all nodes",
         "connection.failed.authentication.delay.ms": "0",

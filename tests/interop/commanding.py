@@ -25,6 +25,7 @@ PROPERTIES = {
     "group.share.record.lock.duration.ms": "30000",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
+    "log.retention.ms": "-1",  # the records of tests are of a day in the past: old, for whoever looks for such
 }
 """Properties of both brokers."""
 

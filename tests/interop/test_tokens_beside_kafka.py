@@ -1,4 +1,4 @@
-"""Tokens beside Apache Kafka: the same are taken, and refused in the same words."""
+"""Tokens beside Apache Kafka: the same are taken, and refused in the same words, to its own tool too."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import hmac
 import re
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from confluent_kafka import Consumer
 
 from protocol.messages import create_delegation_token as create
 from protocol.messages import describe_delegation_token as describe
@@ -21,14 +23,18 @@ from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshake
 from protocol.sasl.plain import plain_message
 from tests.broker.security import issuer
 from tests.broker.security.issuer import bearer, ec_key, jwk, part, rsa_key, unsigned
+from tests.interop import jvm
 from tests.interop.authenticating import (
     AUDIENCE,
     ISSUER,
+    PLAIN_MODULE,
+    SCRAM_MODULE,
     ApacheKafkaWithUsers,
     OdradekWithUsers,
     allow_files,
     write_keys,
 )
+from tests.interop.processes import run
 from tests.interop.wire import WireClient
 
 pytestmark = [pytest.mark.odradek_only, pytest.mark.security]
@@ -240,3 +246,98 @@ def test_delegation_tokens_are_answered_in_the_same_way(brokers: Brokers) -> Non
     ours, theirs = transcript(brokers.odradek.secured), transcript(brokers.apache.secured)
     assert ours == theirs
     assert any("KEY" in line for line in ours)
+
+
+class TokenTool:
+    """Apache Kafka's tool for tokens, and its producer, at one broker; what they say, without what is drawn or of the
+    moment."""
+
+    def __init__(self, broker: OdradekWithUsers | ApacheKafkaWithUsers, folder: Path) -> None:
+        self.bootstrap = broker.secured
+        self.begun_s = time.time()
+        self._folder = folder
+        self._drawn: dict[str, str] = {}
+
+    def settings(self, name: str, mechanism: str, login: str) -> str:
+        """The settings of a client, in a file."""
+        file = self._folder / f"{name}-{self.bootstrap.rpartition(':')[2]}.properties"
+        given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.jaas.config": login}
+        file.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
+        return str(file)
+
+    def of_user(self, name: str) -> str:
+        return self.settings(name, "PLAIN", f'{PLAIN_MODULE} required username="{name}" password="{name}-secret";')
+
+    def of_token(self, token_id: str, key: str) -> str:
+        self._drawn |= {token_id: "ID", key: "KEY"}
+        login = f'{SCRAM_MODULE} required username="{token_id}" password="{key}" tokenauth="true";'
+        return self.settings("token", "SCRAM-SHA-256", login)
+
+    def run(self, settings: str, *words: str) -> str:
+        """Returns the lines of the tool; of an error its own."""
+        where = ("--bootstrap-server", self.bootstrap, "--command-config", settings)
+        ended = run(jvm.command_of("kafka-delegation-tokens", *where, *words), check=False)
+        refused = re.findall(rb"^org\.apache\.kafka\.common\.errors\..*$", ended.stderr, re.MULTILINE)[:1]
+        assert bool(refused) is bool(ended.returncode), ended.stderr.decode()
+        return b"\n".join([ended.stdout, *refused]).decode()
+
+    def produce(self, settings: str, topic: str) -> str:
+        """Returns the reason for which one that comes to produce a record is refused; nothing where it is taken."""
+        where = ("--bootstrap-server", self.bootstrap, "--command-config", settings, "--topic", topic)
+        ended = run(jvm.command_of("kafka-console-producer", *where), stdin=b"hello\n", check=False)
+        refused = re.search(rb"SaslAuthenticationException: (.*)", ended.stdout + ended.stderr)
+        assert refused or not ended.returncode, ended.stderr.decode()
+        return refused[1].decode() if refused else ""
+
+    def plain(self, text: str) -> list[str]:
+        """The lines of a text."""
+        for drawn, name in self._drawn.items():
+            text = text.replace(drawn, name)
+        text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d", lambda match: f"+{self._hours(match[0])} h", text)
+        return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+    def _hours(self, text: str) -> int:
+        return round((datetime.strptime(text, "%Y-%m-%dT%H:%M").timestamp() - self.begun_s) / 3600)
+
+    def wait_for(self, count: int) -> None:
+        """Waits until carol has so many tokens: the metadata that a broker reads may be behind its controller's."""
+        carol, end = Asking(self.bootstrap, "carol"), time.monotonic() + PATIENCE_S
+        while len(carol.describe("carol").tokens) != count:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+def life_of_a_token(tool: TokenTool) -> list[list[str]]:
+    """The words of the tool from a token's beginning to its end, and of clients that show it meanwhile."""
+    carol, bob = tool.of_user("carol"), tool.of_user("bob")
+    of_carol = ("--describe", "--owner-principal", "User:carol")
+    create = ("--create", "--max-life-time-period", "-1")
+    made = tool.run(carol, *create, "--renewer-principal", "User:bob")
+    row = re.search(r"^(\S+) +(\S+==) +User:carol +User:carol +\[User:bob\] ", made, re.MULTILINE)
+    assert row is not None, made
+    token, key = tool.of_token(*row.groups()), row[2]
+    tool.wait_for(1)
+    outputs = [
+        made, tool.run(carol, *of_carol), tool.run(bob, *of_carol), tool.produce(token, "by-token"),
+        tool.run(token, *create), tool.run(bob, "--renew", "--renew-time-period", "7200000", "--hmac", key),
+        tool.run(carol, "--expire", "--expiry-time-period", "-1", "--hmac", key),
+    ]  # fmt: skip
+    tool.wait_for(0)
+    outputs += [
+        tool.run(carol, *of_carol), tool.run(bob, "--renew", "--renew-time-period", "-1", "--hmac", key),
+        tool.produce(token, "by-token"),
+    ]  # fmt: skip
+    return [tool.plain(text) for text in outputs]
+
+
+def test_apache_kafkas_tool_and_producer_hear_the_same_of_a_token(brokers: Brokers) -> None:
+    tools = [TokenTool(broker, brokers.folder) for broker in (brokers.odradek, brokers.apache)]
+    ours, theirs = map(life_of_a_token, tools)
+    assert ours == theirs
+    assert ours[0][-1] == "ID KEY User:carol User:carol [User:bob] +0 h +24 h +168 h"
+    assert [len(one) for one in (ours[3], ours[-1])] == [0, 1]  # with the token it is in, and with the expired one out
+    with Consumer({"bootstrap.servers": brokers.odradek.bootstrap, "group.id": "by-token",
+                   "auto.offset.reset": "earliest"}) as consumer:  # fmt: skip
+        consumer.subscribe(["by-token"])
+        (record,) = consumer.consume(1, PATIENCE_S)
+        assert record.value() == b"hello"
