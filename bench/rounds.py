@@ -1,8 +1,12 @@
-"""Interleaved rounds: every peer in turn, again and again, so that what the machine does meanwhile hits all alike."""
+"""Interleaved rounds: every peer in turn, there and back, so that what the machine does meanwhile hits all alike.
+
+A peer leaves something to the next one, such as pages that the kernel still has to write: there and back, each comes
+after each of its neighbours as often as before it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -19,6 +23,11 @@ def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, Unavailable) else f"{type(error).__name__}: {error}"
 
 
+def in_turns(names: Sequence[str], number: int) -> Sequence[str]:
+    """Returns the order of the peers in a round, which are counted from 0."""
+    return names if number % 2 == 0 else names[::-1]
+
+
 class InterleavedRounds:
     """The rounds of one load. A peer that fails is a row of the report, and the others go on without it."""
 
@@ -30,7 +39,7 @@ class InterleavedRounds:
         self._rows = {name: PeerResult(trial.peer.title, []) for name, trial in self._trials.items()}
 
     def run(self, rounds: int, *, warm_up: bool) -> Mapping[str, PeerResult]:
-        """Start all peers, warm each until its cost has stopped falling, measure `rounds` rounds, stop all peers."""
+        """Starts all peers, warms each until its cost has stopped falling, measures `rounds` rounds, stops all."""
         with ExitStack() as stack:
             for name, trial in self._trials.items():
                 stack.callback(trial.close)
@@ -38,7 +47,7 @@ class InterleavedRounds:
             if warm_up and self._load.method is not Method.START_UP:  # a start is cold, or it is none
                 self._warm_up()
             for number in range(max(rounds, self._load.rounds_at_least)):
-                for name in self._trials:
+                for name in in_turns(tuple(self._trials), number):
                     self._try(name, f"round {number + 1}", partial(self._count, name, number))
         return self._rows
 

@@ -46,7 +46,11 @@ class NetworkOptions(Config):
         doc="Security protocol among brokers, where inter.broker.listener.name is not set.",
     )
     socket_listen_backlog_size = option(
-        "socket.listen.backlog.size", INT, 50, at_least=1, doc="Connections that may wait to be accepted."
+        "socket.listen.backlog.size",
+        INT,
+        50,
+        at_least=1,
+        doc="Connections that may wait to be accepted; 1,024 unless this is set.",
     )
     socket_receive_buffer_bytes = option(
         "socket.receive.buffer.bytes",

@@ -1,8 +1,7 @@
 """Accepts the connections of scrapers, one each EACH_S: whoever comes more often waits in the kernel, which costs the
 event loop nothing.
 
-asyncio's own server accepts as fast as it can. A connection takes the loop some fifty microseconds, and ten thousand a
-second are nothing for one who only connects.
+A connection takes the loop some fifty microseconds, and ten thousand a second are nothing for one who only connects.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ import contextlib
 import socket
 from collections.abc import Callable
 from typing import Final, TypeAlias, cast
+
+from broker.network.accepting import Accepting
 
 EACH_S: Final = 0.002
 """From one connection to the next: five hundred a second take a few hundredths of the loop at most. One that comes
@@ -40,40 +41,30 @@ class Door:
     def __init__(self, make_protocol: MakeProtocol) -> None:
         """`make_protocol` is called for each connection."""
         self._make_protocol = make_protocol
-        self._accepting: list[asyncio.Task[None]] = []
+        self._accepting: list[Accepting] = []
         self._owed_s = 0.0
         """How much longer the next pause is, for what was sent."""
 
     async def open(self, host: str, port: int) -> int:
         """Binds all addresses of a host, accepts connections from now on, and returns the port. Raises OSError."""
         sockets = await listening(host, port)
-        self._accepting = [self._begin(sock) for sock in sockets]
+        self._accepting = [Accepting(sock, self._make_protocol, self._rest) for sock in sockets]
         return int(sockets[0].getsockname()[1])
-
-    def _begin(self, sock: socket.socket) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(self._accept(sock))
-        task.add_done_callback(lambda _: sock.close())
-        return task
 
     def close(self) -> None:
         """Accepts no more."""
-        for task in self._accepting:
-            task.cancel()
+        for accepting in self._accepting:
+            accepting.close()
 
     def note_sent(self, size_bytes: int) -> None:
         """An answer of so many bytes goes out: the next connection waits the longer for it."""
         self._owed_s = min(self._owed_s + size_bytes / SENT_BYTES_PER_S, LONGEST_PAUSE_S)
 
-    async def _accept(self, sock: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            with contextlib.suppress(OSError):  # the peer has gone again, or there is no descriptor left for it
-                accepted, _ = await loop.sock_accept(sock)
-                await loop.connect_accepted_socket(self._make_protocol, accepted)
-            await pause(EACH_S)
-            while owed_s := self._owed_s:
-                self._owed_s = 0.0
-                await pause(owed_s)
+    async def _rest(self) -> None:
+        await pause(EACH_S)
+        while owed_s := self._owed_s:
+            self._owed_s = 0.0
+            await pause(owed_s)
 
 
 async def pause(seconds: float) -> None:

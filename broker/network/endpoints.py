@@ -25,6 +25,13 @@ BUFFERS = (
 """Set only when the option is: the kernel sizes buffers better than any constant, Kafka's 100 KiB included."""
 
 
+BACKLOG = "socket.listen.backlog.size"
+
+WAITING = 1_024
+"""Connections that may wait in the kernel unless the option is set. They are accepted one a turn of the event loop: of
+a thousand clients that come at once Kafka's 50 would have most try again after a second."""
+
+
 def bind(listener: ListenerAddress, config: BrokerConfig) -> tuple[socket.socket, ListenerAddress]:
     """Returns a listening socket, and the listener with the port it got. Raises OSError with the address."""
     family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
@@ -37,7 +44,7 @@ def bind(listener: ListenerAddress, config: BrokerConfig) -> tuple[socket.socket
             if size_bytes >= 0:
                 sock.setsockopt(socket.SOL_SOCKET, number, size_bytes)  # accepted sockets inherit it
         sock.bind((listener.host, listener.port))
-        sock.listen(config.socket_listen_backlog_size)
+        sock.listen(config.socket_listen_backlog_size if BACKLOG in config.explicit else WAITING)
         sock.setblocking(False)
     except OSError as error:
         sock.close()

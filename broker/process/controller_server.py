@@ -85,7 +85,7 @@ class ControllerServer:
         self.keeper = Keeper(dispatcher.host, self._workers, self._listening.listeners)
         self.keeper.begin(COMMON_JOBS)
         SlowRequests(dispatcher.host).follow()
-        await self._listening.open(bound, dispatcher)
+        self._listening.open(bound, dispatcher)
         self._serve_metrics(dispatcher.host)
         gc.freeze()  # the objects of now stay: no collection has to traverse them
         gc.enable()

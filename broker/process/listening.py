@@ -13,6 +13,7 @@ from broker.config import BrokerConfig
 from broker.config.listeners import ListenerAddress
 from broker.exchange.context import ClientConnection
 from broker.exchange.pending import Answer
+from broker.network.accepting import Accepting, MakeProtocol
 from broker.network.admission import Admission
 from broker.network.connection import ServerConnection
 from broker.network.connection_lines import ConnectionLines
@@ -54,12 +55,12 @@ class Listening:
         self.listeners: list[Listener] = []
         self._clock = clock
         self._max_connections = max_connections
-        self._servers: list[asyncio.Server] = []
+        self._accepting: list[Accepting] = []
         self._closing = contextlib.ExitStack()
         """Ends what listeners have begun."""
         self._limit_of_address: Callable[[str], float | None] | None = None
 
-    async def open(self, bound: Sequence[Bound], dispatcher: FrameAnswerer) -> None:
+    def open(self, bound: Sequence[Bound], dispatcher: FrameAnswerer) -> None:
         """Accepts connections, whose requests the dispatcher answers. What these listeners admit, and hold in memory,
         is bounded for all of them together."""
         host = dispatcher.host
@@ -83,7 +84,7 @@ class Listening:
                 strangers=strangers,
             )
             self.listeners.append(listener)
-            self._servers.append(await _serve(sock, listener, tls))
+            self._accepting.append(Accepting(sock, _maker(listener, tls)))
 
     def limit_addresses(self, limit_of_address: Callable[[str], float | None] | None) -> None:
         """Sets how many connections an address may make in a second; None where any may make any number."""
@@ -105,8 +106,8 @@ class Listening:
     def close(self) -> None:
         """Accepts no more connections, and closes each one once its answers have gone out."""
         self._closing.close()
-        for server in self._servers:
-            server.close()
+        for accepting in self._accepting:
+            accepting.close()
         for listener in self.listeners:
             listener.close_all()
 
@@ -120,15 +121,8 @@ class Listening:
             listener.abort_all()
 
 
-async def _serve(sock: socket.socket, listener: Listener, tls: TlsDoor | None) -> asyncio.Server:
-    def accepted() -> asyncio.BufferedProtocol:
-        if tls is None:
-            return _accepted(listener)
-        return cast(asyncio.BufferedProtocol, tls.accepted(lambda: ServerConnection(listener)))
-
-    return await asyncio.get_running_loop().create_server(accepted, sock=sock)
-
-
-def _accepted(listener: Listener) -> asyncio.BufferedProtocol:
-    """Returns the protocol of a connection that the listener has just accepted, typed as uvloop takes it."""
-    return cast(asyncio.BufferedProtocol, ServerConnection(listener))
+def _maker(listener: Listener, tls: TlsDoor | None) -> MakeProtocol:
+    """Returns what makes the protocol of a connection that the listener has accepted, typed as asyncio takes it."""
+    if tls is None:
+        return cast(MakeProtocol, lambda: ServerConnection(listener))
+    return cast(MakeProtocol, lambda: tls.accepted(lambda: ServerConnection(listener)))

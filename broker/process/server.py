@@ -132,7 +132,7 @@ class Server:
         self.housekeeping.start()
         SlowRequests(self.broker).follow()
         Limiting(self.broker, self._listening)
-        await self._serve_clients(bound)
+        self._serve_clients(bound)
         if self._zookeeper is not None:
             self._zookeeper.begin(self.broker)
         self._serve_metrics()
@@ -152,12 +152,12 @@ class Server:
 
         return BrokerControl(self.config, open_files)
 
-    async def _serve_clients(self, bound: list[Bound]) -> None:
+    def _serve_clients(self, bound: list[Bound]) -> None:
         dispatcher = Dispatcher(self.broker, FAST)
         if self.control is None:
-            await self._listening.open(bound, dispatcher)
+            self._listening.open(bound, dispatcher)
         else:
-            await self._listening.open(bound, self.control.interpose(self.broker, dispatcher))
+            self._listening.open(bound, self.control.interpose(self.broker, dispatcher))
 
     @property
     def announced(self) -> str:
@@ -244,7 +244,7 @@ class Server:
         from broker.process.controller import controller_dispatcher  # a node that is alone needs none of it
 
         dispatcher = controller_dispatcher(self._live_config, self._clock, self.metadata.cluster, self._lead_quorum)
-        await self._listening.open(self._controllers, dispatcher)
+        self._listening.open(self._controllers, dispatcher)
         self._controller = dispatcher.host
         self.logs = await self._workers.call(self._open_logs)
         return APIS

@@ -26,5 +26,5 @@ def test_an_earlier_commit_takes_the_place_of_the_broker_without() -> None:
 
 
 def test_a_verdict_names_what_costs() -> None:
-    cost = Cost("produce", "cpu_s_per_gb", 1.02, 1.0, 1.03, CONTROL.what)
-    assert str(cost) == "produce: cpu_s_per_gb ×1.020 with the control server (1.000 to 1.030): above 1 %"
+    cost = Cost("produce", "cpu_s_per_gb", 1.03, 1.02, 1.04, CONTROL.what)
+    assert str(cost) == "produce: cpu_s_per_gb ×1.030 with the control server (1.020 to 1.040): above 1 %"

@@ -7,7 +7,7 @@ import pytest
 from bench.load import Load
 from bench.loads import LOADS
 from bench.metrics import LOADS as MEASURED
-from bench.metrics import cost_of, costs
+from bench.metrics import cost_of, costs, interval
 from bench.results import PeerResult, result_of
 
 FIGURE = "cpu_s_per_gb"
@@ -18,11 +18,23 @@ def times(factor: float) -> list[dict[str, float]]:
     return [{FIGURE: sample[FIGURE] * factor} for sample in SLOWING_DOWN]
 
 
-@pytest.mark.parametrize(("factor", "is_within"), [(1.009, True), (1.011, False), (0.98, True)])
-def test_a_round_is_held_against_its_neighbour(factor: float, is_within: bool) -> None:
+@pytest.mark.parametrize(("factor", "verdict"), [(1.009, "within 1 %"), (1.011, "above 1 %"), (0.98, "within 1 %")])
+def test_a_round_is_held_against_its_neighbour(factor: float, verdict: str) -> None:
     cost = cost_of("produce", FIGURE, SLOWING_DOWN, times(factor))
     assert cost.ratio == pytest.approx(factor)
-    assert cost.is_within is is_within
+    assert str(cost).endswith(f": {verdict}")
+    assert cost.is_above is (verdict == "above 1 %")
+
+
+def test_rounds_that_differ_too_much_say_that_they_cannot_tell() -> None:
+    cost = cost_of("produce", FIGURE, SLOWING_DOWN, [*times(0.9)[:2], *times(1.2)[2:]])
+    assert str(cost).endswith("so many rounds cannot tell it from 1 %")
+    assert not cost.is_above
+
+
+@pytest.mark.parametrize(("count", "ends"), [(4, (0, 3)), (25, (7, 17)), (100, (40, 59))])
+def test_the_median_is_between_two_of_the_values(count: int, ends: tuple[int, int]) -> None:
+    assert interval([float(count - 1 - value) for value in range(count)]) == ends
 
 
 def test_one_round_that_went_wrong_is_not_the_cost() -> None:

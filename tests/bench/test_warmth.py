@@ -68,7 +68,7 @@ def test_each_peer_is_warmed_until_its_cost_rests_and_stays_up_for_the_rounds_th
     assert rows["kafka"].cold()["cpu_s_per_gb"].median == 20.0
     assert rows["kafka"].is_settled(LOADS["produce"].figures)
     assert [sample["cpu_s_per_gb"] for sample in rows["kafka"].samples] == [6.9, 6.8]
-    assert ORDER[-4:] == [("odradek", 0), ("kafka", 0), ("odradek", 1), ("kafka", 1)]
+    assert ORDER[-4:] == [("odradek", 0), ("kafka", 0), ("kafka", 1), ("odradek", 1)], "there and back"
     assert ORDER[:4] == [("odradek", -1), ("kafka", -1), ("odradek", -2), ("kafka", -2)]
 
 

@@ -36,16 +36,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.passed_s
 
-    async def create_server(self, *_: Any, sock: socket.socket, **__: Any) -> Any:
-        """Connections are simulated, too."""
+    async def sock_accept(self, sock: socket.socket) -> Any:
+        """Connections are simulated, too: nobody comes by a real socket."""
         sock.close()
-        return Nobody()
+        return await self.create_future()
 
-
-class Nobody:
-    """A server that nobody can connect to."""
-
-    def close(self) -> None: ...
+    def remove_reader(self, fd: Any) -> bool:
+        """Nobody reads."""
+        return False
 
 
 def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -83,6 +83,17 @@ class Stream(asyncio.Transport):
 
     # As the network sees it
 
+    def begin(self, protocol: Any) -> Any:
+        """The process accepts the connection, which may be over already, and has what came meanwhile. Returns the
+        protocol."""
+        self.protocol = protocol
+        protocol.connection_made(self)
+        if self._lost:
+            protocol.connection_lost(None)
+        elif self._reading:
+            self._network.loop.call_soon(self._read_on, context=self.process.context)
+        return protocol
+
     def post(self, arrive: Callable[[], None]) -> None:
         """Has something arrive at the other side, after all that was sent before."""
         loop, other = self._network.loop, self.other
@@ -97,7 +108,7 @@ class Stream(asyncio.Transport):
         """Bytes arrive."""
         if self._closing:
             return
-        if self._unread or not self._reading:
+        if self._unread or not self._reading or self.protocol is None:
             self._unread.append(lambda: self._receive(data))
         else:
             self._receive(data)
@@ -121,7 +132,8 @@ class Stream(asyncio.Transport):
         if not self._lost and not self.process.is_dead:
             self._lost = True
             self._network.streams.pop(self, None)
-            self.protocol.connection_lost(None)
+            if self.protocol is not None:
+                self.protocol.connection_lost(None)
 
     def __hash__(self) -> int:
         return id(self)
@@ -144,7 +156,8 @@ class Network:
         """The probability that it comes twice."""
         self.late_s = 0.7
         """The average time after which a message comes once more."""
-        self._listeners: dict[str, tuple[Process, Callable[[], Any]]] = {}
+        self._listeners: dict[str, tuple[Process, asyncio.Queue[Stream]]] = {}
+        """Who listens on a host, and the connections that it has not accepted yet."""
         self._cut: dict[tuple[str, str], list[Callable[[], None]]] = {}
         """Directions that are cut, each with what waits to pass."""
 
@@ -200,27 +213,37 @@ class Network:
 
     # Connections
 
-    def listen(self, process: Process, factory: Callable[[], Any]) -> None:
-        self._listeners[process.host] = process, factory
+    async def accept(self, process: Process) -> Stream:
+        """Returns the process's side of the next connection to its host, which comes once somebody calls this."""
+        listening = self._listeners.get(process.host)
+        if listening is None or listening[0] is not process:
+            listening = self._listeners[process.host] = process, asyncio.Queue()
+        try:
+            return await listening[1].get()
+        except asyncio.CancelledError:
+            self._refuse(listening[1])
+            raise
+
+    def _refuse(self, arrived: asyncio.Queue[Stream]) -> None:
+        """Nobody accepts connections by a queue any more."""
+        self._listeners = {host: one for host, one in self._listeners.items() if one[1] is not arrived}
+        while not arrived.empty():
+            arrived.get_nowait().close()
 
     async def connect(self, process: Process, factory: Callable[[], Any], host: str) -> tuple[Stream, Any]:
         """Raises ConnectionRefusedError where nobody listens."""
         await self.passed(process.host, host)
         await self.passed(host, process.host)
-        server, accept = self._listeners.get(host, (None, None))
-        if server is None or accept is None or server.is_dead:
+        server, arrived = self._listeners.get(host, (None, None))
+        if server is None or arrived is None or server.is_dead:
             raise ConnectionRefusedError(f"nobody listens at {host}")
         client_side = Stream(self, process, factory(), host)
         server_side = Stream(self, server, None, process.host)
         client_side.other, server_side.other = server_side, client_side
         self.streams[client_side] = self.streams[server_side] = None
-        self.loop.call_soon(self._accept, server_side, accept, context=server.context)
+        arrived.put_nowait(server_side)
         client_side.protocol.connection_made(client_side)
         return client_side, client_side.protocol
-
-    def _accept(self, stream: Stream, accept: Callable[[], Any]) -> None:
-        stream.protocol = accept()
-        stream.protocol.connection_made(stream)
 
     def died(self, process: Process) -> None:
         """The other sides of a process's connections hear of its end, when they do."""

@@ -19,7 +19,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tests.simulation.faulty_disk import Crash
-from tests.simulation.virtual_time import Nobody, VirtualLoop
+from tests.simulation.virtual_time import VirtualLoop
 
 if TYPE_CHECKING:
     import socket
@@ -97,8 +97,8 @@ def current() -> Process:
 class Sockets(Protocol):
     """The network, as far as a loop asks it."""
 
-    def listen(self, process: Process, factory: Callable[[], Any]) -> None:
-        """Accepts connections to the process's host from now on."""
+    async def accept(self, process: Process) -> Any:
+        """Returns the process's side of the next connection to its host."""
 
     async def connect(self, process: Process, factory: Callable[[], Any], host: str) -> Any:
         """Returns a transport and its protocol. Raises OSError."""
@@ -120,10 +120,12 @@ class ClusterLoop(VirtualLoop):
         self._nothing.cancel()
         self.set_exception_handler(lambda *_: None)
 
-    async def create_server(self, factory: Any, *_: Any, sock: socket.socket, **__: Any) -> Any:  # type: ignore[override]
+    async def sock_accept(self, sock: socket.socket) -> Any:
         sock.close()
-        self.network.listen(current(), factory)
-        return Nobody()
+        return await self.network.accept(current()), None
+
+    async def connect_accepted_socket(self, factory: Any, sock: Any, **_: Any) -> Any:  # type: ignore[override]
+        return sock, sock.begin(factory())
 
     async def create_connection(self, factory: Any, host: str, port: int, **_: Any) -> Any:  # type: ignore[override]
         return await self.network.connect(current(), factory, host)

@@ -1,0 +1,197 @@
+"""Connections are accepted one in a turn of the event loop, whatever becomes of them, until nobody accepts them."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeAlias, cast
+
+import pytest
+import uvloop
+
+from broker.network import accepting
+from broker.network.accepting import AGAIN_S, Accepting
+
+LOCALHOST = "127.0.0.1"
+MANY = 20
+
+Run: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs a coroutine on each of the loops that brokers have."""
+
+    def run_it(work: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            runner.run(work)
+
+    return run_it
+
+
+@pytest.fixture
+def sock() -> Iterator[socket.socket]:
+    with socket.create_server((LOCALHOST, 0), backlog=MANY) as listening:
+        listening.setblocking(False)
+        yield listening
+
+
+class Greeting(asyncio.Protocol):
+    """Says hello to whoever comes, and notes it."""
+
+    def __init__(self, came: list[asyncio.Transport]) -> None:
+        self._came = came
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        made = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+        self._came.append(made)
+        made.write(b"hello")
+
+
+def port_of(sock: socket.socket) -> int:
+    return int(sock.getsockname()[1])
+
+
+def peer_of(sock: socket.socket) -> socket.socket:
+    """Returns a connection that waits in the kernel, as nobody has accepted it."""
+    return socket.create_connection((LOCALHOST, port_of(sock)))
+
+
+async def greeted(sock: socket.socket) -> bytes:
+    """Connects, and returns what it hears."""
+    reader, writer = await asyncio.open_connection(LOCALHOST, port_of(sock))
+    heard = await reader.readexactly(5)
+    writer.close()
+    return heard
+
+
+def test_no_turn_has_two_connections(run: Run, sock: socket.socket) -> None:
+    async def scenario() -> None:
+        came: list[asyncio.Transport] = []
+        peers = [peer_of(sock) for _ in range(MANY)]
+        door = Accepting(sock, lambda: Greeting(came))
+        after_each_turn = []
+        while len(came) < MANY:
+            await asyncio.sleep(0)
+            after_each_turn.append(len(came))
+        steps = [later - earlier for earlier, later in zip([0, *after_each_turn], after_each_turn, strict=False)]
+        assert max(steps) == 1
+        door.close()
+        for one in (*came, *peers):
+            one.close()
+
+    run(scenario())
+
+
+def test_the_next_one_waits_until_its_rest_is_over(run: Run, sock: socket.socket) -> None:
+    async def scenario() -> None:
+        came: list[asyncio.Transport] = []
+        rested, go_on = asyncio.Event(), asyncio.Event()
+
+        async def rest() -> None:
+            rested.set()
+            await go_on.wait()
+
+        peers = [peer_of(sock) for _ in range(2)]
+        door = Accepting(sock, lambda: Greeting(came), rest)
+        await rested.wait()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(came) == 1
+        go_on.set()
+        rested.clear()
+        await rested.wait()
+        assert len(came) == 2
+        door.close()
+        for one in (*came, *peers):
+            one.close()
+
+    run(scenario())
+
+
+def test_who_has_gone_before_its_turn_keeps_nobody_out(run: Run, sock: socket.socket) -> None:
+    async def scenario() -> None:
+        for _ in range(3):
+            peer = peer_of(sock)
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # its end is a reset
+            peer.close()
+        door = Accepting(sock, lambda: Greeting([]))
+        assert await greeted(sock) == b"hello"
+        door.close()
+
+    run(scenario())
+
+
+class Full(socket.socket):
+    """A listening socket of a process that has no descriptor left at first."""
+
+    full = 3
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        if self.full:
+            self.full -= 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return super().accept()
+
+
+def test_without_descriptors_it_is_tried_again_after_a_while(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses_s: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses_s.append(seconds)
+
+    monkeypatch.setattr(accepting, "pause", pause)
+
+    async def scenario() -> None:
+        full = Full()
+        full.bind((LOCALHOST, 0))
+        full.listen()
+        full.setblocking(False)
+        door = Accepting(full, lambda: Greeting([]))
+        assert await greeted(full) == b"hello"
+        assert pauses_s == [AGAIN_S] * 3
+        door.close()
+
+    run(scenario())
+
+
+def test_a_connection_that_cannot_be_served_is_closed_and_known(run: Run, sock: socket.socket) -> None:
+    async def scenario() -> None:
+        loop, errors, came = asyncio.get_running_loop(), [], list[asyncio.Transport]()
+        loop.set_exception_handler(lambda _, context: errors.append(context["exception"]))
+
+        def make() -> asyncio.Protocol:
+            if not errors:
+                raise ValueError("no certificate")
+            return Greeting(came)
+
+        door = Accepting(sock, make)
+        reader, writer = await asyncio.open_connection(LOCALHOST, port_of(sock))
+        assert await reader.read() == b""
+        writer.close()
+        assert await greeted(sock) == b"hello"
+        assert [str(error) for error in errors] == ["no certificate"]
+        door.close()
+
+    run(scenario())
+
+
+def test_after_its_close_nobody_is_accepted(run: Run, sock: socket.socket) -> None:
+    async def scenario() -> None:
+        came: list[asyncio.Transport] = []
+        port = port_of(sock)
+        door = Accepting(sock, lambda: Greeting(came))
+        await asyncio.sleep(0)
+        waiting = peer_of(sock)
+        door.close()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(LOCALHOST, port)
+        waiting.setblocking(False)
+        with pytest.raises(ConnectionResetError):
+            await asyncio.get_running_loop().sock_recv(waiting, 1)
+        assert came == []
+        waiting.close()
+
+    run(scenario())
