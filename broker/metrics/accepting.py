@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable
 from typing import Final, TypeAlias, cast
 
-from broker.network.accepting import Accepting
+from broker.accepting import Accepting
 
 EACH_S: Final = 0.002
 """From one connection to the next: five hundred a second take a few hundredths of the loop at most. One that comes

@@ -8,12 +8,12 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
+from broker.accepting import Accepting, MakeProtocol
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.listeners import ListenerAddress
 from broker.exchange.context import ClientConnection
 from broker.exchange.pending import Answer
-from broker.network.accepting import Accepting, MakeProtocol
 from broker.network.admission import Admission
 from broker.network.connection import ServerConnection
 from broker.network.connection_lines import ConnectionLines

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias, cast
 import pytest
 import uvloop
 
-from broker.network import accepting
-from broker.network.accepting import AGAIN_S, Accepting
+from broker import accepting
+from broker.accepting import AGAIN_S, Accepting
 
 LOCALHOST = "127.0.0.1"
 MANY = 20
