@@ -21,10 +21,10 @@ from storage.checkpoint import CorruptCheckpoint
 from storage.cold import ColdRead, cold_read
 from storage.config import LogConfig
 from storage.disk import Disk
-from storage.failure import Report, StorageError, failing, failure, tell, unheard
+from storage.failure import Report, failing, failure, tell, unheard
 from storage.local_log import LocalLog
 from storage.markers import marker_in, producing, take_over
-from storage.plain_append import append_leaders, append_plain
+from storage.plain_append import append_plain
 from storage.producers.entry import CachedBatch, Origin, Verification
 from storage.producers.state import ProducerBatch, ProducerState
 from storage.read import ReadResult, aborted_transactions, read, upper_bound_offset
@@ -164,20 +164,6 @@ class Log(LocalLog):
         self.producer_state.end_offset = last_offset + 1
         log_append_time_ms = now_ms if self.rules.log_append_time and origin is not Origin.REPLICATION else -1
         return Appended(first.base_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
-
-    def append_from_leader(self, records: memoryview, *, leader_epoch: int, now_ms: int) -> None:
-        """Appends the batches of a leader, as `append` does. One that is not as it has to be is refused when it comes
-        first: those before it are appended, and it is fetched again."""
-        taken = append_leaders(self, records, leader_epoch, now_ms)
-        if taken == len(records):
-            return
-        try:
-            self.append(records[taken:], leader_epoch=leader_epoch, now_ms=now_ms, origin=Origin.REPLICATION)
-        except StorageError:
-            raise
-        except KafkaError:
-            if not taken:
-                raise
 
     def _may_be_plain(self, origin: Origin) -> bool:
         """True when a batch of this origin may take the plain way: a client's records in a compacted topic are checked

@@ -115,18 +115,3 @@ def append_plain(
     if producer is not None:
         producer.add_plain((sequence + delta) & MAX_SEQUENCE, last, delta, timestamp)
     return Appended(offset, last, NO_TIMESTAMP, log.log_start_offset, False)
-
-
-def append_leaders(log: LocalLog, records: memoryview, leader_epoch: int, now_ms: int) -> int:
-    """Appends the batches of a leader one after the other, as far as they are usual, and returns how many bytes they
-    have. Raises LogDirFailure and LogDirFull."""
-    position, end = 0, len(records)
-    while end - position >= HEADER_SIZE:
-        length: int = read_i32_be(bytes(records[position : position + LOG_OVERHEAD]), AT_LENGTH)
-        behind = position + LOG_OVERHEAD + length
-        if not position < behind <= end:
-            break
-        if append_plain(log, records[position:behind], leader_epoch, now_ms, False, True) is None:
-            break
-        position = behind
-    return position

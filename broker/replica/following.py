@@ -13,6 +13,7 @@ from broker.replica.partition import Partition
 from broker.replica.roles import Leading
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import HEADER_SIZE, read_header
+from storage.producers.entry import Origin
 
 OFFSET_BYTES: Final = 8
 """A batch begins with its offset."""
@@ -33,8 +34,7 @@ def append_as_follower(
     partition: Partition, records: memoryview, leader_epoch: int, leader_log_start: int, now_ms: int
 ) -> int:
     """Appends the batches that the leader of this epoch has at the log's end, and returns by how much that moved.
-    A batch of a newer epoch is left out (KAFKA-18723), with all behind it; so is one that is cut short. One that is to
-    be refused and comes behind others is left out as well: it comes first the next time.
+    A batch of a newer epoch is left out (KAFKA-18723), with all behind it; so is one that is cut short.
 
     Raises KafkaError, with nothing written: FENCED_LEADER_EPOCH where this replica does not follow in that epoch,
     CORRUPT_MESSAGE or INVALID_RECORD for damaged batches, UNKNOWN_SERVER_ERROR for offsets that go back, BeginsInBatch,
@@ -47,7 +47,7 @@ def append_as_follower(
         first = read_header(records)
         if first.base_offset < end <= first.last_offset and (start == end or first.base_offset < leader_log_start):
             raise BeginsInBatch(partition, first.base_offset)
-    log.append_from_leader(records, leader_epoch=leader_epoch, now_ms=now_ms)
+    log.append(records, leader_epoch=leader_epoch, now_ms=now_ms, origin=Origin.REPLICATION)
     partition.traffic.replication_bytes_in += len(records)
     return log.log_end_offset - end
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 from protocol.records.batch import HEADER_SIZE, read_header, stamp
 from protocol.records.building import build
 from protocol.records.compression import Compression
@@ -194,49 +194,3 @@ def test_a_clients_records_without_keys_are_found_in_a_compacted_log(tmp_path: P
     log = Log.open(str(tmp_path / "t-0"), TopicPartition("t", 0), config, disk=OsDisk(), now_ms=NOW_MS)
     with pytest.raises(KafkaError):
         log.append(batch(), leader_epoch=1, now_ms=NOW_MS)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(a_leaders_answers())
-def test_batches_that_come_together_leave_a_follower_the_same_log(
-    tmp_path_factory: pytest.TempPathFactory, answers: list[tuple[int, bytearray]]
-) -> None:
-    log, oracle = new_log(tmp_path_factory.mktemp("log")), new_log(tmp_path_factory.mktemp("log"))
-    for epoch, data in answers:
-        if isinstance(general(oracle, bytes(data), epoch), ErrorCode):
-            break
-        log.append_from_leader(memoryview(bytes(data)), leader_epoch=epoch, now_ms=NOW_MS)
-    assert (contents(log), log.epochs.entries) == (contents(oracle), oracle.epochs.entries)
-
-
-def of_leader(*counts: int, begin: int = 1) -> bytearray:
-    """Returns batches of so many records, with the offsets and the epoch of a leader."""
-    data = bytearray()
-    for count in counts:
-        part = bytearray(batch(count))
-        stamp(part, 0, begin, 1)
-        begin += count
-        data += part
-    return data
-
-
-def test_a_damaged_batch_behind_others_is_refused_when_it_comes_first(tmp_path: Path) -> None:
-    log = new_log(tmp_path)
-    log.append(batch(), leader_epoch=1, now_ms=NOW_MS)
-    data = of_leader(2, 3, 1)
-    data[len(of_leader(2, 3)) - 1] ^= 1
-    log.append_from_leader(memoryview(bytes(data)), leader_epoch=1, now_ms=NOW_MS)
-    assert log.log_end_offset == 3
-    again = memoryview(bytes(data))[len(of_leader(2)) :]
-    with pytest.raises(KafkaError) as caught:
-        log.append_from_leader(again, leader_epoch=1, now_ms=NOW_MS)
-    assert (caught.value.code, log.log_end_offset) == (ErrorCode.CORRUPT_MESSAGE, 3)
-
-
-def test_a_batch_that_is_cut_short_is_left_out(tmp_path: Path) -> None:
-    whole = of_leader(2, 3, 1)
-    for size in range(len(of_leader(2)), len(of_leader(2, 3))):
-        log = new_log(tmp_path / str(size))
-        log.append(batch(), leader_epoch=1, now_ms=NOW_MS)
-        log.append_from_leader(memoryview(bytes(whole[:size])), leader_epoch=1, now_ms=NOW_MS)
-        assert log.log_end_offset == 3
