@@ -55,9 +55,11 @@ class GroupConsumer:
         finally:
             heartbeats.cancel()
             await asyncio.gather(heartbeats, return_exceptions=True)
-            await self._reader.close()
-            await self._commit()
-            await self._member.leave()
+            try:
+                await self._reader.close()
+                await self._commit()
+            finally:
+                await self._member.leave()
 
     def _is_finished(self) -> bool:
         if self._left == 0:

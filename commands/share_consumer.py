@@ -75,8 +75,10 @@ class ShareConsumer:
         finally:
             heartbeats.cancel()
             await asyncio.gather(heartbeats, return_exceptions=True)
-            await self._close()
-            await self._member.leave()
+            try:
+                await self._close()
+            finally:
+                await self._member.leave()
 
     def _is_finished(self) -> bool:
         if self._left == 0:

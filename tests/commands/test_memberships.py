@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from commands.errors import BrokerUnreachable, CoordinatorAway
+from commands.group_consumer import GroupConsumer
 from commands.membership import Membership
 from commands.patience import GIVE_UP_MS, EmptyHanded
+from commands.share_consumer import ShareConsumer
 from commands.share_membership import ShareMembership
-from commands.share_session import SharePlace
+from commands.share_session import ACCEPT, SharePlace
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -229,3 +232,30 @@ def test_who_has_nothing_to_read_is_told_once_why() -> None:
         empty_handed.look(partitions)
     (note,) = notes
     assert "`odradek share describe workers`" in note
+
+
+class Failing(Exception):
+    """The cluster does not do what it is asked for."""
+
+
+@pytest.mark.parametrize(("kind", "last_step"), [(GroupConsumer, "_commit"), (ShareConsumer, "_close")])
+async def test_a_member_leaves_also_where_its_last_step_fails(
+    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, kind: Any, last_step: str
+) -> None:
+    """The others would wait for the end of its session."""
+    options = SimpleNamespace(group="g", topics=["t"], count=0, isolation="read_committed", exit_at_end=False)
+    session = SimpleNamespace(cluster=cluster.client, options=options, output=SimpleNamespace(note=print))
+    consumer = kind(session, print) if kind is GroupConsumer else kind(session, print, ACCEPT, None)
+    left: list[bool] = []
+
+    async def fail() -> None:
+        raise Failing
+
+    async def leave() -> None:
+        left.append(True)
+
+    monkeypatch.setattr(consumer, last_step, fail)
+    monkeypatch.setattr(consumer._member, "leave", leave)
+    with pytest.raises(Failing):
+        await consumer.run()
+    assert left
