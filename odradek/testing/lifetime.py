@@ -39,7 +39,13 @@ class Lifetime(ABC, Generic[A]):
         self.close()
 
     async def __aenter__(self) -> A:
-        await asyncio.to_thread(self.start)
+        starting = asyncio.ensure_future(asyncio.to_thread(self.start))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:  # the thread goes on, and nobody else would end what it has started by then
+            await asyncio.gather(starting, return_exceptions=True)
+            await asyncio.to_thread(self.close)
+            raise
         return self.aio
 
     async def __aexit__(
