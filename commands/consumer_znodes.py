@@ -44,7 +44,12 @@ def zookeeper(connect: str) -> Iterator[KazooClient]:
         from kazoo.handlers.threading import KazooTimeoutError
     except ModuleNotFoundError as error:
         raise misuse(f"this needs {error.name}: pip install 'odradek[zookeeper]'") from None
-    client = KazooClient(connect, timeout=CONNECT_S)
+    try:
+        client = KazooClient(connect, timeout=CONNECT_S)
+    except ValueError as error:
+        raise misuse(
+            f"--zookeeper {connect}: HOST:PORT,HOST:PORT… is expected, with a path or none ({error})"
+        ) from None
     try:
         client.start(timeout=CONNECT_S)
         yield client

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from kazoo.exceptions import NoNodeError
 
-from commands.consumer_znodes import read_group
-from commands.errors import CommandError
+from commands.consumer_znodes import read_group, zookeeper
+from commands.errors import MISUSED, CommandError
 
 
 class Tree:
@@ -43,3 +43,11 @@ def test_what_is_no_partition_is_passed_over() -> None:
 def test_what_is_no_offset_is_an_error(data: bytes) -> None:
     with pytest.raises(CommandError, match="/consumers/g/offsets/t/0: "):
         read(**{"0": data})
+
+
+@pytest.mark.parametrize("connect", ["zk:port", "[::1", ""])
+def test_an_address_that_is_none_is_told(connect: str) -> None:
+    expected = r"--zookeeper .*: HOST:PORT,HOST:PORT… is expected"
+    with pytest.raises(CommandError, match=expected) as refused, zookeeper(connect):
+        pass
+    assert refused.value.status == MISUSED
