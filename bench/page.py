@@ -22,6 +22,7 @@ from bench.report import figure
 from bench.results import RESULTS, LoadResult, PeerResult, saved
 from bench.saturation import Saturation
 from bench.tables import NOTHING, of_peer, table, warmed
+from bench.tls_page import tls
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 PART: Final = "<!-- measured: {name} -->\n"
@@ -179,6 +180,7 @@ PARTS: Final[Mapping[str, Callable[[Path], str]]] = {
     "goals": goals,
     "cores": cores,
     "clusters": clusters,
+    "tls": tls,
 }
 
 

@@ -47,6 +47,16 @@ def test_a_part_is_written_and_the_rest_stays(results: Path) -> None:
     assert "- [profile-produce](" in written(page, results)
 
 
+def test_tls_is_shown_beside_the_same_without_it(results: Path) -> None:
+    costs = {"odradek": 0.4, "odradek-tls": 1.5, "kafka": 0.6, "kafka-tls": 3.0}
+    peers = {name: PeerResult(name, rounds(cost)) for name, cost in costs.items()}
+    save(results / "tls", result_of(LOADS["consume"], peers, 61.4))
+    save(results / "tls", result_of(LOADS["produce"], {"kafka-tls": peers["kafka-tls"]}, 61.4))
+    page = written(TEXT, results)
+    assert "| consume 1 KB | 0.400 | 1.500 | 0.600 | 3.000 | 0.50 |" in page
+    assert "| produce 1 KB, acks=1 | – | – | – | 3.000 | – |" in page
+
+
 def test_the_page_has_all_parts() -> None:
     assert written(PAGE.read_text(), Path("/nowhere"))
 
