@@ -18,7 +18,8 @@ from bench.peers.peer import READY_TIMEOUT_S, NotStarted, PeerProcess, Unavailab
 
 BUILD_TIMEOUT_S = 600
 KFAKE = Path(__file__).with_name("kfake")
-SCRAPE_INTERVAL_S = 1.0
+SCRAPE_INTERVAL_S = 15.0
+"""As in the configuration that Prometheus comes with."""
 SCRAPE_TIMEOUT_S = 10.0
 
 # One node, so one replica of everything; a group's first member does not wait for others to come; retention in time.
@@ -122,10 +123,10 @@ class ControlledOdradek(Odradek):
 
 
 class WatchedOdradek(MeteredOdradek):
-    """The same, scraped fifteen times as often as Prometheus does by default."""
+    """The same, scraped as Prometheus does it."""
 
     name = "odradek-metrics"
-    title = "Odradek, scraped each second"
+    title = "Odradek, scraped each 15 seconds"
 
     def __init__(self, work: Path) -> None:
         super().__init__(work)
