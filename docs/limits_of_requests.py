@@ -48,6 +48,16 @@ CONNECTIONS = (
         ),
     ),
     Limit(
+        "the same, again and again",
+        "the option, measured over so many seconds",
+        ("odradek.connection.surge.rate.per.ip", "broker.network.surges.SECONDS"),
+        "the connection is closed as it comes, with one line",
+        (
+            "tests/broker/test_surges.py::test_an_address_that_goes_on_making_connections_has_the_surplus_closed",
+            "tests/broker/test_accepting.py::test_who_is_not_taken_is_closed_and_the_next_one_served",
+        ),
+    ),
+    Limit(
         "lines in the log about connections refused or closed, and requests that failed",
         "so many of an address in a minute, so many of all",
         ("broker.exchange.log_limiter.LINES_OF_ADDRESS", "broker.exchange.log_limiter.LINES"),
@@ -141,8 +151,13 @@ CONNECTIONS = (
     ),
     Limit(
         "requests sent ahead of their answers",
-        "one is at work; one read and so many bytes of a frame are there",
-        ("broker.network.connection.READ_AHEAD_BYTES", "broker.network.request_memory.RECEIVE_BUFFER_BYTES"),
+        "one is at work, or so many Produce that wait for other replicas; one read and so many bytes of a frame are "
+        "there",
+        (
+            "broker.network.at_work.MOST_AT_WORK",
+            "broker.network.connection.READ_AHEAD_BYTES",
+            "broker.network.request_memory.RECEIVE_BUFFER_BYTES",
+        ),
         "the connection is not read from",
         (
             f"{MEMORY}test_no_more_is_read_ahead_than_a_constant_while_an_answer_waits",

@@ -147,6 +147,15 @@ class NetworkOptions(Config):
         doc="Connections accepted in a second from one address; others are closed, a little later. Kafka has it as a "
         "quota (connection_creation_rate of an ip).",
     )
+    odradek_connection_surge_rate_per_ip = option(
+        "odradek.connection.surge.rate.per.ip",
+        INT,
+        2_000,
+        at_least=1,
+        update=CLUSTER_WIDE,
+        doc="Connections that one address may go on making in a second; it may make ten seconds' worth at once. Others "
+        "are closed as they come, so that they cost nothing.",
+    )
     connections_max_idle_ms = option(
         "connections.max.idle.ms", LONG, 600_000, doc="A connection that was silent this long is closed."
     )

@@ -48,7 +48,7 @@ class Door:
     async def open(self, host: str, port: int) -> int:
         """Binds all addresses of a host, accepts connections from now on, and returns the port. Raises OSError."""
         sockets = await listening(host, port)
-        self._accepting = [Accepting(sock, self._make_protocol, self._rest) for sock in sockets]
+        self._accepting = [Accepting(sock, self._make_protocol, rest=self._rest) for sock in sockets]
         return int(sockets[0].getsockname()[1])
 
     def close(self) -> None:

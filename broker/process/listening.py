@@ -21,6 +21,7 @@ from broker.network.endpoints import advertised, bind
 from broker.network.listener import Listener
 from broker.network.request_memory import RequestMemory
 from broker.network.strangers import Strangers
+from broker.network.surges import Surges
 from broker.network.unread import UnreadAnswers
 from broker.requests.answering import FrameAnswerer
 
@@ -67,6 +68,7 @@ class Listening:
         config, lines = host.config, ConnectionLines(host.faults)
         admission = Admission(lambda: host.config, self._clock, lines, self._max_connections)
         admission.limit_of_address = self._limit_of_address
+        surges = Surges(lambda: host.config, self._clock, lines)
         memory = RequestMemory(config.request_memory_bytes, config.request_memory_bytes_per_ip)
         unread = UnreadAnswers(config.odradek_unread_answers_max_bytes, lines)
         for sock, address in bound:
@@ -84,7 +86,7 @@ class Listening:
                 strangers=strangers,
             )
             self.listeners.append(listener)
-            self._accepting.append(Accepting(sock, _maker(listener, tls)))
+            self._accepting.append(Accepting(sock, _maker(listener, tls), takes=surges.takes))
 
     def limit_addresses(self, limit_of_address: Callable[[str], float | None] | None) -> None:
         """Sets how many connections an address may make in a second; None where any may make any number."""

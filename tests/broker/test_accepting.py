@@ -95,7 +95,7 @@ def test_the_next_one_waits_until_its_rest_is_over(run: Run, sock: socket.socket
             await go_on.wait()
 
         peers = [peer_of(sock) for _ in range(2)]
-        door = Accepting(sock, lambda: Greeting(came), rest)
+        door = Accepting(sock, lambda: Greeting(came), rest=rest)
         await rested.wait()
         for _ in range(10):
             await asyncio.sleep(0)
@@ -119,6 +119,25 @@ def test_who_has_gone_before_its_turn_keeps_nobody_out(run: Run, sock: socket.so
             peer.close()
         door = Accepting(sock, lambda: Greeting([]))
         assert await greeted(sock) == b"hello"
+        door.close()
+
+    run(scenario())
+
+
+def test_who_is_not_taken_is_closed_and_the_next_one_served(run: Run, sock: socket.socket) -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        came: list[asyncio.Transport] = []
+        unwelcome = [peer_of(sock) for _ in range(MANY)]
+        ports = {port_of(one) for one in unwelcome}
+        door = Accepting(sock, lambda: Greeting(came), takes=lambda address: address[1] not in ports)
+        assert await greeted(sock) == b"hello"
+        for one in unwelcome:
+            one.setblocking(False)
+            assert await loop.sock_recv(one, 1) == b""
+            one.close()
+        assert len(came) == 1
+        assert await greeted(sock) == b"hello", "nobody of them was the last"
         door.close()
 
     run(scenario())

@@ -81,6 +81,8 @@ class Stream(asyncio.Transport):
 
     abort = close
 
+    def setblocking(self, flag: bool) -> None: ...
+
     # As the network sees it
 
     def begin(self, protocol: Any) -> Any:

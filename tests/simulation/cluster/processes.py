@@ -122,7 +122,8 @@ class ClusterLoop(VirtualLoop):
 
     async def sock_accept(self, sock: socket.socket) -> Any:
         sock.close()
-        return await self.network.accept(current()), None
+        stream = await self.network.accept(current())
+        return stream, stream.get_extra_info("peername")
 
     async def connect_accepted_socket(self, factory: Any, sock: Any, **_: Any) -> Any:  # type: ignore[override]
         return sock, sock.begin(factory())

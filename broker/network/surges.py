@@ -1,0 +1,67 @@
+"""Which connections are closed before they cost anything: those of an address that goes on making too many.
+
+A connection that is served takes the event loop some sixty microseconds, one that is closed as it comes six. An address
+that makes ten thousand a second and does nothing with them would otherwise have most of a core, and everybody else what
+is left of it. What a client does that starts, or ten thousand of a machine that start at once, is far below this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from broker.clock import NS_PER_MS, Clock
+from broker.config import BrokerConfig
+from broker.network.connection_lines import ConnectionLines
+
+NS_PER_S: Final = 1000 * NS_PER_MS
+
+SECONDS: Final = 10
+"""Who has made none for so long may make so many seconds' worth at once."""
+
+REMEMBERED: Final = 10_000
+"""Addresses that are remembered without a look at which of them can be forgotten."""
+LOOK_AGAIN_NS: Final = 100 * NS_PER_MS
+
+
+class Newcomer(NamedTuple):
+    """Who has connected."""
+
+    ip: str
+    port: int
+
+    @property
+    def peer(self) -> str:
+        return f"{self.ip}:{self.port}"
+
+
+class Surges:
+    """What each address has made lately, whatever listener it came by: for each connection it owes the part of a second
+    that is one's at the rate, and pays with the time that passes (the generic cell rate algorithm)."""
+
+    def __init__(self, limits: Callable[[], BrokerConfig], clock: Clock, lines: ConnectionLines) -> None:
+        """`limits` is the configuration in force."""
+        self._limits = limits
+        self._clock = clock
+        self._lines = lines
+        self._paid_at_ns: dict[str, int] = {}
+        """When an address will owe nothing; one that owes nothing may be missing."""
+        self._looked_ns = 0
+
+    def __len__(self) -> int:
+        return len(self._paid_at_ns)
+
+    def takes(self, address: Sequence[object]) -> bool:
+        """Counts a connection from an address, and says False where it must be closed."""
+        rate = self._limits().odradek_connection_surge_rate_per_ip
+        ip, now_ns = str(address[0]), self._clock.monotonic_ns()
+        paid_at_ns = max(self._paid_at_ns.get(ip, 0), now_ns) + NS_PER_S // rate
+        if paid_at_ns - now_ns > SECONDS * NS_PER_S:
+            newcomer = Newcomer(ip, int(str(address[1])))
+            self._lines.turned_away(newcomer, f"{rate} connections a second are all that its address may go on making")
+            return False
+        self._paid_at_ns[ip] = paid_at_ns
+        if len(self._paid_at_ns) > REMEMBERED and now_ns - self._looked_ns >= LOOK_AGAIN_NS:
+            self._looked_ns = now_ns
+            self._paid_at_ns = {ip: due_ns for ip, due_ns in self._paid_at_ns.items() if due_ns > now_ns}
+        return True
