@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias
 
 NO_ROOM: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 """Nobody can be accepted for now. Any other error is that of a peer that has gone again."""
@@ -35,7 +35,7 @@ async def pause(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-def everybody(_: Any) -> bool:
+def everybody(_: Sequence[object]) -> bool:
     """Whoever comes is served."""
     return True
 
@@ -48,7 +48,7 @@ class Accepting:
         sock: socket.socket,
         make_protocol: MakeProtocol,
         *,
-        takes: Callable[[Any], bool] = everybody,
+        takes: Callable[[Sequence[object]], bool] = everybody,
         rest: Callable[[], Awaitable[None]] = one_turn,
     ) -> None:
         """`takes` says of a peer's address whether its connection is served, or closed at once. `make_protocol` is
