@@ -36,8 +36,8 @@ class Newcomer(NamedTuple):
 
 
 class Surges:
-    """The debts of addresses, whatever listener they come by: each connection costs the part of a second that is its own
-    at the rate, and is paid with the time that passes (the generic cell rate algorithm)."""
+    """The debts of addresses, whatever listener they come by: each connection costs the part of a second that is its
+    own at the rate, and is paid with the time that passes (the generic cell rate algorithm)."""
 
     def __init__(self, limits: Callable[[], BrokerConfig], clock: Clock, lines: ConnectionLines) -> None:
         """`limits` is the configuration in force."""
