@@ -149,6 +149,10 @@ def ask_no_coordinator(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("plant", [send_no_markers, ask_no_coordinator])
 def test_a_planted_fault_is_found(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
-    world = run_transactions(2)
-    assert any(breach.breach is Breach.STUCK for breach in world.history.breaches)
-    assert Kind.LOST_WRITE in {anomaly.kind for anomaly in world.transactions.anomalies()}
+    assert any(shows(run_transactions(seed)) for seed in range(1, 9))
+
+
+def shows(world: TransactionWorld) -> bool:
+    """True where a partition waits for a transaction for ever, and its records are lost."""
+    is_stuck = any(breach.breach is Breach.STUCK for breach in world.history.breaches)
+    return is_stuck and Kind.LOST_WRITE in {anomaly.kind for anomaly in world.transactions.anomalies()}

