@@ -62,9 +62,8 @@ class Accepting:
     def close(self) -> None:
         """Accepts no more: the kernel refuses who waits, and who comes."""
         self._task.cancel()
-        asyncio.get_running_loop().remove_reader(
-            self._sock
-        )  # asyncio's does so a turn later, when its number is another's
+        # asyncio itself would do so a turn later, when the descriptor may be another's.
+        asyncio.get_running_loop().remove_reader(self._sock)
         self._sock.close()
 
     async def _run(self) -> None:
@@ -84,14 +83,13 @@ class Accepting:
         """Serves the next connection, and closes those before it that are not served. Raises OSError."""
         loop = asyncio.get_running_loop()
         accepted, address = await loop.sock_accept(self._sock)
-        for _ in range(CLOSED_AT_ONCE):
-            if self._takes(address):
-                break
+        closed = 0
+        while not self._takes(address):
             accepted.close()
+            closed += 1
+            if closed == CLOSED_AT_ONCE:
+                return
             accepted, address = self._sock.accept()
-        else:
-            accepted.close()
-            return
         accepted.setblocking(False)
         try:
             await loop.connect_accepted_socket(self._make_protocol, accepted)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
-from broker.accepting import Accepting
+from broker.accepting import Accepting, MakeProtocol
 
 EACH_S: Final = 0.002
 """From one connection to the next: five hundred a second take a few hundredths of the loop at most. One that comes
@@ -31,8 +30,6 @@ BACKLOG: Final = 128
 SEND_BUFFER_BYTES: Final = 128 << 10
 """A page of ten thousand partitions has 13 MB. The kernel would take half of it at once, and the loop would wait for
 the milliseconds of the copy."""
-
-MakeProtocol: TypeAlias = "Callable[[], asyncio.Protocol]"
 
 
 class Door:

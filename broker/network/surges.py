@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from broker.clock import NS_PER_MS, Clock
+from broker.clock import NS_PER_MS, NS_PER_S, Clock
 from broker.config import BrokerConfig
 from broker.network.connection_lines import ConnectionLines
-
-NS_PER_S: Final = 1000 * NS_PER_MS
 
 SECONDS: Final = 10
 """Who has made none for so long may make so many seconds' worth at once."""

@@ -143,6 +143,25 @@ def test_who_is_not_taken_is_closed_and_the_next_one_served(run: Run, sock: sock
     run(scenario())
 
 
+def test_the_first_that_is_taken_after_many_that_are_not_is_served(
+    run: Run, sock: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accepting, "CLOSED_AT_ONCE", 4)
+
+    async def scenario() -> None:
+        unwelcome = [peer_of(sock) for _ in range(4)]
+        ports = {port_of(one) for one in unwelcome}
+        welcome = peer_of(sock)
+        welcome.setblocking(False)
+        door = Accepting(sock, lambda: Greeting([]), takes=lambda address: address[1] not in ports)
+        assert await asyncio.get_running_loop().sock_recv(welcome, 5) == b"hello"
+        door.close()
+        for one in (welcome, *unwelcome):
+            one.close()
+
+    run(scenario())
+
+
 class Full(socket.socket):
     """A listening socket of a process that has no descriptor left at first."""
 
