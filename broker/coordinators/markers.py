@@ -15,6 +15,7 @@ from broker.coordinators.groups import TOPIC as OFFSETS
 from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.translations import MARKERS, translated
 from broker.logging import get_logger
+from broker.replica.commits import committed
 from protocol.errors import KafkaError
 from protocol.records.control import ControlType, EndTxnMarker, end_txn_batch
 from protocol.types import TopicPartition
@@ -59,7 +60,7 @@ class MarkerWriter:
             end = partition.end_transaction(batch, marker.transaction_version, self._environment.clock.now_ms())
             if end <= partition.high_watermark:
                 return None
-            return partition.committed(end, self._environment.config.request_timeout_ms)
+            return committed(partition, end, self._environment.config.request_timeout_ms)
         try:
             self._groups.settle(name.partition)
             partition.check_end_of_transaction(batch, marker.transaction_version)

@@ -60,7 +60,7 @@ class Parked(Waiter):
             partition.waiters.pop(self, None)
         self._watched = partitions
         for partition in partitions:
-            partition.waiters[self] = None
+            partition.add_waiter(self)
 
     def try_complete(self, *, is_last: bool) -> Answer:
         """Returns the answer, or itself to go on waiting, which the last attempt must not."""

@@ -26,7 +26,7 @@ class Sleeper(Waiter):
         """Returns once one of the partitions wakes it, or at the deadline."""
         timer = deadline.call(self.wake)
         for partition in partitions:
-            partition.waiters[self] = None
+            partition.add_waiter(self)
         try:
             await self.woken
         finally:

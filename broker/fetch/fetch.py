@@ -18,6 +18,7 @@ from broker.fetch.access import deny_unreadable
 from broker.fetch.fetches import Fetches
 from broker.fetch.gathered import Gathered
 from broker.fetch.gathering import caught_up, gather
+from broker.fetch.holding import HELD_BYTES, hold_ms
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch
 from broker.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession
@@ -92,6 +93,12 @@ class Fetch:
         wait for."""
         return gathered.size_bytes >= self.request.min_bytes or gathered.is_urgent or not gathered.may_grow
 
+    def hold_ms(self, gathered: Gathered) -> int:
+        """Returns for how long an answer that is enough is better held back, for more records to go with it."""
+        if self.session is None or self.request.replica is None or gathered.is_urgent:
+            return 0
+        return hold_ms(self.session, gathered, self.fetches.clock.monotonic_ns())
+
     def answer(self, gathered: Gathered) -> list[Buffer] | FetchResponse:
         """Returns the answer with what was gathered. The session counts it as reported from here on."""
         quotas = self.fetches.quotas
@@ -99,6 +106,8 @@ class Fetch:
             return self.without_records(gathered)
         if gathered.size_bytes:
             self._count_bytes(gathered)
+            if self.session is not None and self.request.replica is not None:
+                self.session.served_ns = self.fetches.clock.monotonic_ns()
         answers = missing_last(gathered.partitions) if gathered.has_missing else gathered.partitions
         if self.request.replica is not None:
             self.request.replica.note_throttled(answers)
@@ -208,8 +217,11 @@ def serve(fetch: Fetch) -> Outcome | Waiting[Outcome]:
     gathered = gather(replicas, request, partitions, False)
     if gathered.cold is not None:
         return begin(serve_cold(fetch, gathered.cold, max_wait_ms))
-    if max_wait_ms <= 0 or fetch.is_enough(gathered):
+    if max_wait_ms <= 0:
         return fetch.answer(gathered)
+    if fetch.is_enough(gathered):
+        held_ms = fetch.hold_ms(gathered)
+        return held(fetch, gathered, min(held_ms, max_wait_ms)) if held_ms else fetch.answer(gathered)
     return parked(fetch, gathered, max_wait_ms)
 
 
@@ -233,14 +245,23 @@ def parked(fetch: Fetch, gathered: Gathered, max_wait_ms: int) -> ParkedFetch:
     return ParkedFetch(fetch, watched, fetch.request.min_bytes - gathered.size_bytes, max_wait_ms)
 
 
+def held(fetch: Fetch, gathered: Gathered, held_ms: int) -> ParkedFetch:
+    """Parks a follower's fetch that has records already, until there are more or somebody waits for them."""
+    request = ParkedFetch(fetch, [], 0, held_ms)
+    request.hold(gathered)
+    return request
+
+
 class ParkedFetch(ParkedCall):
     """A fetch that waits for bytes; each attempt to complete it reads its partitions anew."""
 
-    __slots__ = ("_fetch",)
+    __slots__ = ("_fetch", "_is_held")
 
     def __init__(self, fetch: Fetch, partitions: list[Partition], missing_bytes: int, max_wait_ms: int) -> None:
         super().__init__(fetch.context, missing_bytes, committed_only=fetch.request.committed_only)
         self._fetch = fetch
+        self._is_held = False
+        """True while it could be answered, but may wait for more."""
         self.watch(partitions)
         fetch.fetches.timeouts.add(self, max_wait_ms)
 
@@ -250,9 +271,19 @@ class ParkedFetch(ParkedCall):
             return
         for partition in self._watched:
             partition.append_waiters.pop(self, None)
+            partition.held.pop(self, None)
         self._watched = partitions
         for partition in partitions:
             partition.append_waiters[self] = None
+            if self._is_held:
+                partition.held[self] = None
+
+    def hold(self, gathered: Gathered) -> None:
+        """Goes on to wait, for as many bytes as make a round worth its cost, or for somebody who waits for these."""
+        self._is_held = True
+        self.missing_bytes = HELD_BYTES - gathered.size_bytes
+        self.watch(gathered.watched)
+        gathered.release()
 
     def try_respond(self, *, is_last: bool) -> object | None:
         fetch = self._fetch
@@ -262,8 +293,17 @@ class ParkedFetch(ParkedCall):
         if gathered.cold is not None:
             left_ns = 0 if is_last else max(self.deadline_ns - fetch.fetches.clock.monotonic_ns(), 0)
             return begin(serve_cold(fetch, gathered.cold, left_ns // NS_PER_MS))
-        if is_last or fetch.is_enough(gathered):
+        if is_last:
             return fetch.answer(gathered)
+        if fetch.is_enough(gathered):
+            held_ms = fetch.hold_ms(gathered)
+            if not held_ms:
+                return fetch.answer(gathered)
+            if not self._is_held:
+                fetch.fetches.timeouts.add(self, held_ms)
+            self.hold(gathered)
+            return None
+        self._is_held = False
         self.missing_bytes = fetch.request.min_bytes - gathered.size_bytes
         self.watch(gathered.watched)
         gathered.release()

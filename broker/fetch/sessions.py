@@ -17,6 +17,7 @@ INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 NO_SESSION: Final = 0
 MAX_EPOCH: Final = 0x7FFFFFFF
+LONG_AGO_NS: Final = -(1 << 62)
 MIN_EVICTION_AGE_MS: Final = 120_000
 """No session younger than this is evicted, so that clients cannot evict each other in turn (Kafka's default)."""
 
@@ -29,7 +30,10 @@ may name any number of partitions, existing or not. Four hundred consumers of a 
 class FetchSession:
     """One client's partitions, in the order in which its next fetch reads them."""
 
-    __slots__ = ("created_ms", "epoch", "is_privileged", "last_used_ms", "partitions", "session_id", "uses_topic_ids")
+    __slots__ = (
+        "created_ms", "epoch", "is_privileged", "last_used_ms", "partitions", "served_ns", "session_id",
+        "uses_topic_ids",
+    )  # fmt: skip
 
     def __init__(self, session_id: int, now_ms: int, uses_topic_ids: bool, is_privileged: bool) -> None:
         self.session_id = session_id
@@ -40,6 +44,8 @@ class FetchSession:
         self.is_privileged = is_privileged
         """True of a follower's: consumers make room for it, and not the other way round."""
         self.partitions: dict[PartitionKey, FetchedPartition] = {}
+        self.served_ns = LONG_AGO_NS
+        """When it last got records, by the monotonic clock."""
 
     def advance(self) -> None:
         """Advances the epoch, from 1 to 2^31 - 1 and then from 1 again."""

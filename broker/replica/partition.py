@@ -7,10 +7,8 @@ this is the only replica, both move in the same call. Source: kafka.cluster.Part
 
 from __future__ import annotations
 
-import asyncio
 from bisect import insort
 from collections.abc import Callable
-from functools import partial
 from operator import itemgetter
 from typing import Final, TypeAlias
 
@@ -20,7 +18,7 @@ from broker.replica.replica import Replica
 from broker.replica.roles import NO_EPOCH, UNASSIGNED, Following, LeaderMoved, Leading, Role
 from broker.replica.traffic import TopicTraffic
 from broker.replica.truncation import Truncation
-from broker.replica.waiter import Waiter, settle
+from broker.replica.waiter import Waiter
 from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
@@ -55,6 +53,7 @@ class Partition(Replica):
         "append_waiters",
         "commits",
         "gone",
+        "held",
         "is_alone",
         "leader_epoch",
         "on_role",
@@ -93,6 +92,8 @@ class Partition(Replica):
         """They wait for commits, in the order in which they came: a set's order changes from run to run."""
         self.append_waiters: dict[Waiter, None] = {}
         """They wait for appends."""
+        self.held: dict[Waiter, None] = {}
+        """Of those, the ones that have records to take by now, and wait for more while nobody waits for commits."""
         self.commits: list[tuple[int, CommitCallback]] = []
         """Callbacks for offsets to be committed, by offset."""
 
@@ -352,20 +353,7 @@ class Partition(Replica):
             then(None)
         else:
             insort(self.commits, (offset, then), key=itemgetter(0))
-
-    async def committed(self, offset: int, timeout_ms: int) -> None:
-        """Returns once every record below the offset is committed. Raises the error of a failed commit, and
-        REQUEST_TIMED_OUT."""
-        if offset <= self.log.high_watermark:
-            return
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.when_committed(offset, partial(settle, done))
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                await done
-        except TimeoutError:
-            message = f"{self.name}: not committed up to {offset} within {timeout_ms} ms"
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message) from None
+            self._release_held()
 
     def _settle_commits(self) -> None:
         high_watermark = self.log.high_watermark
@@ -390,6 +378,20 @@ class Partition(Replica):
             return None
         is_enough = len(role.isr.maximal) >= self._min_isr(role)
         return ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+    @property
+    def is_awaited(self) -> bool:
+        """True while somebody waits for commits."""
+        return bool(self.waiters or self.commits)
+
+    def add_waiter(self, waiter: Waiter) -> None:
+        """Wakes a waiter at commits from now on."""
+        self.waiters[waiter] = None
+        self._release_held()
+
+    def _release_held(self) -> None:
+        for waiter in tuple(self.held):
+            waiter.wake()
 
     def wake_all(self) -> None:
         """Wakes all waiters after something other than an append."""

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from protocol.errors import KafkaError
-
 
 class Waiter:
     """Waits until `missing_bytes` more were appended to its partitions, or something else has happened to one of them.
@@ -27,13 +23,3 @@ class Waiter:
 
     def wake(self) -> None:
         """Has it look at its partitions again; later, since this may be called within an append."""
-
-
-def settle(done: asyncio.Future[None], error: KafkaError | None) -> None:
-    """Gives a future the outcome of a commit: no error, or its error. Does nothing where nobody waits any more."""
-    if done.done():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.coordinators.environment import Environment
+from broker.replica.commits import committed
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -27,4 +28,4 @@ async def append_at_leader(
         return
     partition = environment.replicas.leader(*target)
     appended = partition.append(memoryview(encoded), now_ms, for_all=True)
-    await partition.committed(appended.last_offset + 1, environment.config.request_timeout_ms)
+    await committed(partition, appended.last_offset + 1, environment.config.request_timeout_ms)

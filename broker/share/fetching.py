@@ -196,6 +196,6 @@ class ShareFetching:
             hosted.queue.add(waiter)
             scanner = hosted.scanner
             if self._fetch_offset(hosted) is not None if scanner is None else scanner.awaits_log:
-                hosted.partition.waiters[waiter] = None
+                hosted.partition.add_waiter(waiter)
             watched.append(hosted)
         return watched
