@@ -167,6 +167,11 @@ bench-tests: $(BENCH_SETUP) ## a suite of 200 tests over four workers: time and 
 bench-scrapes: $(BENCH_SETUP) ## a scrape of 10,000 partitions: how long, and what producers feel of it: ROUNDS=5 RESULTS=bench/results
 	$(BIN)/python -m bench.scrapes $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(RESULTS),--results $(RESULTS))
 
+.PHONY: bench-storms
+bench-storms: $(BENCH_SETUP) ## a storm of connections from one address, and what producers feel of it, beside Apache Kafka: ROUNDS=5 RESULTS=bench/results
+	$(BIN)/python -m bench.storms $(if $(PEERS),--peers $(PEERS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+		$(if $(RESULTS),--results $(RESULTS))
+
 .PHONY: saturation
 saturation: $(BENCH_SETUP) ## show what one broker does with a core, and several with a machine: into RESULTS/saturation.json
 	$(BIN)/python -m bench.saturation $(RESULTS)

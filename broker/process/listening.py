@@ -22,6 +22,7 @@ from broker.network.listener import Listener
 from broker.network.request_memory import RequestMemory
 from broker.network.strangers import Strangers
 from broker.network.surges import Surges
+from broker.network.unheard import Unheard
 from broker.network.unread import UnreadAnswers
 from broker.requests.answering import FrameAnswerer
 
@@ -57,6 +58,7 @@ class Listening:
         self._clock = clock
         self._max_connections = max_connections
         self._accepting: list[Accepting] = []
+        self._unheard = Unheard(clock)
         self._closing = contextlib.ExitStack()
         """Ends what listeners have begun."""
         self._limit_of_address: Callable[[str], float | None] | None = None
@@ -68,7 +70,7 @@ class Listening:
         config, lines = host.config, ConnectionLines(host.faults)
         admission = Admission(lambda: host.config, self._clock, lines, self._max_connections)
         admission.limit_of_address = self._limit_of_address
-        surges = Surges(lambda: host.config, self._clock, lines)
+        surges = Surges(lambda: host.config, self._clock, lines, self._unheard.ignore)
         memory = RequestMemory(config.request_memory_bytes, config.request_memory_bytes_per_ip)
         unread = UnreadAnswers(config.odradek_unread_answers_max_bytes, lines)
         for sock, address in bound:
@@ -86,6 +88,7 @@ class Listening:
                 strangers=strangers,
             )
             self.listeners.append(listener)
+            self._unheard.add(sock)
             self._accepting.append(Accepting(sock, _maker(listener, tls), takes=surges.takes))
 
     def limit_addresses(self, limit_of_address: Callable[[str], float | None] | None) -> None:
@@ -108,6 +111,7 @@ class Listening:
     def close(self) -> None:
         """Accepts no more connections, and closes each one once its answers have gone out."""
         self._closing.close()
+        self._unheard.close()
         for accepting in self._accepting:
             accepting.close()
         for listener in self.listeners:

@@ -20,9 +20,10 @@ class Lines:
         self.lines.append((newcomer.peer, reason))
 
 
-def surges_of(clock: HandClock, lines: Lines | None = None) -> Surges:
+def surges_of(clock: HandClock, lines: Lines | None = None, ignored: list[str] | None = None) -> Surges:
     config = BrokerConfig.parse({"odradek.connection.surge.rate.per.ip": str(RATE)})
-    return Surges(lambda: config, clock, lines or Lines())  # type: ignore[arg-type]
+    ignore = ([] if ignored is None else ignored).append
+    return Surges(lambda: config, clock, lines or Lines(), ignore)  # type: ignore[arg-type]
 
 
 def taken(surges: Surges, ip: str, count: int) -> int:
@@ -40,6 +41,16 @@ def test_an_address_that_goes_on_making_connections_has_the_surplus_closed() -> 
     for _ in range(5):
         clock.pass_ms(1_000)
         assert taken(surges, "10.0.0.1", 2 * RATE) == RATE, "those that were closed are not held against it"
+
+
+def test_who_has_one_closed_is_not_heard_for_a_moment() -> None:
+    ignored: list[str] = []
+    surges = surges_of(HandClock(), ignored=ignored)
+    taken(surges, "10.0.0.2", 1)
+    taken(surges, "10.0.0.1", AT_ONCE)
+    assert ignored == []
+    taken(surges, "10.0.0.1", 1)
+    assert ignored == ["10.0.0.1"]
 
 
 def test_nobody_else_is_counted_with_it() -> None:

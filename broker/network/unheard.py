@@ -1,0 +1,70 @@
+"""Addresses that are not heard for a moment when they ask for connections, by any of the listening sockets.
+
+To close a connection costs the broker less than to serve it, and the machine nearly as much: both ends have shaken
+hands, and say farewell. A request for one that is not heard costs next to nothing, and who sent it waits a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import Final
+
+from broker.clock import NS_PER_MS, Clock, Timer
+from broker.network import syn_filter
+
+MOMENT_MS: Final = 20
+MOST: Final = 64
+"""Addresses at a time: the kernel goes through all of them for each request, and has a limit of its own."""
+
+
+class Unheard:
+    """The addresses, and the sockets. Where the kernel has no filters, everybody is heard."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._sockets: list[socket.socket] = []
+        self._until_ns: dict[str, int] = {}
+        """In the order of these times."""
+        self._timer: Timer | None = None
+
+    def __len__(self) -> int:
+        return len(self._until_ns)
+
+    def add(self, sock: socket.socket) -> None:
+        """Adds a socket that listens."""
+        self._sockets.append(sock)
+
+    def ignore(self, ip: str) -> None:
+        """Hears an address no more for a moment."""
+        if not syn_filter.IS_KNOWN or ip in self._until_ns or len(self._until_ns) >= MOST:
+            return
+        self._until_ns[ip] = self._clock.monotonic_ns() + MOMENT_MS * NS_PER_MS
+        self._filter()
+        if self._timer is None:
+            self._timer = self._clock.call_after(MOMENT_MS, self._look)
+
+    def close(self) -> None:
+        """Lets go of the sockets."""
+        self._sockets.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        """Hears those again whose moment is over."""
+        now_ns = self._clock.monotonic_ns()
+        self._until_ns = {ip: until_ns for ip, until_ns in self._until_ns.items() if until_ns > now_ns}
+        self._filter()
+        first_ns = next(iter(self._until_ns.values()), None)
+        left_ms = 0.0 if first_ns is None else (first_ns - now_ns) / NS_PER_MS
+        self._timer = None if first_ns is None else self._clock.call_after(left_ms, self._look)
+
+    def _filter(self) -> None:
+        # A system that forbids it leaves us with closing what comes.
+        with contextlib.suppress(OSError):
+            for sock in self._sockets:
+                if self._until_ns:
+                    syn_filter.attach(sock, syn_filter.program(self._until_ns))
+                else:
+                    syn_filter.detach(sock)
