@@ -18,7 +18,7 @@ from bench.peers import PEERS, USUAL
 from bench.plots import draw
 from bench.results import RESULTS, LoadResult, result_of, save
 from bench.rounds import InterleavedRounds
-from bench.trial import allow_many_files
+from bench.trial import allow_many_files, unwind_at_sigterm
 
 # The smoke test of the instrument: each family of tools and each way of measuring, without the peer that needs Go.
 SMOKE_DIVISOR = 500
@@ -67,6 +67,7 @@ def main() -> int:
     """Measure, show, save, draw. The exit status is 1 when a peer failed that should have served."""
     options = arguments()
     allow_many_files()
+    unwind_at_sigterm()
     try:
         loads = pick(options.loads or (SMOKE_LOADS if options.smoke else ()))
         peers = [PEERS[name].name for name in options.peers or (SMOKE_PEERS if options.smoke else USUAL)]

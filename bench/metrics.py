@@ -26,7 +26,7 @@ from bench.peers.brokers import Odradek, WatchedOdradek
 from bench.peers.peer import PeerProcess
 from bench.results import RESULTS, LoadResult, result_of, save
 from bench.rounds import InterleavedRounds
-from bench.trial import allow_many_files
+from bench.trial import allow_many_files, unwind_at_sigterm
 
 LOADS: Final = ("produce", "consume", "produce-unbatched")
 ROUNDS: Final = 15
@@ -127,6 +127,7 @@ def parser_of(compared: Comparison) -> argparse.ArgumentParser:
 def compare(compared: Comparison, options: argparse.Namespace) -> int:
     """Measures, shows and saves. Returns 1 where the thing certainly costs more than LIMIT, or a broker has failed."""
     allow_many_files()
+    unwind_at_sigterm()
     console, verdicts = report.console(), []
     for load in pick(options.loads):
         result = measured(load, options.rounds, compared)

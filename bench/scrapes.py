@@ -26,6 +26,7 @@ from bench.load import module
 from bench.metrics import FOLDER
 from bench.peers.brokers import MeteredOdradek
 from bench.results import RESULTS, machine
+from bench.trial import unwind_at_sigterm
 
 TOPICS: Final = 1_000
 PARTITIONS: Final = 10
@@ -138,6 +139,7 @@ def main() -> int:
     parser.add_argument("--topics", type=int, default=TOPICS, help=f"of {PARTITIONS} partitions each ({TOPICS})")
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the JSON file ({RESULTS})")
     options = parser.parse_args()
+    unwind_at_sigterm()
     with tempfile.TemporaryDirectory(prefix="odradek-bench-") as work:
         broker = MeteredOdradek(Path(work))
         broker.prepare()

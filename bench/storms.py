@@ -30,6 +30,7 @@ from bench.peers import PEERS
 from bench.peers.peer import PeerProcess
 from bench.results import RESULTS, machine
 from bench.scrapes import create_topics, probe
+from bench.trial import unwind_at_sigterm
 
 ROUNDS: Final = 5
 SECONDS: Final = 10.0
@@ -118,6 +119,7 @@ def main() -> None:
     parser.add_argument("--warm", type=float, default=WARM_S, help=f"seconds before anything counts ({WARM_S:.0f})")
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the JSON file ({RESULTS})")
     options = parser.parse_args()
+    unwind_at_sigterm()
     storms: dict[str, dict[str, Storm]] = {}
     for name in options.peers:
         with tempfile.TemporaryDirectory(prefix="odradek-bench-") as work:

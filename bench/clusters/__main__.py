@@ -16,6 +16,7 @@ from bench.clusters.rows import ROWS, SMALL, ClusterRow, RowRun, Sizes
 from bench.figures import Sample, cpu_figure
 from bench.peers.peer import Unavailable
 from bench.results import RESULTS, LoadResult, PeerResult, machine, save
+from bench.trial import unwind_at_sigterm
 
 LATER_WARM_UP = 6
 """The most rounds before a later row, on brokers that the first row has warmed until they had settled."""
@@ -131,6 +132,7 @@ def alone(row: ClusterRow, name: str, options: argparse.Namespace, sizes: Sizes)
 def main() -> int:
     """Measures, shows, saves. The exit status is 1 when a cluster failed that should have served."""
     options = arguments()
+    unwind_at_sigterm()
     sizes = Sizes(failovers=options.failovers, partitions=options.partitions)
     if options.small:
         sizes, options.rounds = SMALL, 1
