@@ -153,9 +153,9 @@ class NetworkOptions(Config):
         500,
         at_least=1,
         update=CLUSTER_WIDE,
-        doc="Connections that one address may go on making in a second; it may make ten seconds' worth at once. Others "
-        "are closed as they come, and on Linux it is not heard for a moment when it asks for more, so that its own "
-        "kernel has them wait.",
+        doc="Connections that one address may go on making in a second; it may make four seconds' worth at once. "
+        "Others are closed as they come, and on Linux it is not heard for a moment when it asks for more, so that its "
+        "own kernel has them wait.",
     )
     connections_max_idle_ms = option(
         "connections.max.idle.ms", LONG, 600_000, doc="A connection that was silent this long is closed."

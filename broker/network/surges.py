@@ -15,8 +15,15 @@ from broker.clock import NS_PER_MS, NS_PER_S, Clock
 from broker.config import BrokerConfig
 from broker.network.connection_lines import ConnectionLines
 
-SECONDS: Final = 10
+SECONDS: Final = 4
 """Who has made none for so long may make so many seconds' worth at once."""
+
+BRIEFLY_NS: Final = 100 * NS_PER_MS
+"""So much of a second's worth at once is all that it may make as long as it goes on making too many: those that wait in
+its kernel come again together, and would be a surge again."""
+
+CALM_NS: Final = 10 * NS_PER_S
+"""It goes on with that until none had to be closed for so long."""
 
 REMEMBERED: Final = 10_000
 """Addresses that are remembered without a look at which of them can be forgotten."""
@@ -56,6 +63,8 @@ class Surges:
         self._ignore = ignore
         self._paid_at_ns: dict[str, int] = {}
         """When an address will owe nothing; one that owes nothing may be missing."""
+        self._surplus_ns: dict[str, int] = {}
+        """When one had to be closed last; those that are calm again may be missing."""
         self._looked_ns = 0
 
     def __len__(self) -> int:
@@ -66,13 +75,24 @@ class Surges:
         rate = self._limits().odradek_connection_surge_rate_per_ip
         ip, now_ns = str(address[0]), self._clock.monotonic_ns()
         paid_at_ns = max(self._paid_at_ns.get(ip, 0), now_ns) + NS_PER_S // rate
-        if paid_at_ns - now_ns > SECONDS * NS_PER_S:
+        surplus_ns = self._surplus_ns.get(ip)
+        is_calm = surplus_ns is None or now_ns - surplus_ns >= CALM_NS
+        at_once_ns = max(SECONDS * NS_PER_S if is_calm else BRIEFLY_NS, NS_PER_S // rate)
+        if paid_at_ns - now_ns > at_once_ns:
             newcomer = Newcomer(ip, int(str(address[1])))
             self._lines.turned_away(newcomer, f"{rate} connections a second are all that its address may go on making")
+            self._surplus_ns[ip] = now_ns
+            if is_calm:
+                self._paid_at_ns[ip] = now_ns + BRIEFLY_NS
             self._ignore(ip)
             return False
         self._paid_at_ns[ip] = paid_at_ns
         if len(self._paid_at_ns) > REMEMBERED and now_ns - self._looked_ns >= LOOK_AGAIN_NS:
-            self._looked_ns = now_ns
-            self._paid_at_ns = {ip: due_ns for ip, due_ns in self._paid_at_ns.items() if due_ns > now_ns}
+            self._forget(now_ns)
         return True
+
+    def _forget(self, now_ns: int) -> None:
+        """Forgets who owes nothing, and who has been calm."""
+        self._looked_ns = now_ns
+        self._paid_at_ns = {ip: due_ns for ip, due_ns in self._paid_at_ns.items() if due_ns > now_ns}
+        self._surplus_ns = {ip: at_ns for ip, at_ns in self._surplus_ns.items() if now_ns - at_ns < CALM_NS}

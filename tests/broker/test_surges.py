@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from broker.clock import NS_PER_S
 from broker.config import BrokerConfig
-from broker.network.surges import REMEMBERED, SECONDS, Newcomer, Surges
+from broker.network.surges import BRIEFLY_NS, CALM_NS, REMEMBERED, SECONDS, Newcomer, Surges
 from tests.broker.hand_clock import HandClock
 
 RATE = 100
 AT_ONCE = RATE * SECONDS
+BRIEFLY = RATE * BRIEFLY_NS // NS_PER_S
 
 
 class Lines:
@@ -38,9 +40,42 @@ def test_an_address_that_goes_on_making_connections_has_the_surplus_closed() -> 
         f"10.0.0.1:{AT_ONCE}",
         f"{RATE} connections a second are all that its address may go on making",
     )
+    assert len(surges) == 1
+
+
+def test_as_long_as_it_goes_on_it_has_its_rate_and_no_more_than_a_little_at_once() -> None:
+    clock = HandClock()
+    surges = surges_of(clock)
+    taken(surges, "10.0.0.1", AT_ONCE + 1)
     for _ in range(5):
         clock.pass_ms(1_000)
-        assert taken(surges, "10.0.0.1", 2 * RATE) == RATE, "those that were closed are not held against it"
+        assert taken(surges, "10.0.0.1", 2 * RATE) == BRIEFLY, "those that were closed are not held against it"
+    clock.pass_ms(1_000)
+    smoothly = 0
+    for _ in range(2 * RATE):
+        clock.pass_ms(500 / RATE)
+        smoothly += taken(surges, "10.0.0.1", 1)
+    assert RATE <= smoothly <= RATE + BRIEFLY
+
+
+def test_who_has_been_calm_has_its_former_limits() -> None:
+    clock = HandClock()
+    surges = surges_of(clock)
+    taken(surges, "10.0.0.1", AT_ONCE + 1)
+    for _ in range(CALM_NS // NS_PER_S):
+        clock.pass_ms(1_000)
+        assert taken(surges, "10.0.0.1", 1) == 1
+    assert taken(surges, "10.0.0.1", 2 * AT_ONCE) >= AT_ONCE - 1
+
+
+def test_at_one_connection_a_second_one_may_come_each_second() -> None:
+    clock = HandClock()
+    config = BrokerConfig.parse({"odradek.connection.surge.rate.per.ip": "1"})
+    surges = Surges(lambda: config, clock, Lines())  # type: ignore[arg-type]
+    assert taken(surges, "10.0.0.1", 2 * SECONDS) == SECONDS
+    for _ in range(3):
+        clock.pass_ms(1_000)
+        assert taken(surges, "10.0.0.1", 5) == 1
 
 
 def test_who_has_one_closed_is_not_heard_for_a_moment() -> None:
