@@ -1,6 +1,6 @@
 """A storm of connections from one address, and what a producer feels of it, beside Apache Kafka.
 
-    python -m bench.storms [--peers odradek kafka] [--rounds N] [--seconds S] [--results FOLDER]
+    python -m bench.storms [--peers odradek kafka] [--kinds KIND …] [--rounds N] [--seconds S] [--results FOLDER]
 
 A record is sent each few milliseconds and timed until it is acknowledged, calm and with a storm in turn. The storm is
 a process of the same machine, so one of the kinds makes no connection at all and only keeps the cores busy: what that
@@ -14,7 +14,7 @@ import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -85,14 +85,14 @@ def measured(peer: PeerProcess, kind: str, rounds: int, seconds: float) -> Storm
     return storm
 
 
-def at(peer: PeerProcess, rounds: int, seconds: float, warm_s: float) -> dict[str, Storm]:
-    """Returns the storms at a broker, each kind of them."""
+def at(peer: PeerProcess, kinds: Sequence[str], rounds: int, seconds: float, warm_s: float) -> dict[str, Storm]:
+    """Returns the storms of these kinds at a broker."""
     try:
         peer.start()
         peer.wait_until_ready()
         create_topics(peer.bootstrap, 1, 1)
         probe(peer.bootstrap, warm_s)
-        return {kind: measured(peer, kind, rounds, seconds) for kind in KINDS}
+        return {kind: measured(peer, kind, rounds, seconds) for kind in kinds}
     finally:
         peer.stop()
 
@@ -114,6 +114,7 @@ def main() -> None:
     """Measures, shows and saves."""
     parser = argparse.ArgumentParser(prog="bench.storms", description="What a producer feels of a storm.")
     parser.add_argument("--peers", nargs="+", choices=[*PEERS], default=[*PEERS_SHOWN], help="brokers (odradek kafka)")
+    parser.add_argument("--kinds", nargs="+", choices=[*KINDS], default=[*KINDS], help="storms (all)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"calm and storm, so often ({ROUNDS})")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of a round ({SECONDS:.0f})")
     parser.add_argument("--warm", type=float, default=WARM_S, help=f"seconds before anything counts ({WARM_S:.0f})")
@@ -125,7 +126,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="odradek-bench-") as work:
             peer = PEERS[name](Path(work))
             peer.prepare()
-            storms[name] = at(peer, options.rounds, options.seconds, options.warm)
+            storms[name] = at(peer, options.kinds, options.rounds, options.seconds, options.warm)
     Console().print(table(storms))
     options.results.mkdir(parents=True, exist_ok=True)
     saved = {name: {kind: storm._asdict() for kind, storm in kinds.items()} for name, kinds in storms.items()}
