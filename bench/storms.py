@@ -37,6 +37,8 @@ SECONDS: Final = 10.0
 WARM_S: Final = 30.0
 """How long a broker is asked before anything counts."""
 SETTLE_S: Final = 1.0
+FOLDER: Final = "storms"
+"""Beside the results of loads, which have another layout."""
 PEERS_SHOWN: Final = ("odradek", "kafka")
 
 
@@ -128,9 +130,10 @@ def main() -> None:
             peer.prepare()
             storms[name] = at(peer, options.kinds, options.rounds, options.seconds, options.warm)
     Console().print(table(storms))
-    options.results.mkdir(parents=True, exist_ok=True)
+    folder = options.results / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
     saved = {name: {kind: storm._asdict() for kind, storm in kinds.items()} for name, kinds in storms.items()}
-    (options.results / "storms.json").write_text(json.dumps({"machine": machine(), "storms": saved}, indent=1) + "\n")
+    (folder / "storms.json").write_text(json.dumps({"machine": machine(), "storms": saved}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
