@@ -82,8 +82,8 @@ def both_families() -> Iterator[Door]:
 def test_who_is_ignored_is_not_heard_and_everybody_else_is(door: Door) -> None:
     assert door.hears()
     door.unheard.ignore(LOUD)
-    asking = door.ask()
-    assert state(asking) == SYN_SENT, "it is not refused: it asks again in a while"
+    peer = door.ask()
+    assert state(peer) == SYN_SENT, "it is not refused: it asks again in a while"
     assert door.hears(QUIET)
 
 
