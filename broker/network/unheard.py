@@ -61,10 +61,11 @@ class Unheard:
         self._timer = None if first_ns is None else self._clock.call_after(left_ms, self._look)
 
     def _filter(self) -> None:
+        program = syn_filter.program(self._until_ns)
         # A system that forbids it leaves us with closing what comes.
         with contextlib.suppress(OSError):
             for sock in self._sockets:
                 if self._until_ns:
-                    syn_filter.attach(sock, syn_filter.program(self._until_ns))
+                    syn_filter.attach(sock, program)
                 else:
                     syn_filter.detach(sock)
