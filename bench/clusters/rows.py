@@ -19,7 +19,8 @@ from bench.trial import TOOL_TIMEOUT_S, ToolFailed, use
 
 PROBED_PARTITIONS = 15
 LEADER, FOLLOWER = BROKERS[:2]
-SETTLE_S = 0.5
+SETTLE_S = 5.0
+"""Of a cluster after one of it was started."""
 
 
 class Sizes(NamedTuple):
