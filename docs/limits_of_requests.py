@@ -50,10 +50,15 @@ CONNECTIONS = (
     Limit(
         "the same, again and again",
         "the option, measured over so many seconds",
-        ("odradek.connection.surge.rate.per.ip", "broker.network.surges.SECONDS"),
-        "the connection is closed as it comes, with one line; on Linux its address is not heard for a moment when it "
-        "asks for others",
         (
+            "odradek.connection.surge.rate.per.ip",
+            "broker.network.surges.SECONDS",
+            "broker.network.surges.HEARD_SECONDS",
+        ),
+        "the connection is closed as it comes, with one line; on Linux its address is not heard for a moment when it "
+        "asks for others, which begins sooner",
+        (
+            "tests/broker/test_surges.py::test_who_makes_too_many_is_not_heard_for_a_moment_before_any_is_closed",
             "tests/broker/test_surges.py::test_an_address_that_goes_on_making_connections_has_the_surplus_closed",
             "tests/broker/test_accepting.py::test_who_is_not_taken_is_closed_and_the_next_one_served",
             "tests/broker/test_unheard.py::test_a_broker_ignores_who_surges",

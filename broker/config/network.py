@@ -154,8 +154,8 @@ class NetworkOptions(Config):
         at_least=1,
         update=CLUSTER_WIDE,
         doc="Connections that one address may go on making in a second; it may make four seconds' worth at once. "
-        "Others are closed as they come, and on Linux it is not heard for a moment when it asks for more, so that its "
-        "own kernel has them wait.",
+        "Others are closed as they come. On Linux it is not heard for a moment already after a second's worth, so that "
+        "its own kernel has them wait.",
     )
     connections_max_idle_ms = option(
         "connections.max.idle.ms", LONG, 600_000, doc="A connection that was silent this long is closed."

@@ -18,6 +18,9 @@ from broker.network.connection_lines import ConnectionLines
 SECONDS: Final = 4
 """Who has made none for so long may make so many seconds' worth at once."""
 
+HEARD_SECONDS: Final = 1
+"""So many of them without a pause. The rest come when its kernel asks again."""
+
 BRIEFLY_NS: Final = 100 * NS_PER_MS
 """So much of a second's worth at once is all that it may make as long as it goes on making too many: those that wait in
 its kernel come again together, and would be a surge again."""
@@ -86,6 +89,8 @@ class Surges:
                 self._paid_at_ns[ip] = now_ns + BRIEFLY_NS
             self._ignore(ip)
             return False
+        if paid_at_ns - now_ns > max(HEARD_SECONDS * NS_PER_S, NS_PER_S // rate):
+            self._ignore(ip)
         self._paid_at_ns[ip] = paid_at_ns
         if len(self._paid_at_ns) > REMEMBERED and now_ns - self._looked_ns >= LOOK_AGAIN_NS:
             self._forget(now_ns)

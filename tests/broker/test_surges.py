@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.clock import NS_PER_S
 from broker.config import BrokerConfig
-from broker.network.surges import BRIEFLY_NS, CALM_NS, REMEMBERED, SECONDS, Newcomer, Surges
+from broker.network.surges import BRIEFLY_NS, CALM_NS, HEARD_SECONDS, REMEMBERED, SECONDS, Newcomer, Surges
 from tests.broker.hand_clock import HandClock
 
 RATE = 100
@@ -78,13 +78,26 @@ def test_at_one_connection_a_second_one_may_come_each_second() -> None:
         assert taken(surges, "10.0.0.1", 5) == 1
 
 
-def test_who_has_one_closed_is_not_heard_for_a_moment() -> None:
+def test_who_makes_too_many_is_not_heard_for_a_moment_before_any_is_closed() -> None:
     ignored: list[str] = []
     surges = surges_of(HandClock(), ignored=ignored)
     taken(surges, "10.0.0.2", 1)
-    taken(surges, "10.0.0.1", AT_ONCE)
+    assert taken(surges, "10.0.0.1", RATE * HEARD_SECONDS) == RATE * HEARD_SECONDS
     assert ignored == []
-    taken(surges, "10.0.0.1", 1)
+    assert taken(surges, "10.0.0.1", 1) == 1
+    assert ignored == ["10.0.0.1"]
+
+
+def test_who_has_one_closed_is_not_heard_for_a_moment() -> None:
+    ignored: list[str] = []
+    clock = HandClock()
+    surges = surges_of(clock, ignored=ignored)
+    taken(surges, "10.0.0.1", AT_ONCE + 1)
+    clock.pass_ms(1_000)
+    ignored.clear()
+    assert taken(surges, "10.0.0.1", BRIEFLY) == BRIEFLY
+    assert ignored == []
+    assert taken(surges, "10.0.0.1", 1) == 0
     assert ignored == ["10.0.0.1"]
 
 
