@@ -26,7 +26,7 @@ BRIEFLY_NS: Final = 100 * NS_PER_MS
 its kernel come again together, and would be a surge again."""
 
 CALM_NS: Final = 10 * NS_PER_S
-"""It goes on with that until none had to be closed for so long."""
+"""It goes on with that until it has kept to it for so long."""
 
 REMEMBERED: Final = 10_000
 """Addresses that are remembered without a look at which of them can be forgotten."""
@@ -48,6 +48,11 @@ def nobody(_: str) -> None:
     """Has everybody heard."""
 
 
+def is_calm(loud_at_ns: int | None, now_ns: int) -> bool:
+    """Tells whether an address has kept to a limit since then, and for long enough."""
+    return loud_at_ns is None or now_ns - loud_at_ns >= CALM_NS
+
+
 class Surges:
     """The debts of addresses, whatever listener they come by: each connection costs the part of a second that is its
     own at the rate, and is paid with the time that passes (the generic cell rate algorithm)."""
@@ -66,8 +71,10 @@ class Surges:
         self._ignore = ignore
         self._paid_at_ns: dict[str, int] = {}
         """When an address will owe nothing; one that owes nothing may be missing."""
-        self._surplus_ns: dict[str, int] = {}
+        self._closed_ns: dict[str, int] = {}
         """When one had to be closed last; those that are calm again may be missing."""
+        self._ignored_ns: dict[str, int] = {}
+        """When it was not to be heard last, the same way."""
         self._looked_ns = 0
 
     def __len__(self) -> int:
@@ -78,18 +85,19 @@ class Surges:
         rate = self._limits().odradek_connection_surge_rate_per_ip
         ip, now_ns = str(address[0]), self._clock.monotonic_ns()
         paid_at_ns = max(self._paid_at_ns.get(ip, 0), now_ns) + NS_PER_S // rate
-        surplus_ns = self._surplus_ns.get(ip)
-        is_calm = surplus_ns is None or now_ns - surplus_ns >= CALM_NS
-        at_once_ns = max(SECONDS * NS_PER_S if is_calm else BRIEFLY_NS, NS_PER_S // rate)
-        if paid_at_ns - now_ns > at_once_ns:
+        owed_ns = paid_at_ns - now_ns
+        was_calm = is_calm(self._closed_ns.get(ip), now_ns)
+        if owed_ns > max(SECONDS * NS_PER_S if was_calm else BRIEFLY_NS, NS_PER_S // rate):
             newcomer = Newcomer(ip, int(str(address[1])))
             self._lines.turned_away(newcomer, f"{rate} connections a second are all that its address may go on making")
-            self._surplus_ns[ip] = now_ns
-            if is_calm:
+            self._closed_ns[ip] = now_ns
+            if was_calm:
                 self._paid_at_ns[ip] = now_ns + BRIEFLY_NS
             self._ignore(ip)
             return False
-        if paid_at_ns - now_ns > max(HEARD_SECONDS * NS_PER_S, NS_PER_S // rate):
+        was_calm = is_calm(self._ignored_ns.get(ip), now_ns)
+        if owed_ns > max(HEARD_SECONDS * NS_PER_S if was_calm else BRIEFLY_NS, NS_PER_S // rate):
+            self._ignored_ns[ip] = now_ns
             self._ignore(ip)
         self._paid_at_ns[ip] = paid_at_ns
         if len(self._paid_at_ns) > REMEMBERED and now_ns - self._looked_ns >= LOOK_AGAIN_NS:
@@ -100,4 +108,7 @@ class Surges:
         """Forgets who owes nothing, and who has been calm."""
         self._looked_ns = now_ns
         self._paid_at_ns = {ip: due_ns for ip, due_ns in self._paid_at_ns.items() if due_ns > now_ns}
-        self._surplus_ns = {ip: at_ns for ip, at_ns in self._surplus_ns.items() if now_ns - at_ns < CALM_NS}
+        self._closed_ns, self._ignored_ns = (
+            {ip: at_ns for ip, at_ns in loud.items() if not is_calm(at_ns, now_ns)}
+            for loud in (self._closed_ns, self._ignored_ns)
+        )

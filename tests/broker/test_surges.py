@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.clock import NS_PER_S
+from broker.clock import NS_PER_MS, NS_PER_S
 from broker.config import BrokerConfig
 from broker.network.surges import BRIEFLY_NS, CALM_NS, HEARD_SECONDS, REMEMBERED, SECONDS, Newcomer, Surges
 from tests.broker.hand_clock import HandClock
@@ -86,6 +86,21 @@ def test_who_makes_too_many_is_not_heard_for_a_moment_before_any_is_closed() -> 
     assert ignored == []
     assert taken(surges, "10.0.0.1", 1) == 1
     assert ignored == ["10.0.0.1"]
+
+
+def test_who_was_not_heard_is_heard_less_until_it_is_calm() -> None:
+    ignored: list[str] = []
+    clock = HandClock()
+    surges = surges_of(clock, ignored=ignored)
+    taken(surges, "10.0.0.1", RATE * HEARD_SECONDS + 1)
+    clock.pass_ms(2_000)
+    ignored.clear()
+    assert taken(surges, "10.0.0.1", 2 * BRIEFLY) == 2 * BRIEFLY
+    assert len(ignored) == BRIEFLY
+    clock.pass_ms(CALM_NS // NS_PER_MS)
+    ignored.clear()
+    taken(surges, "10.0.0.1", RATE * HEARD_SECONDS)
+    assert ignored == []
 
 
 def test_who_has_one_closed_is_not_heard_for_a_moment() -> None:
