@@ -21,8 +21,8 @@ from bench.peers import PEERS
 from bench.report import figure
 from bench.results import RESULTS, LoadResult, PeerResult, saved
 from bench.saturation import Saturation
+from bench.security_page import authorizer, tls
 from bench.tables import NOTHING, of_peer, table, warmed
-from bench.tls_page import tls
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 PART: Final = "<!-- measured: {name} -->\n"
@@ -181,6 +181,7 @@ PARTS: Final[Mapping[str, Callable[[Path], str]]] = {
     "cores": cores,
     "clusters": clusters,
     "tls": tls,
+    "authorizer": authorizer,
 }
 
 

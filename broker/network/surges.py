@@ -21,9 +21,9 @@ SECONDS: Final = 4
 HEARD_SECONDS: Final = 1
 """So many of them without a pause. The rest come when its kernel asks again."""
 
-BRIEFLY_NS: Final = 100 * NS_PER_MS
+BRIEFLY_NS: Final = 20 * NS_PER_MS
 """So much of a second's worth at once is all that it may make as long as it goes on making too many: those that wait in
-its kernel come again together, and would be a surge again."""
+its kernel come again together, and would be a surge again. It is paid within the moment that it is not heard."""
 
 CALM_NS: Final = 10 * NS_PER_S
 """It goes on with that until it has kept to it for so long."""

@@ -53,8 +53,17 @@ def test_tls_is_shown_beside_the_same_without_it(results: Path) -> None:
     save(results / "tls", result_of(LOADS["consume"], peers, 61.4))
     save(results / "tls", result_of(LOADS["produce"], {"kafka-tls": peers["kafka-tls"]}, 61.4))
     page = written(TEXT, results)
-    assert "| consume 1 KB | 0.400 | 1.500 | 0.600 | 3.000 | 0.50 |" in page
-    assert "| produce 1 KB, acks=1 | – | – | – | 3.000 | – |" in page
+    assert "| consume 1 KB | CPU per GB, s/GB | 0.400 | 1.500 | 0.600 | 3.000 | 3.75 | 0.50 |" in page
+    assert "| produce 1 KB, acks=1 | CPU per GB, s/GB | – | – | – | 3.000 | – | – |" in page
+
+
+def test_an_authorizer_is_shown_beside_the_same_without_it(results: Path) -> None:
+    load = LOADS["produce-unbatched"]
+    samples = {"odradek": 2.0, "odradek-acls": 2.1}
+    peers = {name: PeerResult(name, [{"cpu_s_per_million": cost}]) for name, cost in samples.items()}
+    save(results / "acls", result_of(load, peers, 61.4))
+    row = "| produce 1 KB, unbatched | CPU per million, s/M | 2.000 | 2.100 | – | – | 1.05 | – |"
+    assert row in written(TEXT, results)
 
 
 def test_the_page_has_all_parts() -> None:

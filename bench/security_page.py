@@ -1,0 +1,43 @@
+"""The cost of TLS and of an authorizer, as parts of docs/benchmarks.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.figures import FIGURES, cpu_figure
+from bench.peers import PEERS
+from bench.results import LoadResult, saved
+from bench.tables import NOTHING, of_peer, table
+
+TITLES = ("load", "figure")
+
+
+def tls(folder: Path) -> str:
+    """Returns the cost of each load with and without TLS."""
+    return _part(folder / "tls", "tls")
+
+
+def authorizer(folder: Path) -> str:
+    """Returns the cost of each load with and without an authorizer."""
+    return _part(folder / "acls", "acls")
+
+
+def _part(folder: Path, suffix: str) -> str:
+    """Returns the table of a folder's results, which stands beside the others: a load has one file in a folder."""
+    results = list(saved(folder))
+    if not results:
+        return NOTHING
+    secured, other = f"odradek-{suffix}", f"kafka-{suffix}"
+    sides = ("odradek", secured, "kafka", other)
+    ratios = (f"{PEERS[secured].title} ÷ without", f"÷ {PEERS[other].title}")
+    rows = [_row(one, sides, ((secured, "odradek"), (secured, other))) for one in results]
+    headings = (*TITLES, *(PEERS[name].title for name in sides), *ratios)
+    return f"Measured on {results[0].machine}, {results[0].when[:10]}.\n\n{table(headings, rows)}"
+
+
+def _row(result: LoadResult, sides: tuple[str, ...], pairs: tuple[tuple[str, str], ...]) -> list[str]:
+    key = cpu_figure(result.figures) or result.figures[0]
+    medians = {name: row.summary()[key].median for name, row in result.peers.items() if key in row.summary()}
+    costs = [of_peer(result.peers[name], key) if name in medians else "–" for name in sides]
+    ratios = [f"{medians[one] / medians[two]:.2f}" if {one, two} <= medians.keys() else "–" for one, two in pairs]
+    return [result.title, f"{FIGURES[key].title}, {FIGURES[key].unit}", *costs, *ratios]
