@@ -33,6 +33,10 @@ from storage.segment.offsets_for_time import Looked, TimestampAndOffset, max_tim
 from storage.segment.rolling import should_roll
 from storage.segment.txn_index import AbortedTxn
 
+CLIENT: Final = Origin.CLIENT
+REPLICATION: Final = Origin.REPLICATION
+"""Found once: Python 3.11 takes a seventh of a microsecond for a member of an enum."""
+
 PRODUCER_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
 """Default of producer.id.expiration.ms."""
 
@@ -112,7 +116,7 @@ class Log(LocalLog):
         *,
         leader_epoch: int,
         now_ms: int,
-        origin: Origin = Origin.CLIENT,
+        origin: Origin = CLIENT,
         guard: Verification | None = None,
         transaction_version: int = 0,
         settled: Settled | None = None,
@@ -123,9 +127,7 @@ class Log(LocalLog):
         KafkaError, InvalidRecords, LogDirFailure, LogDirFull or TooLong, and has then written nothing.
         """
         if guard is None and settled is None and self._may_be_plain(origin):
-            appended = append_plain(
-                self, records, leader_epoch, now_ms, origin is Origin.CLIENT, origin is Origin.REPLICATION
-            )
+            appended = append_plain(self, records, leader_epoch, now_ms, origin is CLIENT, origin is REPLICATION)
             if appended is not None:
                 return appended
         prepared = prepare(
@@ -162,15 +164,15 @@ class Log(LocalLog):
         elif first.producer_id >= 0:
             self.producer_state.update(first, first.base_offset, first.max_timestamp)
         self.producer_state.end_offset = last_offset + 1
-        log_append_time_ms = now_ms if self.rules.log_append_time and origin is not Origin.REPLICATION else -1
+        log_append_time_ms = now_ms if self.rules.log_append_time and origin is not REPLICATION else -1
         return Appended(first.base_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
 
     def _may_be_plain(self, origin: Origin) -> bool:
         """True when a batch of this origin may take the plain way: a client's records in a compacted topic are checked
         for keys, and a leader has applied the topic's rules."""
-        if origin is Origin.CLIENT:
+        if origin is CLIENT:
             return self.rules.plain
-        return origin is Origin.REPLICATION or (self.rules.stored_as_sent and origin is Origin.COORDINATOR)
+        return origin is REPLICATION or (self.rules.stored_as_sent and origin is Origin.COORDINATOR)
 
     def _repeated(self, batch: CachedBatch) -> Appended:
         """Returns the answer to a batch that was written before: Kafka answers with the time that it had, whoever gave

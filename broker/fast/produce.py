@@ -39,6 +39,9 @@ FIRST_TOPIC_ID_VERSION: Final = 13
 ALL: Final = -1
 """acks=all: all in-sync replicas."""
 UUID_BYTES: Final = 16
+WRITE: Final = Operation.WRITE
+TOPIC: Final = Resource.TOPIC
+"""Found once: Python 3.11 takes a seventh of a microsecond for a member of an enum."""
 
 BETWEEN_BYTES: Final = 192
 """An upper bound of the bytes between the records of one partition and the attributes of the next one's: the end of a
@@ -82,7 +85,7 @@ def may_write(broker: Broker, context: Context, topics: list[tuple[bytes, list[T
     authorizer = broker.authorizer
     for _, targets in topics:
         name = targets[0][0].name.topic
-        if not authorizer.allows(context, Operation.WRITE, Resource.TOPIC, name):
+        if not authorizer.allows(context, WRITE, TOPIC, name):
             return False
     return True
 
