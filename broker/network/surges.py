@@ -1,9 +1,10 @@
-"""Which connections are closed before they cost anything: those of an address that goes on making too many.
+"""Which connections are closed before they cost anything, and who is not heard: an address that makes too many.
 
 A connection that is served takes the event loop a hundred microseconds, one that is closed as it comes half of that. An
 address that makes ten thousand a second and does nothing with them would otherwise have a core, and everybody else what
-is left of it. So it is also not heard for a moment (`unheard.py`): its further requests wait in its own kernel. What a
-client does that starts, or some thousands of a machine that start at once, is far below this.
+is left of it. So it is first not heard for a moment (`unheard.py`): its further requests wait in its own kernel, which
+tries again a second later. What some hundreds of clients of a machine do that start together is below this; some
+thousands are served within seconds, and none is closed. Where the kernel has no such filters, the surplus is closed.
 """
 
 from __future__ import annotations
@@ -21,12 +22,30 @@ SECONDS: Final = 4
 HEARD_SECONDS: Final = 1
 """So many of them without a pause. The rest come when its kernel asks again."""
 
-BRIEFLY_NS: Final = 20 * NS_PER_MS
-"""So much of a second's worth at once is all that it may make as long as it goes on making too many: those that wait in
-its kernel come again together, and would be a surge again. It is paid within the moment that it is not heard."""
 
-CALM_NS: Final = 10 * NS_PER_S
-"""It goes on with that until it has kept to it for so long."""
+class Allowance(NamedTuple):
+    """What an address may make at once, each as the time in which it may go on making as many."""
+
+    calm_ns: int
+    loud_ns: int
+    """As long as it goes on with more than that: those that wait in its kernel come again together, and would be a
+    surge again."""
+    until_calm_ns: int
+    """It is calm when it has kept to that for so long."""
+
+    def most_ns(self, loud_at_ns: int | None, now_ns: int, rate: int) -> int:
+        """Returns what it may owe that went beyond this at such a time: one connection in any case."""
+        is_calm = self.is_calm(loud_at_ns, now_ns)
+        return max(self.calm_ns if is_calm else self.loud_ns, NS_PER_S // rate)
+
+    def is_calm(self, loud_at_ns: int | None, now_ns: int) -> bool:
+        return loud_at_ns is None or now_ns - loud_at_ns >= self.until_calm_ns
+
+
+SERVED: Final = Allowance(SECONDS * NS_PER_S, 100 * NS_PER_MS, 10 * NS_PER_S)
+HEARD: Final = Allowance(HEARD_SECONDS * NS_PER_S, 20 * NS_PER_MS, 2 * NS_PER_S)
+"""What it owes beyond this is paid within the moment that it is not heard. A storm that waits in its kernel comes again
+each second; who makes some more than that at once now and then is calm between."""
 
 REMEMBERED: Final = 10_000
 """Addresses that are remembered without a look at which of them can be forgotten."""
@@ -46,11 +65,6 @@ class Newcomer(NamedTuple):
 
 def nobody(_: str) -> None:
     """Has everybody heard."""
-
-
-def is_calm(loud_at_ns: int | None, now_ns: int) -> bool:
-    """Tells whether an address has kept to a limit since then, and for long enough."""
-    return loud_at_ns is None or now_ns - loud_at_ns >= CALM_NS
 
 
 class Surges:
@@ -86,17 +100,16 @@ class Surges:
         ip, now_ns = str(address[0]), self._clock.monotonic_ns()
         paid_at_ns = max(self._paid_at_ns.get(ip, 0), now_ns) + NS_PER_S // rate
         owed_ns = paid_at_ns - now_ns
-        was_calm = is_calm(self._closed_ns.get(ip), now_ns)
-        if owed_ns > max(SECONDS * NS_PER_S if was_calm else BRIEFLY_NS, NS_PER_S // rate):
+        closed_ns, ignored_ns = self._closed_ns.get(ip), self._ignored_ns.get(ip)
+        if owed_ns > SERVED.most_ns(closed_ns, now_ns, rate):
             newcomer = Newcomer(ip, int(str(address[1])))
             self._lines.turned_away(newcomer, f"{rate} connections a second are all that its address may go on making")
             self._closed_ns[ip] = now_ns
-            if was_calm:
-                self._paid_at_ns[ip] = now_ns + BRIEFLY_NS
+            if SERVED.is_calm(closed_ns, now_ns):
+                self._paid_at_ns[ip] = now_ns + SERVED.loud_ns
             self._ignore(ip)
             return False
-        was_calm = is_calm(self._ignored_ns.get(ip), now_ns)
-        if owed_ns > max(HEARD_SECONDS * NS_PER_S if was_calm else BRIEFLY_NS, NS_PER_S // rate):
+        if owed_ns > HEARD.most_ns(ignored_ns, now_ns, rate):
             self._ignored_ns[ip] = now_ns
             self._ignore(ip)
         self._paid_at_ns[ip] = paid_at_ns
@@ -108,7 +121,6 @@ class Surges:
         """Forgets who owes nothing, and who has been calm."""
         self._looked_ns = now_ns
         self._paid_at_ns = {ip: due_ns for ip, due_ns in self._paid_at_ns.items() if due_ns > now_ns}
-        self._closed_ns, self._ignored_ns = (
-            {ip: at_ns for ip, at_ns in loud.items() if not is_calm(at_ns, now_ns)}
-            for loud in (self._closed_ns, self._ignored_ns)
-        )
+        for loud, allowance in ((self._closed_ns, SERVED), (self._ignored_ns, HEARD)):
+            for ip in [ip for ip, at_ns in loud.items() if allowance.is_calm(at_ns, now_ns)]:
+                del loud[ip]
