@@ -24,14 +24,14 @@ HEARD_SECONDS: Final = 1
 
 
 class Allowance(NamedTuple):
-    """What an address may make at once, each as the time in which it may go on making as many."""
+    """The connections that an address may make at once, each as the time in which it may go on making as many."""
 
     calm_ns: int
     loud_ns: int
     """As long as it goes on with more than that: those that wait in its kernel come again together, and would be a
     surge again."""
     until_calm_ns: int
-    """It is calm when it has kept to that for so long."""
+    """Of keeping to that, until it is calm."""
 
     def most_ns(self, loud_at_ns: int | None, now_ns: int, rate: int) -> int:
         """Returns what it may owe that went beyond this at such a time: one connection in any case."""
@@ -44,8 +44,8 @@ class Allowance(NamedTuple):
 
 SERVED: Final = Allowance(SECONDS * NS_PER_S, 100 * NS_PER_MS, 10 * NS_PER_S)
 HEARD: Final = Allowance(HEARD_SECONDS * NS_PER_S, 20 * NS_PER_MS, 2 * NS_PER_S)
-"""What it owes beyond this is paid within the moment that it is not heard. A storm that waits in its kernel comes again
-each second; who makes some more than that at once now and then is calm between."""
+"""Some more than this are paid for within the moment that it is not heard. A storm that waits in its kernel comes again
+each second; who makes as many at once now and then is calm between."""
 
 REMEMBERED: Final = 10_000
 """Addresses that are remembered without a look at which of them can be forgotten."""
