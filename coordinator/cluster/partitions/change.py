@@ -151,13 +151,18 @@ class _Change:
             record.leader = partition.leader
 
     def _set_last_known_leader(self, record: PartitionChangeRecord) -> None:
-        """Who led last is noted when a partition loses its last in-sync replica, and forgotten once it is led."""
+        """Who led last is noted when a partition loses its last in-sync replica, and forgotten once it is led. A
+        partition may be offline while its only replica in sync is registered still: a reassignment that comes between
+        finds no leader. Then it is that replica; Kafka notes broker -1, and the partition is lost with its eligible
+        leaders."""
         partition = self.partition
         if not self.rules.elr_enabled:
             return
         if record.isr == [] and partition.last_known_elr != (partition.leader,):
             if partition.leader != NO_LEADER:
                 record.last_known_elr = [partition.leader]
+            elif len(partition.isr) == 1 and not partition.last_known_elr:
+                record.last_known_elr = [*partition.isr]
         elif partition.last_known_elr and (
             record.leader >= 0 or (partition.leader != NO_LEADER and record.leader != NO_LEADER)
         ):

@@ -317,6 +317,18 @@ def test_the_last_known_leader_is_noted_when_nobody_is_in_sync_and_forgotten_whe
     assert changed(offline, PartitionTarget(), rules(min_isr=2)) is None
 
 
+def test_a_partition_that_was_offline_already_notes_its_last_replica_in_sync() -> None:
+    before = partition([1, 3], [3], NO_LEADER, adding_replicas=(1,), removing_replicas=(3,))
+    lost = changed(before, PartitionTarget(isr=[]), rules(1))
+    assert lost == record(isr=[], eligible_leader_replicas=[3], last_known_elr=[3])
+    after = before._replace(isr=(), elr=(3,), last_known_elr=(3,))
+    unclean = changed(after, PartitionTarget(isr=[], unclean_shutdowns=(3,)), rules(1))
+    assert unclean == record(eligible_leader_replicas=[])
+    led = changed(after._replace(elr=()), PartitionTarget(), rules(1, 3))
+    assert led is not None
+    assert (led.leader, led.isr) == (3, [3])
+
+
 def test_a_partition_without_directories_is_not_given_any_by_a_change_of_its_isr() -> None:
     before = FOO._replace(directories=())
     assert changed(before, PartitionTarget(isr=[1, 2]), rules(*ALL)) == record(isr=[1, 2])
