@@ -18,10 +18,17 @@ from broker.replica.moves import Moves
 from broker.replica.new_logs import NewLogs
 from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
-from broker.replica.roles import next_role
+from broker.replica.roles import Leading, next_role
 from broker.replica.truncation import after_truncation
 from coordinator.cluster.brokers.info import ASSUMED_ONLINE
-from coordinator.cluster.changes import ConfigChanged, Delta, PartitionChanged, PartitionCreated, TopicDeleted
+from coordinator.cluster.changes import (
+    BrokerChanged,
+    ConfigChanged,
+    Delta,
+    PartitionChanged,
+    PartitionCreated,
+    TopicDeleted,
+)
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
@@ -215,6 +222,18 @@ class Assignments:
         broker = self.image.brokers.get(broker_id)
         return NO_BROKER_EPOCH if broker is None or broker.fenced else broker.epoch
 
+    def _broker_changed(self, change: BrokerChanged) -> None:
+        """Commits what waited only for a replica whose broker may be in sync no longer: it was about to join those that
+        are, so nothing of its partitions changes, and no request may come that would look again."""
+        broker = self.image.brokers.get(change.broker_id)
+        if broker is not None and broker.active:
+            return
+        now_ms = self._clock.now_ms()
+        for partition in self.replicas:
+            role = partition.role
+            if isinstance(role, Leading) and change.broker_id in role.followers:
+                partition.advance(now_ms)
+
     def _deleted(self, change: TopicDeleted) -> None:
         self.new_logs.forget(change.topic.name)
         for index in change.topic.partitions:
@@ -260,4 +279,5 @@ HANDLERS: dict[type, Callable[[Assignments, Any], None]] = {
     PartitionChanged: Assignments._partition_changed,
     TopicDeleted: Assignments._deleted,
     ConfigChanged: Assignments._configured,
+    BrokerChanged: Assignments._broker_changed,
 }

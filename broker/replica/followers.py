@@ -62,10 +62,13 @@ def follower_fetched(partition: Partition, fetch: FollowerFetch, current_leader_
 
 
 def shrink_isr(partition: Partition, now_ms: int) -> None:
-    """Proposes an ISR without the replicas that have been behind for replica.lag.time.max.ms."""
+    """Proposes an ISR without the replicas that have been behind for replica.lag.time.max.ms. Commits what only waited
+    for one that was about to join, and is behind for as long: if it is dead, no fetch of its comes that would look."""
     role = partition.role
     if isinstance(role, Leading) and not role.is_alone:
         end = partition.log_end_offset
         late = out_of_sync(role.isr, role.followers.values(), end, partition.rules, now_ms)
         if late:
             partition.propose(partition, role.isr.shrink(late))
+        elif partition.high_watermark < end:
+            partition.advance(now_ms)

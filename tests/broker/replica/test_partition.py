@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.replica.followers import FollowerFetch, follower_fetched
+from broker.replica.followers import FollowerFetch, follower_fetched, shrink_isr
 from broker.replica.isr import NO_BROKER_EPOCH, Follower, Isr, IsrRules
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
@@ -245,3 +245,18 @@ def test_the_next_fetch_moves_a_high_watermark_that_a_fenced_follower_has_held(p
     alive.remove(late)
     acknowledge(partition, 1)
     assert partition.high_watermark == 1
+
+
+def test_what_waited_for_a_replica_about_to_join_is_committed_once_that_is_behind_too_long(
+    partition: Partition,
+) -> None:
+    partition.rules = IsrRules(lambda _: True, lambda: 100, lambda _: NO_BROKER_EPOCH)
+    follow(partition, in_sync=False)
+    acknowledge(partition, 0)
+    callback = CommitCallback()
+    append(partition)
+    partition.when_committed(1, callback)
+    shrink_isr(partition, 100)
+    assert (partition.high_watermark, callback.codes) == (0, [])
+    shrink_isr(partition, 101)
+    assert (partition.high_watermark, callback.codes) == (1, [ErrorCode.NONE])
