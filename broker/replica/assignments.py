@@ -231,7 +231,8 @@ class Assignments:
         now_ms = self._clock.now_ms()
         for partition in self.replicas:
             role = partition.role
-            if isinstance(role, Leading) and change.broker_id in role.followers:
+            holds = isinstance(role, Leading) and change.broker_id in role.followers
+            if holds and partition.high_watermark < partition.log_end_offset:
                 partition.advance(now_ms)
 
     def _deleted(self, change: TopicDeleted) -> None:
