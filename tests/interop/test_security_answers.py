@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from protocol.messages import alter_client_quotas as quotas
 from protocol.messages import alter_user_scram_credentials as scram
 from protocol.messages import create_acls as create
+from protocol.messages import create_topics, metadata
 from protocol.messages import delete_acls as delete
 from protocol.messages import describe_acls as describe
 from protocol.messages import describe_client_quotas as describe_quotas
 from protocol.messages import describe_user_scram_credentials as describe_scram
 from tests.interop.brokers import ApacheKafka, Odradek
+from tests.interop.members import wait_until
 from tests.interop.test_admin_answers import Step, plain
 from tests.interop.wire import WireClient
 
@@ -214,6 +218,10 @@ ACL_STEPS = (
     describing("what is left of them", ANY, None, ANY, None, None, ANY, ANY),
 )
 
+READS = (
+    describe_quotas.DescribeClientQuotasRequest, describe_scram.DescribeUserScramCredentialsRequest,
+    describe.DescribeAclsRequest,
+)  # fmt: skip
 SCRIPT = (*QUOTA_STEPS, *SCRAM_STEPS, *ACL_STEPS)
 
 
@@ -225,12 +233,34 @@ def answer(client: WireClient, step: Step) -> object:
         raise
 
 
+def let_it_read(client: WireClient, number: int) -> None:
+    """Waits until a broker has read what was changed so far: Apache Kafka answers once its controller has it."""
+    topic = create_topics.CreatableTopic(
+        name=f"read-{number}", num_partitions=1, replication_factor=1, assignments=[], configs=[]
+    )
+    client.ask(
+        create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=30_000), create_topics.CreateTopicsResponse, 7
+    )
+    request = metadata.MetadataRequest(
+        topics=[metadata.MetadataRequestTopic(name=topic.name)], allow_auto_topic_creation=False
+    )
+    wait_until(
+        lambda: not client.ask(request, metadata.MetadataResponse, 9).topics[0].error_code,
+        lambda: f"{topic.name} is read",
+    )
+
+
 def answers(broker: ApacheKafka | Odradek) -> list[object]:
     broker.start()
+    given: list[object] = []
     try:
         client = WireClient(broker.bootstrap)
         try:
-            return [answer(client, step) for step in SCRIPT]
+            for before, step in itertools.pairwise((SCRIPT[0], *SCRIPT)):
+                if isinstance(step.request, READS) and not isinstance(before.request, READS):
+                    let_it_read(client, len(given))
+                given.append(answer(client, step))
+            return given
         finally:
             client.close()
     finally:
