@@ -20,7 +20,7 @@ from bench.trial import TOOL_TIMEOUT_S, ToolFailed, use
 PROBED_PARTITIONS = 15
 LEADER, FOLLOWER = BROKERS[:2]
 SETTLE_S = 5.0
-"""Of a cluster after one of it was started."""
+"""Before a kill: the broker that was killed last is in sync again, and its JVM still compiles."""
 
 
 class Sizes(NamedTuple):
