@@ -48,8 +48,9 @@ ANEW = TopicPartition("anew", 0)
 DELETE_VERSION = 6
 SET, OF_TOPIC = 0, 2
 HOUR_MS = 3_600_000
-BUSY_S = 5
-"""Long enough for a broker that is started to be taken for another one, registered and unfenced."""
+BUSY_S = 20
+"""Long enough for a broker that is started to be taken for another one, registered and unfenced, where one message in
+fifty is two seconds on its way."""
 DIRECTORIES = ("/data", "/data-2")
 
 
@@ -201,12 +202,13 @@ async def the_metadata_change_all_the_time(world: Strikes) -> None:
         world.network.slowness = 20
         node.start()
         until_s = world.loop.time() + BUSY_S
-        while world.loop.time() < until_s:
+        while node.server is None and world.loop.time() < until_s:
             await asyncio.sleep(0.01)
             await world.ask_controller("incremental_alter_configs", _retention(world.dice.randint(1, 1 << 30)))
         world.network.slowness = 1
         if node.server is None:
             world.history.breach(Breach.STUCK, f"broker {node.node_id} does not serve after {BUSY_S} s")
+            return
 
 
 def _retention(time_ms: int) -> IncrementalAlterConfigsRequest:
