@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from protocol.addresses import canonical
 from protocol.config import CLUSTER_WIDE, DOUBLE, INT, LIST, LONG, STRING, Config, ConfigError, option
 
 MAX_INT: Final = (1 << 31) - 1
@@ -202,5 +203,5 @@ def limits_by_host(text: str) -> dict[str, int]:
         if not host or not count.strip().isdecimal():
             name = "max.connections.per.ip.overrides"
             raise ConfigError(f"{name}: {pair!r} is not host:count, such as 127.0.0.1:200", name=name)
-        limits[host.strip()] = int(count)
+        limits[canonical(host.strip().strip("[]"))] = int(count)
     return limits

@@ -84,6 +84,8 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
 
     def begin_on(self, transactional_id: str, decide: Decide[A]) -> asyncio.Future[A]:
         """Has the id's shard decide, and returns the answer's future, which may be done. Raises KafkaError."""
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
         index = self.partition_of(transactional_id)
         shard = self.shards.get(index)
         if shard is None:

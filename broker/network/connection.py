@@ -25,6 +25,7 @@ from broker.network.request_memory import Share
 from broker.network.stalls import MIN_PROGRESS_BYTES, Stall
 from broker.network.unread import counted_bytes
 from broker.network.waits import ANSWER, COMMIT, ENDED, NO_ANSWERS, NO_READING, PEER, PLACE, ROOM, THROTTLED, TURN
+from protocol.addresses import canonical
 from protocol.connection import FrameReader
 from protocol.types import Buffer
 
@@ -102,7 +103,8 @@ class ServerConnection(ClientConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         address = transport.get_extra_info("peername") or ("unknown", 0)
-        self.ip, self.peer = address[0], f"{address[0]}:{address[1]}"
+        self.ip = canonical(address[0])
+        self.peer = f"{self.ip}:{address[1]}"
         self.transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
         self._admitted = self.listener.admission.admit(self)
         if self._admitted:

@@ -47,6 +47,7 @@ class TlsDoor:
         from broker.network.tls import READ_BYTES
         from broker.security.certificates import server_context
         from broker.security.principal_rules import PrincipalRules
+        from broker.security.store_changes import certificate_of
 
         self._config = config
         self._listener = listener
@@ -56,7 +57,7 @@ class TlsDoor:
         options = self._in_force.options_of(listener)
         self._make: Callable[[ListenerOptions], ssl.SSLContext] = server_context
         self._rules = PrincipalRules(options.ssl_principal_mapping_rules)
-        self._context = server_context(options)
+        self._context, self._certificate = server_context(options), certificate_of(options)
 
     def accepted(self, make: Callable[[], Secured]) -> TlsTransport:
         """Returns what a new connection's socket is given to; `make` makes what stands above TLS."""
@@ -66,14 +67,19 @@ class TlsDoor:
         return TlsTransport(self._context, self._buffer, make, self._ready, refuse)
 
     def _renew(self) -> None:
-        """Loads key and certificates anew once an option has changed, be it to the same file; what cannot be used is
-        logged, and those before stay."""
+        """Loads key and certificates anew once an option has changed, be it to the same file; what cannot be used, or
+        is somebody else's, is logged, and those before stay."""
         config = self._config()
         if config is self._in_force:
             return
         self._in_force = config
+        from broker.security.store_changes import certificate_of, check_names
+
+        options = config.options_of(self._listener)
         try:
-            self._context = self._make(config.options_of(self._listener))
+            context, certificate = self._make(options), certificate_of(options)
+            check_names(self._certificate, certificate, options)
+            self._context, self._certificate = context, certificate
         except ConfigError as error:
             log.error("the certificates of a listener stay as they were", listener=self._listener, reason=str(error))
 

@@ -31,6 +31,7 @@ from coordinator.cluster.changes import (
 )
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
 from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.partitions.change import DIRECTORIES_SINCE
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid, uuid_to_text
@@ -124,7 +125,8 @@ class Assignments:
             log.error("partition is not served", partition=str(name), reason=str(error))
             self.replicas.set_offline(name, topic.topic_id)
             return
-        if directory_id is not None and self._node.directory_of(directory_id) != own_log.log_dir:
+        is_told = directory_id is not None or self.image.metadata_version >= DIRECTORIES_SINCE
+        if is_told and self._node.directory_of(directory_id) != own_log.log_dir:
             self._node.placed(name, own_log.log_dir)
         partition = Partition(name, topic.topic_id, own_log, self.rules)
         self._assign(partition, assigned)

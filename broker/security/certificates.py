@@ -119,6 +119,7 @@ def _load_trust(context: ssl.SSLContext, options: TlsSettings) -> None:
         return
     try:
         context.load_verify_locations(cafile=store.file, cadata=store.pem)
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # each entry is trusted by itself, as with Java
     except (OSError, ValueError) as error:
         problem = f"{store.option}: {store.where}: no certificates as PEM: {_reason(error)}"
         raise ConfigError(problem, name=store.option) from None

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
+from broker.security.java_patterns import java_pattern
 from protocol.config import ConfigError
 
 NAME: Final = "ssl.principal.mapping.rules"
 DEFAULT: Final = "DEFAULT"
 SPLIT: Final = re.compile(r"\s*(?:RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)|DEFAULT)\s*(?:,|$)", re.DOTALL)
-NAMED_GROUP: Final = re.compile(r"\(\?<([A-Za-z][A-Za-z0-9]*)>")
-REFERENCE: Final = re.compile(r"\\(.)|\$(\d+)", re.DOTALL)
+REFERENCE: Final = re.compile(r"\\(.)|\$(\d+)|\$\{([^}]*)\}", re.DOTALL)
 CASES: Final[dict[str, Callable[[str], str]]] = {"L": str.lower, "U": str.upper, "": str}
 
 
@@ -28,11 +29,17 @@ class Rule(NamedTuple):
     case: str
 
     def apply(self, subject: str) -> str | None:
-        """Returns the name; None where the rule is not for this subject."""
-        match = self.pattern.fullmatch(subject)
-        if match is None:
+        """Returns the name; None where the rule is not for this subject.
+
+        As with Java, the pattern is for the whole subject, and then each match in it is replaced, the empty one at its
+        end too: `(.*?)(,.*)?` takes as little as it can.
+        """
+        if self.pattern.fullmatch(subject) is None:
             return None
-        return CASES[self.case](REFERENCE.sub(lambda reference: _referred(match, reference), self.replacement))
+        return CASES[self.case](self.pattern.sub(self._replaced, subject))
+
+    def _replaced(self, match: re.Match[str]) -> str:
+        return REFERENCE.sub(partial(_referred, match), self.replacement)
 
 
 class PrincipalRules:
@@ -64,17 +71,20 @@ def _rules(text: str) -> list[Rule | None]:
 
 
 def _rule(match: re.Match[str]) -> Rule:
-    try:
-        pattern = re.compile(NAMED_GROUP.sub(r"(?P<\1>", match[1]))
-    except re.error as error:
-        raise ConfigError(f"{NAME}: {match[1]!r} is no pattern: {error}", name=NAME) from None
+    pattern = java_pattern(NAME, match[1], match[1])
+    for reference in REFERENCE.finditer(match[2]):
+        if reference[3] is not None and reference[3] not in pattern.groupindex:
+            raise ConfigError(f"{NAME}: {reference[0]} refers to no group of {match[1]!r}", name=NAME)
     return Rule(pattern, match[2], match[3])
 
 
 def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
-    """Returns what a part of a replacement stands for: $1 a group, as many digits as there are groups, \\x an x."""
+    """Returns what a part of a replacement stands for: $1 and ${name} a group, as many digits as there are groups, \\x
+    an x."""
     if reference[1] is not None:
         return reference[1]
+    if reference[3] is not None:
+        return match[reference[3]] or ""
     digits, groups = reference[2], match.re.groups
     if not groups:
         return "$" + digits if digits[0] != "0" else match[0] + digits[1:]

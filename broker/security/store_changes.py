@@ -46,7 +46,11 @@ def _check(before: ListenerOptions, after: ListenerOptions) -> None:
         name = "ssl.truststore.location"
         problem = "Cannot add SSL truststore to an existing listener for which no truststore was configured."
         raise ConfigError(problem, name=name)
-    old, new = _certificate(before), _certificate(after)
+    check_names(certificate_of(before), certificate_of(after), after)
+
+
+def check_names(old: bytes | None, new: bytes | None, after: ListenerOptions) -> None:
+    """Raises ConfigError where a certificate is another one's, or lacks names that the one before had."""
     if old is None or new is None:
         return
     if not after.ssl_allow_dn_changes and subject(old).lower() != subject(new).lower():
@@ -57,7 +61,7 @@ def _check(before: ListenerOptions, after: ListenerOptions) -> None:
         raise ConfigError(problem, name="ssl.keystore.location")
 
 
-def _certificate(options: ListenerOptions) -> bytes | None:
+def certificate_of(options: ListenerOptions) -> bytes | None:
     """Returns a listener's certificate; None where it cannot be read any more."""
     try:
         store = key_store(options)

@@ -19,6 +19,7 @@ from broker.logging import get_logger
 from broker.metadata.forwarding import FORWARDED
 from broker.requests.api import Api
 from broker.requests.call import HostCall
+from protocol.addresses import canonical
 from protocol.api_key import ApiKey
 from protocol.codec import MALFORMED, decode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -88,7 +89,7 @@ def address_of(data: bytes) -> str:
     family = FAMILIES.get(len(data))
     if family is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"a client's address of {len(data)} bytes")
-    return socket.inet_ntop(family, data)
+    return canonical(socket.inet_ntop(family, data))
 
 
 def check_forwardable(frame: memoryview) -> None:

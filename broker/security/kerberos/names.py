@@ -7,11 +7,11 @@ Python reads those that occur the same way, and one that it would not stops the 
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from broker.security.java_patterns import java_pattern
 from protocol.config import ConfigError
 from protocol.sasl.exchange import SaslError
 
@@ -23,7 +23,6 @@ RULE: Final = re.compile(
     r"(?:s/(?P<from>[^/]*)/(?P<to>[^/]*)/(?P<all>g)?)?/?(?P<case>[LU])?"
 )
 PARAMETER: Final = re.compile(r"\$([0-9]*)")
-NAMED_GROUP: Final = re.compile(r"\(\?<([A-Za-z][A-Za-z0-9]*)>")
 REFERENCE: Final = re.compile(r"\\(.?)|\$(?:\{([A-Za-z][A-Za-z0-9]*)\}|([0-9]*))", re.DOTALL)
 CASES: Final[dict[str | None, Callable[[str], str]]] = {"L": str.lower, "U": str.upper, None: str}
 
@@ -128,18 +127,8 @@ def _rule(text: str) -> LocalRule:
     match = RULE.fullmatch(text)
     if match is None:
         raise ConfigError(f"{OPTION}: Invalid rule: {text}", name=OPTION)
-    whole = None if match["match"] is None else _pattern(text, match["match"])
+    whole = None if match["match"] is None else java_pattern(OPTION, text, match["match"])
     substitution = None
     if match["from"] is not None:
-        substitution = Substitution(_pattern(text, match["from"]), match["to"], bool(match["all"]))
+        substitution = Substitution(java_pattern(OPTION, text, match["from"]), match["to"], bool(match["all"]))
     return LocalRule(int(match["count"]), match["format"], whole, substitution, match["case"])
-
-
-def _pattern(rule: str, pattern: str) -> re.Pattern[str]:
-    """Returns a pattern. Raises ConfigError where Python has none, or warns that it may mean something else."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)
-        try:
-            return re.compile(NAMED_GROUP.sub(r"(?P<\1>", pattern), re.ASCII)  # as Java's \w and \d
-        except (re.error, FutureWarning) as error:
-            raise ConfigError(f"{OPTION}: {rule}: {pattern!r} is no pattern: {error}", name=OPTION) from None

@@ -10,7 +10,7 @@ from coordinator.cluster.brokers.info import BrokerRegistration
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
-from coordinator.cluster.partitions.change import DIRECTORIES_SINCE, PartitionTarget
+from coordinator.cluster.partitions.change import DIRECTORIES_SINCE, Election, PartitionTarget
 from coordinator.cluster.partitions.changes import Departure, PartitionChanges, Place
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
@@ -72,7 +72,8 @@ class _Assigning:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if broker_id not in topic.partitions[index].replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        record = self._changes.change(topic, index, PartitionTarget(directories={broker_id: directory.id}))
+        target = PartitionTarget(directories={broker_id: directory.id})
+        record = self._changes.change(topic, index, target, Election.ONLINE)
         if record is not None:
             self.records.append(record)
         if not self._broker.has_online(directory.id):

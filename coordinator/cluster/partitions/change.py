@@ -160,7 +160,8 @@ class _Change:
             return
         if record.isr == [] and partition.last_known_elr != (partition.leader,):
             if partition.leader != NO_LEADER:
-                record.last_known_elr = [partition.leader]
+                if partition.leader in self.replicas:
+                    record.last_known_elr = [partition.leader]
             elif len(partition.isr) == 1 and not partition.last_known_elr:
                 record.last_known_elr = [*partition.isr]
         elif partition.last_known_elr and (
@@ -208,7 +209,7 @@ def elect(
     clean = next((one for one in replicas if _is_valid(one, may_lead, rules)), None)
     if clean is not None:
         return Elected(clean)
-    last_known = partition.last_known_elr
+    last_known = [one for one in partition.last_known_elr if one in replicas]
     if rules.elr_enabled and not may_lead and len(last_known) == 1 and rules.is_acceptable(last_known[0]):
         return Elected(last_known[0], unclean=True)
     if rules.election is Election.UNCLEAN:

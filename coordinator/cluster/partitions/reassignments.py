@@ -119,13 +119,18 @@ class _Reassignment:
                 "leader election."
             )
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        if not original:
+            message = f"Unable to revert partition assignment for {topic.name}:{index} because no replica would remain."
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        if not isr:  # as PartitionReassignmentRevert: else who is no replica any more would be the last known leader
+            isr = original[:1]
         target = PartitionTarget(isr=isr, replicas=original, adding_replicas=[], removing_replicas=[])
         self._append(self._changes.change(topic, index, target))
 
     def _change(self, topic: Topic, index: int, partition: PartitionRegistration, target: list[int]) -> None:
         check_assignment(self._image, target, None)
         if not self._may_change_factor:
-            before = len(partition.replicas) - len(partition.adding_replicas)
+            before = len({*partition.replicas, *partition.adding_replicas}.difference(partition.removing_replicas))
             if before != len(target):
                 message = f"The replication factor is changed from {before} to {len(target)}"
                 raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from coordinator.cluster.security.acl import EVERYBODY, WILDCARD, AccessControlEntry
 from protocol.acl import ALL_OPERATIONS, Operation, PatternType, Permission, Resource
+from protocol.addresses import canonical
 
 IMPLIED_BY: Final = {
     Operation.DESCRIBE: frozenset(
@@ -22,14 +23,14 @@ IMPLIED_BY: Final = {
 
 
 class Actor(NamedTuple):
-    """Who asks: a principal, as `User:name`, at an address."""
+    """Who asks: a principal, as `User:name`, at an address in its canonical spelling."""
 
     principal: str
     host: str
 
     def is_meant_by(self, entry: AccessControlEntry) -> bool:
         """True where the entry is about this principal at this address."""
-        return entry.principal in (self.principal, EVERYBODY) and entry.host in (WILDCARD, self.host)
+        return entry.principal in (self.principal, EVERYBODY) and canonical(entry.host) in (WILDCARD, self.host)
 
 
 class AclIndex:

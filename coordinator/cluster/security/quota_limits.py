@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from coordinator.cluster.security.client_quotas import CLIENT_ID, IP, USER, Entity
+from protocol.addresses import canonical
 
 ABSENT: Final = ""
 """Stands for a part that an entity does not have; no name is empty."""
@@ -61,7 +62,9 @@ class QuotaLimits:
 
 
 def address_limits(quotas: Mapping[Entity, Mapping[str, float]], key: str) -> dict[str | None, float]:
-    """Returns the limits of addresses; None is all others."""
+    """Returns the limits of addresses, in their canonical spelling; None is all others."""
     return {
-        parts[IP]: values[key] for entity, values in quotas.items() if key in values and IP in (parts := dict(entity))
+        None if (ip := parts[IP]) is None else canonical(ip): values[key]
+        for entity, values in quotas.items()
+        if key in values and IP in (parts := dict(entity))
     }

@@ -22,6 +22,17 @@ class Authority:
         openssl("req", "-x509", "-new", "-key", str(self._key), "-subj", f"/CN={name}", "-days", "3",
                 "-out", str(self.certificate))  # fmt: skip
 
+    def signed(self, name: str, directory: Path) -> Authority:
+        """Returns an authority whose certificate is signed by this one."""
+        made = Authority(directory, name)
+        request, extensions = directory / f"{name}.csr", directory / f"{name}.ext"
+        extensions.write_text("basicConstraints=critical,CA:TRUE\n")
+        openssl("req", "-new", "-key", str(made._key), "-subj", f"/CN={name}", "-out", str(request))
+        openssl("x509", "-req", "-in", str(request), "-CA", str(self.certificate), "-CAkey", str(self._key),
+                "-CAcreateserial", "-days", "3", "-extfile", str(extensions),
+                "-out", str(made.certificate))  # fmt: skip
+        return made
+
     def issue(self, name: str, subject: str = "/CN=localhost", days: int = 2) -> Path:
         """Returns a file with a private key and its certificate, for localhost."""
         key, request, certificate, extensions, both = (

@@ -24,13 +24,22 @@ ADMIN = "CN=Adm,OU=Admin,O=Org,L=Town,ST=St,C=US"
     ("RULE:^CN=(.).*$/$1@$4/", DUKE, "D@$4"),
     ("RULE:^CN=(.).*$/$12/", DUKE, "D2"),
     (r"RULE:^CN=([^,]*)\/.*$/$1\/x/", "CN=a/b,C=US", "a/x"),
-    ("RULE:.*/fixed/", DUKE, "fixed"),
+    ("RULE:.*/fixed/", DUKE, "fixedfixed"),
+    ("RULE:^.*$/fixed/", DUKE, "fixed"),
+    ("RULE:(.*)/ssl-$1/", DUKE, f"ssl-{DUKE}ssl-"),
+    ("RULE:CN=(.*?)(,.*)?/$1/", DUKE, "Duke,OU=ServiceUsers,O=Org,C=US"),
+    (r"RULE:^CN=(\w+),.*$/$1/", "CN=\u0430dmin,O=Org", None),
+    ("RULE:^CN=(?<n>[^,]*).*$/${n}!/", DUKE, "Duke!"),
+    (r"RULE:^CN=(?<n>[^,]*).*$/\${n}/", DUKE, "${n}"),
 ])  # fmt: skip
 def test_the_first_rule_that_matches_gives_the_name(rules: str, subject: str, name: str | None) -> None:
     assert PrincipalRules(rules).name(subject) == name
 
 
-@pytest.mark.parametrize("rules", ["RULE:a", "DEFAULT/L", "RULE:a/b/X", "RULE:(/b/", "default", "RULE:a/b"])
+@pytest.mark.parametrize("rules", [
+    "RULE:a", "DEFAULT/L", "RULE:a/b/X", "RULE:(/b/", "default", "RULE:a/b", "RULE:(?<n>a)/${m}/",
+    "RULE:[a-z&&[^b]]/x/",
+])  # fmt: skip
 def test_a_rule_that_is_none_is_told(rules: str) -> None:
     with pytest.raises(ConfigError, match=r"ssl.principal.mapping.rules: "):
         PrincipalRules(rules)

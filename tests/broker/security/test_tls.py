@@ -219,6 +219,40 @@ async def test_new_certificates_are_those_of_new_connections(tmp_path: Path, aut
             await one.close()
 
 
+async def test_another_subject_in_the_same_file_is_not_taken(tmp_path: Path, authority: Authority) -> None:
+    own = Authority(tmp_path, "own")
+    own.issue("server")
+    keystore = {"ssl.keystore.location": str(own.directory / "server.pem")}
+    async with InProcess(tmp_path / "data", {**options(own), **keystore}) as broker:
+        live = broker.server.broker.live_config
+        first = await serial_number(broker, own)
+        own.issue("server", "/CN=another")
+        live.layers = live.layers.changed(broker={"log.retention.ms": "1000000"})
+        assert await serial_number(broker, own) == first
+        own.issue("server")
+        live.layers = live.layers.changed(broker={"log.retention.ms": "1000001"})
+        assert await serial_number(broker, own) != first
+
+
+async def serial_number(broker: InProcess, authority: Authority) -> str:
+    """Returns that of the certificate that the broker shows."""
+    _, writer = await asyncio.open_connection("localhost", address(broker).port, ssl=client_context(authority))
+    certificate = writer.get_extra_info("peercert")
+    writer.close()
+    return str(certificate["serialNumber"])
+
+
+async def test_each_entry_of_a_trust_store_is_trusted_by_itself(tmp_path: Path, authority: Authority) -> None:
+    between = authority.signed("between", tmp_path)
+    between.issue("carol", "/CN=carol")
+    trusting = options(authority, ssl_client_auth="required", ssl_truststore_location=str(between.certificate))
+    async with InProcess(tmp_path / "data", trusting) as broker:
+        context = client_context(authority, between.directory / "carol.pem")
+        connection = await connect(address(broker), settings(context), SystemClock())
+        assert principals(broker) == ["User:CN=carol"]
+        await connection.close()
+
+
 async def test_a_peer_that_does_not_read_holds_no_encrypted_answers(tmp_path: Path, authority: Authority) -> None:
     async with InProcess(tmp_path, options(authority)) as broker:
         await broker.create_topic("t", max_message_bytes="100000000")

@@ -55,6 +55,14 @@ def test_hosts_are_literal_or_all() -> None:
     assert not reads(index(entry(host="10.0.0.2")))
 
 
+def test_hosts_of_entries_may_be_spelled_as_java_does() -> None:
+    local = Actor("User:alice", "::1")
+    assert reads(index(entry(host="0:0:0:0:0:0:0:1")), actor=local)
+    denied = entry(host="0:0:0:0:0:0:0:1", permission=Permission.DENY)
+    assert not reads(index(entry(), denied), actor=local)
+    assert reads(index(entry(host="::ffff:10.0.0.1")))
+
+
 def test_an_entry_of_everybody_is_of_each_user() -> None:
     assert reads(index(entry(principal="User:*")), actor=BOB)
 

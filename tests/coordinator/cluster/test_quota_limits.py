@@ -38,9 +38,10 @@ def test_who_has_no_quota_has_no_limit() -> None:
 def test_addresses_have_quotas_of_their_own() -> None:
     quotas: dict[Entity, dict[str, float]] = {
         (("ip", "10.0.0.1"),): {"connection_creation_rate": 5.0},
+        (("ip", "0:0:0:0:0:0:0:1"),): {"connection_creation_rate": 7.0},
         (("ip", None),): {"connection_creation_rate": 9.0},
     }
-    assert address_limits(quotas, "connection_creation_rate") == {"10.0.0.1": 5.0, None: 9.0}
+    assert address_limits(quotas, "connection_creation_rate") == {"10.0.0.1": 5.0, "::1": 7.0, None: 9.0}
     assert QuotaLimits(quotas, "connection_creation_rate").find("u", "c") is None
 
 

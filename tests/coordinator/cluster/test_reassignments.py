@@ -19,7 +19,7 @@ from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from protocol.metadata_records.nodes import RegisterBrokerRecord
+from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
 from tests.coordinator.cluster import given
 from tests.coordinator.cluster.given import DIRECTORY, NODE, TOPIC_ID
@@ -133,6 +133,32 @@ def test_the_replication_factor_stays_when_it_must() -> None:
         ErrorCode.INVALID_REPLICATION_FACTOR,
         "The replication factor is changed from 1 to 2",
     )
+
+
+def test_replicas_that_come_count_in_the_replication_factor_and_those_that_go_do_not() -> None:
+    under_way = {"replicas": (NODE, OTHER), "adding_replicas": (OTHER,), "directories": (DIRECTORY, OTHER_DIRECTORY)}
+    image = two_brokers(**under_way)
+    assert reassign(image, [NODE], may_change=False)[1] == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert reassign(image, [OTHER, NODE], may_change=False)[1] == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_who_is_no_replica_any_more_never_leads(is_up: bool) -> None:
+    moving = {
+        "replicas": (OTHER, NODE), "isr": (OTHER,), "leader": OTHER, "adding_replicas": (OTHER,),
+        "directories": (OTHER_DIRECTORY, DIRECTORY),
+    }  # fmt: skip
+    image = two_brokers(**moving)
+    assert reassign(image, None)[1] == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    image.apply(given.topic_config("orders", "unclean.leader.election.enable", "true"))
+    if not is_up:
+        image.apply(BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=image.brokers[NODE].epoch, fenced=1))
+    (record,), code, _ = reassign(image, None)
+    assert code == ErrorCode.NONE
+    image.apply(record)
+    partition = image.topic("orders").partitions[0]  # type: ignore[union-attr]
+    assert (partition.replicas, partition.isr, partition.last_known_elr) == ((NODE,), (NODE,), ())
+    assert partition.leader == (NODE if is_up else -1)
 
 
 def test_nothing_is_under_way_on_one_node() -> None:
