@@ -6,20 +6,15 @@ IPv4 address, and `::1` is `0:0:0:0:0:0:0:1`.
 
 from __future__ import annotations
 
-import socket
-from typing import Final
-
-MAPPED: Final = "::ffff:"
-
 
 def canonical(host: str) -> str:
     """Returns an address in its canonical spelling, without a scope (`%eth0`); other text stays as it is."""
     if ":" not in host:
         return host
+    from ipaddress import IPv6Address  # most brokers meet no such address
+
     try:
-        address = socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, host.partition("%")[0]))
-    except (OSError, UnicodeError):
+        address = IPv6Address(host.partition("%")[0])
+    except ValueError:
         return host
-    if address.startswith(MAPPED) and "." in address:
-        return address.removeprefix(MAPPED)
-    return address
+    return str(address.ipv4_mapped or address)
