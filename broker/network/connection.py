@@ -34,8 +34,7 @@ WRITE_HIGH_WATER_BYTES: Final = 32 * 1024
 this is what a connection has for nothing; it is on top of what the kernel's buffer takes."""
 
 READ_AHEAD_BYTES: Final = 512 * 1024
-"""The bytes that a connection holds of a request behind those that wait for their answers; the rest of it stays with
-the kernel, or with the peer."""
+"""The bytes that a connection holds of a request behind those that wait for their answers; the kernel has the rest."""
 
 COALESCED_ANSWERS: Final = 32
 """Short answers to requests that came in one read go out by one system call, which costs more than an append; so many
@@ -103,8 +102,7 @@ class ServerConnection(ClientConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         address = transport.get_extra_info("peername") or ("unknown", 0)
-        self.ip = canonical(address[0])
-        self.peer = f"{self.ip}:{address[1]}"
+        self.ip, self.peer = canonical(address[0]), f"{address[0]}:{address[1]}"
         self.transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
         self._admitted = self.listener.admission.admit(self)
         if self._admitted:
