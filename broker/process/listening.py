@@ -17,7 +17,7 @@ from broker.exchange.pending import Answer
 from broker.network.admission import Admission
 from broker.network.connection import ServerConnection
 from broker.network.connection_lines import ConnectionLines
-from broker.network.endpoints import advertised, bind, listen
+from broker.network.endpoints import advertised, bind
 from broker.network.listener import Listener
 from broker.network.request_memory import RequestMemory
 from broker.network.strangers import Strangers
@@ -36,23 +36,17 @@ CLOSE_WITHIN_S = 5.0
 
 
 class Bound(NamedTuple):
-    """A bound socket, and the address that clients are told of it."""
+    """A socket that listens, and the address that clients are told of it."""
 
     sock: socket.socket
     address: ListenerAddress
 
 
 def bind_all(listeners: Sequence[ListenerAddress], config: BrokerConfig) -> list[Bound]:
-    """Binds listeners, so that a port in use costs nothing; nobody can connect yet. Raises OSError."""
+    """Binds listeners, so that a port in use costs nothing; nobody is answered yet. Raises OSError."""
     addresses = (*config.advertised, *config.advertised_controllers)
     bound = [bind(listener, config) for listener in listeners]
     return [Bound(sock, advertised(address, addresses)) for sock, address in bound]
-
-
-def listen_all(bound: Sequence[Bound], config: BrokerConfig) -> None:
-    """Lets clients connect, and wait until they are answered. Raises OSError."""
-    for sock, address in bound:
-        listen(sock, address, config)
 
 
 class Listening:

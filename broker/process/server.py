@@ -24,7 +24,7 @@ from broker.network import descriptors
 from broker.network.listener import Listener
 from broker.process.housekeeping import Housekeeping
 from broker.process.limiting import Limiting
-from broker.process.listening import Bound, Listening, bind_all, listen_all
+from broker.process.listening import Bound, Listening, bind_all
 from broker.process.metadata_settings import endpoints, metadata_settings
 from broker.replica.assignments import Assignments
 from broker.requests.api import Apis
@@ -126,7 +126,6 @@ class Server:
         for coordinator in self.broker.coordinators.values():
             coordinator.start()
         self.broker.share_groups.start()
-        listen_all(bound, self.config)  # who learns that it leads is not refused
         await self.metadata.node.unfence()  # it may lead from here on, with its partitions open and coordinators there
         failures = self._disk_failures()
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
@@ -245,7 +244,6 @@ class Server:
         from broker.process.controller import controller_dispatcher  # a node that is alone needs none of it
 
         dispatcher = controller_dispatcher(self._live_config, self._clock, self.metadata.cluster, self._lead_quorum)
-        listen_all(self._controllers, self.config)
         self._listening.open(self._controllers, dispatcher)
         self._controller = dispatcher.host
         self.logs = await self._workers.call(self._open_logs)
