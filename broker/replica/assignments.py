@@ -125,8 +125,8 @@ class Assignments:
             log.error("partition is not served", partition=str(name), reason=str(error))
             self.replicas.set_offline(name, topic.topic_id)
             return
-        is_told = directory_id is not None or self.image.metadata_version >= DIRECTORIES_SINCE
-        if is_told and self._node.directory_of(directory_id) != own_log.log_dir:
+        has_directories = directory_id is not None or self.image.metadata_version >= DIRECTORIES_SINCE
+        if has_directories and self._node.directory_of(directory_id) != own_log.log_dir:
             self._node.placed(name, own_log.log_dir)
         partition = Partition(name, topic.topic_id, own_log, self.rules)
         self._assign(partition, assigned)

@@ -47,7 +47,8 @@ class SaslGate:
             return _raw(authentication, frame)
         key = read_i16_be(bytes(frame[:KEY_BYTES]), 0) if len(frame) >= KEY_BYTES else -1
         if authentication.state is AuthenticationState.AUTHENTICATED:
-            if not (key == HANDSHAKE and authentication.begin_again()) and authentication.is_over:
+            begins_again = key == HANDSHAKE and authentication.begin_again()
+            if not begins_again and authentication.is_over:
                 raise ProtocolError("its session has ended, and it did not authenticate again", offset=0)
         elif key not in ALLOWED[authentication.state]:
             if len(frame) and authentication.begin_by_token(frame[0]):

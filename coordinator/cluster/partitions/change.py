@@ -159,10 +159,9 @@ class _Change:
         if not self.rules.elr_enabled:
             return
         if record.isr == [] and partition.last_known_elr != (partition.leader,):
-            if partition.leader != NO_LEADER:
-                if partition.leader in self.replicas:
-                    record.last_known_elr = [partition.leader]
-            elif len(partition.isr) == 1 and not partition.last_known_elr:
+            if partition.leader in self.replicas:
+                record.last_known_elr = [partition.leader]
+            elif partition.leader == NO_LEADER and len(partition.isr) == 1 and not partition.last_known_elr:
                 record.last_known_elr = [*partition.isr]
         elif partition.last_known_elr and (
             record.leader >= 0 or (partition.leader != NO_LEADER and record.leader != NO_LEADER)
