@@ -131,7 +131,7 @@ RECORDS = (
         "the constant",
         ("broker.requests.settling.THREADS",),
         "others wait with the bytes that they came with, and their connections wait",
-        ("tests/broker/test_settling.py::test_a_connections_requests_stay_in_their_order",),
+        ("tests/broker/produce/test_records_that_take_long.py::test_a_connections_requests_stay_in_their_order",),
     ),
     Limit(
         "what a batch inflates to where all of it has to be there: out of order, or converted",

@@ -11,6 +11,7 @@ from broker.guards import HandlerGuards
 from broker.handlers import APIS
 from broker.requests.api import Api
 from broker.security.authentication import ALLOWED
+from protocol.api_key import ApiKey
 
 PAGE = Path(__file__).with_name("security-acls.md")
 
@@ -56,6 +57,15 @@ BEFORE = frozenset().union(*ALLOWED.values())
 """The APIs that are answered to who has not authenticated."""
 
 
+BY_THEMSELVES = {
+    ApiKey.PRODUCE: "Appends to the topics to which the client may write; a transaction needs WRITE on its id before",
+    ApiKey.FETCH: "For each topic of the request or its session; brokers for all",
+    ApiKey.CREATE_DELEGATION_TOKEN: "For the owner of the token, unless it is the client itself",
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: "For each token that the client neither owns nor may renew, or for its owner",
+}
+"""APIs that ask without a guard."""
+
+
 def page() -> str:
     """Returns the whole page."""
     return INTRODUCTION + "\n".join([*_rows(), ""])
@@ -74,9 +84,7 @@ def _how(api: Api, guards: HandlerGuards) -> str:
     if api.requires.of_cluster is not None:
         return "for the request"
     guard = guards.find(api.key)
-    text = (
-        inspect.getdoc(guard) if guard is not None else "For each topic of the request or its session; brokers for all."
-    )
+    text = BY_THEMSELVES[api.key] if guard is None else inspect.getdoc(guard)
     return " ".join((text or "for each resource that is named").split()).rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""A parsed Fetch request: by hand (broker/fast/fetch.py), or from a decoded message (broker/handlers/fetch.py)."""
+"""A parsed Fetch request: by hand (wire.py), or from a decoded message (broker/handlers/fetch.py)."""
 
 from __future__ import annotations
 

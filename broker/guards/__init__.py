@@ -3,7 +3,8 @@
 They stand before handlers only where there is an authorizer; without one no request meets them. What is asked for, and
 in which order, is as in Apache Kafka (KafkaApis, ControllerApis). A module has the guards of APIs that are about the
 same thing, each named as its API is in ApiKey. An API that is not here requires one operation on the cluster, which the
-dispatcher asks for, or nothing; the guard of Fetch is `broker/fetch/access.py`.
+dispatcher asks for, or nothing; Fetch and Produce ask by themselves (`broker/fetch/access.py`,
+`broker/produce/serve.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MODULES: Final = {
         consumer_group_heartbeat consumer_group_describe
         """,
     "offsets": "offset_commit offset_fetch offset_delete txn_offset_commit",
-    "records": "produce list_offsets delete_records offset_for_leader_epoch describe_producers",
+    "records": "list_offsets delete_records offset_for_leader_epoch describe_producers",
     "share_groups": """
         share_group_heartbeat share_group_describe share_fetch share_acknowledge describe_share_group_offsets
         alter_share_group_offsets delete_share_group_offsets

@@ -1,6 +1,6 @@
-"""The guards of records: WRITE to produce, DESCRIBE to ask for offsets, DELETE to delete, READ to look at producers.
+"""The guards of records: DESCRIBE to ask for offsets, DELETE to delete, READ to look at producers.
 
-Fetch has its own, `broker/fetch/access.py`: a fetch session names its topics once.
+Fetch and Produce ask by themselves, `broker/fetch/access.py` and `broker/produce/serve.py`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,13 @@ from broker.exchange.authorisation import (
     DELETE_TOPIC,
     DESCRIBE_TOPIC,
     READ_TOPIC,
-    WRITE_TOPIC,
-    WRITE_TRANSACTIONAL_ID,
 )
 from broker.guards.shapes import each_topic, split
 from broker.handlers import describe_producers as describe_producers_handler
 from broker.handlers import list_offsets as list_offsets_handler
-from broker.handlers.produce import reject_all
 from broker.requests.api import Handle
 from broker.requests.call import Call
-from broker.requests.produce_commit import ParkedProduce
-from broker.requests.produce_rules import RecordsRejected, failed_partition
-from broker.requests.produce_transaction import name_of, transactional_batches
-from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsTopic,
@@ -38,35 +32,8 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from protocol.messages.produce import ProduceRequest, ProduceResponse, TopicProduceData, TopicProduceResponse
 
 DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-
-
-async def produce(call: Call[ProduceRequest], handle: Handle) -> ProduceResponse | ParkedProduce | None:
-    """Appends to the topics to which the client may write; a transaction needs WRITE on its id before."""
-    request = call.request
-    transactional_id = request.transactional_id
-    is_transactional = transactional_id is not None and bool(transactional_batches(call))
-    if is_transactional and not call.may(WRITE_TRANSACTIONAL_ID, transactional_id or ""):
-        return reject_all(call, RecordsRejected(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-    request.topic_data, denied = split(call, WRITE_TOPIC, request.topic_data, lambda topic: name_of(call, topic))
-    response: ProduceResponse | ParkedProduce | None = await handle(call)
-    if not denied:
-        return response
-    if response is None:
-        raise ProtocolError(f"Produce with acks=0 failed with {DENIED.name}")
-    answer = response.response if isinstance(response, ParkedProduce) else response
-    answer.responses += [not_written(topic) for topic in denied if topic.partition_data]
-    return response
-
-
-def not_written(topic: TopicProduceData) -> TopicProduceResponse:
-    return TopicProduceResponse(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partition_responses=[failed_partition(data.index, KafkaError(DENIED)) for data in topic.partition_data],
-    )
 
 
 def not_listed(topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:

@@ -12,9 +12,12 @@ watermark, and by replica.selector.class sent to one in their rack.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, by_handler
+from broker.exchange.context import Context
 from broker.exchange.eager import Waiting
+from broker.fetch import wire
 from broker.fetch.fetch import Outcome, accept, serve
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import (
@@ -28,10 +31,13 @@ from broker.message_sets import serve_messages
 from broker.replica.isr import NO_BROKER_EPOCH
 from broker.replica.replica import READ_TO_END
 from broker.replica.replicas import compact
-from broker.requests.api import Api
+from broker.requests.api import Api, WireParser
 from broker.requests.call import Call
 from protocol.messages.fetch import FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.requests.broker import Broker
 
 FIRST_REPLICA_STATE_VERSION = 15
 """Later versions have the replica id in a tagged field."""
@@ -47,7 +53,7 @@ async def fetch(call: Call[FetchRequest]) -> Outcome:
 
 
 def parsed(call: Call[FetchRequest]) -> ParsedFetch:
-    """Returns the request as the short cut parses it."""
+    """Returns the request as it is parsed in place."""
     request, version = call.request, call.version
     named = [partition for topic in request.topics for partition in partitions_of(topic, version)]
     forgotten = [key for topic in request.forgotten_topics_data for key in keys_of(topic, version)]
@@ -108,4 +114,22 @@ def key_of(topic: FetchTopic | ForgottenTopic, version: int) -> bytes:
     return topic.topic_id if version >= FIRST_TOPIC_ID_VERSION else compact(topic.topic)
 
 
-API = Api(FetchRequest, FetchResponse, fetch, by_handler(CLUSTER_ACTION_CLUSTER, READ_TOPIC))
+def parsed_in_place(
+    broker: Broker, context: Context, frame: memoryview, front: bytes, position: int
+) -> ParsedFetch | None:
+    """Returns the request whose body is at `position`; None for an unusual one."""
+    return wire.parse(broker.fetches, context, frame, front, position)
+
+
+def serve_parsed(broker: Broker, context: Context, request: ParsedFetch) -> Outcome | Waiting[Outcome]:
+    """Serves a request that was parsed in place."""
+    return serve(accept(broker.fetches, context, request))
+
+
+API = Api(
+    FetchRequest,
+    FetchResponse,
+    fetch,
+    by_handler(CLUSTER_ACTION_CLUSTER, READ_TOPIC),
+    wire=WireParser(parsed_in_place, serve_parsed, wire.FIRST_VERSION),
+)

@@ -14,10 +14,10 @@ from operator import attrgetter
 from broker.coordinators.answering import merged
 from broker.coordinators.translations import PRODUCERS_BEFORE_2_0, seen_by_client, translated
 from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.produce.verification import Supports, check_joined
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
-from broker.requests.verification import Supports, check_joined
 from coordinator.group.offsets.commit import commit_transactional
 from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode, KafkaError

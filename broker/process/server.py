@@ -17,7 +17,6 @@ from broker.config.listeners import ListenerAddress
 from broker.config.live import LiveConfig
 from broker.disks.failures import DiskFailures
 from broker.disks.open_logs import open_logs
-from broker.fast import FAST
 from broker.handlers import APIS
 from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
 from broker.network import descriptors
@@ -153,7 +152,7 @@ class Server:
         return BrokerControl(self.config, open_files)
 
     def _serve_clients(self, bound: list[Bound]) -> None:
-        dispatcher = Dispatcher(self.broker, FAST)
+        dispatcher = Dispatcher(self.broker)
         if self.control is None:
             self._listening.open(bound, dispatcher)
         else:

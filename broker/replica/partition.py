@@ -49,7 +49,6 @@ class Partition(Replica):
     """This broker's replica of one partition, in its role."""
 
     __slots__ = (
-        "answers_later",
         "append_waiters",
         "commits",
         "gone",
@@ -74,8 +73,6 @@ class Partition(Replica):
         self.leader_epoch = NO_EPOCH
         self.is_alone = False
         """True when this broker leads and has the only replica: an append commits."""
-        self.answers_later = True
-        """True where Produce may have to wait, for other replicas or for the disk."""
         self.on_role: Callable[[Partition], None] = ignore_role
         """Called after each change of the role."""
         self.propose: Propose = propose_nothing
@@ -119,7 +116,6 @@ class Partition(Replica):
             return
         self.role, self.leader_epoch = role, role.epoch
         self.is_alone = isinstance(role, Leading) and role.is_alone
-        self.note_config()
         if isinstance(role, Leading):
             if not isinstance(before, Leading) or before.epoch != role.epoch:
                 self.log.assign_leader_epoch(role.epoch, role.epoch_start)
@@ -133,7 +129,7 @@ class Partition(Replica):
     def retire(self, code: ErrorCode) -> None:
         """Retires a replica that this broker does not have any more: all waits fail with this error, which names no
         leader."""
-        self.role, self.is_alone, self.answers_later = Following(partition_epoch=self.role.partition_epoch), False, True
+        self.role, self.is_alone = Following(partition_epoch=self.role.partition_epoch), False
         self.gone = code
         self._fail_commits(KafkaError(code))
         self.tenure += 1
@@ -199,17 +195,11 @@ class Partition(Replica):
     def configure(self, config: LogConfig) -> None:
         """Replaces the topic's options."""
         self.log.config = config
-        self.note_config()
 
     def move_to(self, log: Log) -> None:
         """Goes on with a copy of the log in another directory."""
         self.log = log
-        self.note_config()
         self.wake_all()
-
-    def note_config(self) -> None:
-        """Caches the options that the short cuts read."""
-        self.answers_later = not self.is_alone or self.log.flushes
 
     def _min_isr(self, role: Leading) -> int:
         return role.min_isr(self.log.config.min_insync_replicas)

@@ -21,6 +21,16 @@ Here: TypeAlias = Callable[[Any, Handle], Coroutine[Any, Any, Any]]
 """(call, forward) → the response, of which the controller answers what is left."""
 
 
+class WireParser(NamedTuple):
+    """Parses usual requests of an API in place and serves them, without messages."""
+
+    parse: Callable[[Any, Any, memoryview, bytes, int], object | None]
+    """(broker, context, frame, its front, position of the body) → the request; None for one that the codec decodes."""
+    serve: Callable[[Any, Any, Any], object]
+    """(broker, context, request) → what a handler may return."""
+    first_version: int
+
+
 class Api(NamedTuple):
     """A row of the table of APIs."""
 
@@ -42,6 +52,7 @@ class Api(NamedTuple):
     """True where the controllers elsewhere answer, who ask what the client may do."""
     here: Here | None = None
     """(call, forward) → the response, for an API of which a broker does a part before it forwards the rest."""
+    wire: WireParser | None = None
 
     @property
     def key(self) -> ApiKey:

@@ -6,8 +6,7 @@ A handler that need not wait runs inside the socket's callback: one request, no 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, Final
 
 from librt.strings import read_i16_be, read_i32_be
@@ -30,10 +29,6 @@ from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.primitives import read_uvarint
 from protocol.schema import ANY_VERSION, fields_of, identity
 from protocol.types import Buffer
-
-Fast = Callable[[Any, Context, memoryview, bytes, int], object]
-"""(broker, context, frame, its front, position) → the answer's buffers, or whatever a handler may return; None leaves
-the request to the general way."""
 
 HEADER_BYTES: Final = 10
 """API key, API version, correlation id, length of the client id: the start of every request header since v1."""
@@ -76,8 +71,6 @@ class Route:
         "clock",
         "decoders",
         "encoders",
-        "fast",
-        "fast_from",
         "faults",
         "first",
         "flexible",
@@ -85,11 +78,12 @@ class Route:
         "key",
         "last",
         "of_cluster",
+        "parse",
+        "parse_from",
+        "serve",
     )
 
-    def __init__(
-        self, api: Api, fast: tuple[Fast, int] | None, faults: LogLimiter, clock: Clock, guard: Guard | None = None
-    ) -> None:
+    def __init__(self, api: Api, faults: LogLimiter, clock: Clock, guard: Guard | None = None) -> None:
         """`guard` stands before the handler where there is an authorizer."""
         self.api = api
         self.clock = clock
@@ -97,9 +91,11 @@ class Route:
         self.key = api.key
         self.handle: Handle = api.handle if guard is None else guarded(guard, api.handle)
         self.of_cluster = api.requires.of_cluster
-        self.fast: Fast | None = None if fast is None else fast[0]
-        self.fast_from = 0 if fast is None else fast[1]
         self.first, self.last = api.versions
+        wire = api.wire
+        self.parse = None if wire is None else wire.parse
+        self.serve = None if wire is None else wire.serve
+        self.parse_from = self.last + 1 if wire is None else wire.first_version
         flexible = identity(api.request).flexible
         self.flexible = flexible.first if flexible.last >= flexible.first else ANY_VERSION
         self.decoders: dict[int, Decoder] = {}
@@ -196,16 +192,13 @@ class Dispatcher:
     def __init__(
         self,
         host: Host,
-        fast: Mapping[ApiKey, tuple[Fast, int]] = MappingProxyType({}),
         new_call: Callable[[Api, Context, Any, object], HostCall[object]] = Call,
     ) -> None:
-        """`fast` has short cuts for the usual requests of some APIs, each with the first version that it serves;
-        `new_call` makes what the handlers of the host's table are called with."""
+        """`new_call` makes what the handlers of the host's table are called with."""
         self.host = host
         self._new_call = new_call
         self.routes: dict[int, Route] = {}
         """The routes of the APIs that had a request."""
-        self._fast = fast
 
     def answer(self, connection: ClientConnection, frame: memoryview) -> Answer:
         """Returns the answer to one request frame. Raises ProtocolError, which closes the connection."""
@@ -234,14 +227,18 @@ class Dispatcher:
                 raise ProtocolError(f"a request has a header of {HEADER_BYTES} bytes at least", offset=0) from error
             raise ProtocolError(f"{api_name(key)} v{version}: {error}", offset=position) from error
         context = Context(connection, key, version, correlation_id, client_id, len(frame))
-        if route.fast is not None and version >= route.fast_from:
-            try:
-                response = route.fast(self.host, context, frame, front, position)
-            except ProtocolError:
-                raise
-            except Exception as error:
-                response = route.failure(context, error)
-            if response is not None:
+        if version >= route.parse_from:
+            parse, serve = route.parse, route.serve
+            assert parse is not None
+            assert serve is not None
+            request = parse(self.host, context, frame, front, position)
+            if request is not None:
+                try:
+                    response = serve(self.host, context, request)
+                except ProtocolError:
+                    raise
+                except Exception as fault:
+                    response = route.failure(context, fault)
                 return as_answer(route, context, response)
         return self.handle(route, context, position, frame)
 
@@ -249,9 +246,7 @@ class Dispatcher:
         api = self.host.apis.find(key)
         if api is None:
             return None
-        route = self.routes[key] = Route(
-            api, self._fast.get(api.key), self.host.faults, self.host.clock, self._guard(api)
-        )
+        route = self.routes[key] = Route(api, self.host.faults, self.host.clock, self._guard(api))
         return route
 
     def _guard(self, api: Api) -> Guard | None:

@@ -8,11 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+import pytest
+
 from broker.config import BrokerConfig
 from broker.exchange.context import Context
+from broker.handlers import APIS
 from broker.network.connection import ServerConnection
 from broker.process.server import Server
-from broker.requests.dispatch import FRONT_BYTES, Fast
+from broker.requests.api import WireParser
+from broker.requests.dispatch import FRONT_BYTES
 from protocol.codec import decode, encode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.schema import identity
@@ -116,10 +120,20 @@ def request_frame(request: object, version: int) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def take(fast: Fast, broker: InProcess, version: int, frame: memoryview, position: int) -> object:
-    """The answer of a short cut to a request whose body is at the position."""
-    context = Context(Client(broker.server).connection, -1, version, CORRELATION_ID, None, len(frame))
-    return fast(broker.server.broker, context, frame, bytes(frame[:FRONT_BYTES]), position)
+def parsed_in_place(broker: InProcess, key: int, version: int, frame: memoryview, position: int) -> object | None:
+    """Returns what the API's parser makes of a request; None when it leaves it to the codec."""
+    api = APIS.find(key)
+    assert api is not None
+    assert api.wire is not None
+    context = Context(Client(broker.server).connection, key, version, CORRELATION_ID, None, len(frame))
+    return api.wire.parse(broker.server.broker, context, frame, bytes(frame[:FRONT_BYTES]), position)
+
+
+def parse_by(monkeypatch: pytest.MonkeyPatch, key: int, wire: WireParser | None) -> None:
+    """Lets this parser, or the codec alone, parse the API's requests."""
+    row = APIS.find(key)
+    assert row is not None
+    monkeypatch.setitem(APIS._rows, key, row._replace(wire=wire))
 
 
 def decode_response(frame: bytes, key: int, version: int, response: type[R]) -> R:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from broker.fast import FAST
 from broker.network.at_work import MOST_AT_WORK
 from broker.replica.partition import Partition
 from broker.replica.roles import Following
@@ -18,8 +17,8 @@ from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceRequest, ProduceResponse
 from tests.broker.following import acknowledge, follow
-from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
-from tests.broker.test_fast_produce import BAD_CRC, batch, request
+from tests.broker.inprocess import Client, InProcess, decode_response, parse_by, request_frame
+from tests.broker.produce.test_wire import BAD_CRC, batch, request
 from tests.broker.test_listener import HELLO, all_frames
 
 ALL = -1
@@ -213,7 +212,7 @@ async def test_both_ways_answer_the_same(
     then: Callable[[Partition], None], version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fast_way = await answer(tmp_path / "fast", version, then)
-    monkeypatch.setitem(FAST, ApiKey.PRODUCE, (lambda *_: None, 0))
+    parse_by(monkeypatch, ApiKey.PRODUCE, None)
     assert fast_way == await answer(tmp_path / "general", version, then)
 
 
@@ -231,7 +230,7 @@ async def answer(directory: Path, version: int, then: Callable[[Partition], None
 @pytest.mark.parametrize("version", [9, 13])
 async def test_too_few_in_sync_are_told_alike(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast_way = await answer_with_too_few_in_sync(tmp_path / "fast", version)
-    monkeypatch.setitem(FAST, ApiKey.PRODUCE, (lambda *_: None, 0))
+    parse_by(monkeypatch, ApiKey.PRODUCE, None)
     assert fast_way == await answer_with_too_few_in_sync(tmp_path / "general", version)
 
 

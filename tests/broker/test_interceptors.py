@@ -20,11 +20,11 @@ from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.metadata import MetadataRequest
+from tests.broker.fetch.test_wire import ALL
+from tests.broker.fetch.test_wire import request as fetch_request
 from tests.broker.inprocess import CORRELATION_ID, Client, InProcess, decode_response, request_frame
-from tests.broker.test_fast_fetch import ALL
-from tests.broker.test_fast_fetch import request as fetch_request
-from tests.broker.test_fast_produce import batch
-from tests.broker.test_fast_produce import request as produce_request
+from tests.broker.produce.test_wire import batch
+from tests.broker.produce.test_wire import request as produce_request
 
 LONG_MS = 60_000
 WAIT_MS = 300

@@ -15,10 +15,10 @@ from broker.exchange.timeouts import Timeouts
 from broker.replica.partition import Partition
 from protocol.api_key import ApiKey
 from protocol.messages.fetch import FetchResponse
+from tests.broker.fetch.test_wire import ALL, filled, request
 from tests.broker.inprocess import InProcess, request_frame
-from tests.broker.test_fast_fetch import ALL, filled, request
-from tests.broker.test_fast_produce import batch
-from tests.broker.test_fast_produce import request as produce_request
+from tests.broker.produce.test_wire import batch
+from tests.broker.produce.test_wire import request as produce_request
 
 LONG_MS = 3_600_000
 

@@ -78,4 +78,4 @@ def test_a_module_for_another_kind_of_broker_is_not_imported(imported: tuple[set
 
 def test_no_message_is_imported_but_those_of_a_start(imported: tuple[set[str], set[str]]) -> None:
     messages = {name for name in imported[0] if name.startswith("protocol.messages.")}
-    assert messages == {f"protocol.messages.{name}" for name in ("broker_heartbeat", "broker_registration", "produce")}
+    assert messages == {f"protocol.messages.{name}" for name in ("broker_heartbeat", "broker_registration")}

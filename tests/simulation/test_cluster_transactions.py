@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from broker.coordinators.marker_requests import Codes, DueMarkers, MarkerRequests
-from broker.requests import verification
-from broker.requests.verification import Errors
+from broker.produce import verification
+from broker.produce.verification import Errors
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.broker.transacting import TOPIC

@@ -12,12 +12,12 @@ from broker.metrics import accepting
 from broker.metrics.server import MAX_CONNECTIONS
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.produce import ProduceResponse
+from tests.broker.fetch.test_wire import ALL
+from tests.broker.fetch.test_wire import request as fetch_request
 from tests.broker.inprocess import InProcess
 from tests.broker.metrics.scraping import OPEN_METRICS, OPTIONS, get, port_of, samples, scraped
-from tests.broker.test_fast_fetch import ALL
-from tests.broker.test_fast_fetch import request as fetch_request
-from tests.broker.test_fast_produce import batch
-from tests.broker.test_fast_produce import request as produce_request
+from tests.broker.produce.test_wire import batch
+from tests.broker.produce.test_wire import request as produce_request
 
 DOCS = (Path(__file__).resolve().parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from broker.fast import FAST
-from broker.fast import fetch as fast
+from broker.fetch import wire
+from broker.handlers.fetch import parsed_in_place, serve_parsed
+from broker.requests.api import WireParser
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, ForgottenTopic
-from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
-from tests.broker.test_fast_fetch import ALL, filled, request
-from tests.broker.test_fast_produce import batch
-from tests.broker.test_fast_produce import request as produce_request
+from tests.broker.fetch.test_wire import ALL, filled, request
+from tests.broker.inprocess import Client, InProcess, decode_response, parse_by, request_frame
+from tests.broker.produce.test_wire import batch
+from tests.broker.produce.test_wire import request as produce_request
 
 SESSION_ID = 7
 LONG_MS = 3_600_000
@@ -99,14 +101,14 @@ async def talk(directory: Path, seed: int) -> list[bytes]:
 async def test_both_ways_say_the_same(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[bool] = []
 
-    def counted(*arguments: object) -> object:
-        taken.append((answer := fast.fetch(*arguments)) is not None)  # type: ignore[arg-type]
-        return answer
+    def counted(*arguments: Any) -> object:
+        taken.append((parsed := parsed_in_place(*arguments)) is not None)
+        return parsed
 
-    monkeypatch.setitem(FAST, ApiKey.FETCH, (counted, fast.FIRST_VERSION))
+    parse_by(monkeypatch, ApiKey.FETCH, WireParser(counted, serve_parsed, wire.FIRST_VERSION))
     fast_way = await talk(tmp_path / "fast", seed)
     assert taken.count(True) > STEPS / 2
-    monkeypatch.setitem(FAST, ApiKey.FETCH, (lambda *_: None, 0))
+    parse_by(monkeypatch, ApiKey.FETCH, None)
     assert fast_way == await talk(tmp_path / "general", seed)
     assert len(fast_way) == STEPS + 1
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.fast import FAST
 from protocol.api_key import ApiKey
 from protocol.messages.produce import ProduceResponse
-from tests.broker.inprocess import Client, InProcess, request_frame
-from tests.broker.test_fast_produce import LIE, LONG, batch, request
+from tests.broker.inprocess import Client, InProcess, parse_by, request_frame
+from tests.broker.produce.test_wire import LIE, LONG, batch, request
 
 VERSION = 13
 
@@ -19,7 +18,7 @@ VERSION = 13
 @pytest.fixture(params=["fast", "general"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "general":
-        monkeypatch.setitem(FAST, ApiKey.PRODUCE, (lambda *_: None, 0))
+        parse_by(monkeypatch, ApiKey.PRODUCE, None)
 
 
 def ends(broker: InProcess) -> list[int]:

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.fast import FAST
-from broker.fast import fetch as fast
 from broker.replica.partition import Partition
 from broker.replica.roles import Leading
 from protocol.api_key import ApiKey
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
+from tests.broker.fetch.test_wire import BODY, filled
 from tests.broker.following import FOLLOWER, follow
-from tests.broker.inprocess import InProcess, decode_response, request_frame, take
-from tests.broker.test_fast_fetch import BODY, filled
-from tests.broker.test_fast_produce import batch
+from tests.broker.inprocess import InProcess, decode_response, parse_by, parsed_in_place, request_frame
+from tests.broker.produce.test_wire import batch
 from tests.broker.test_listener import all_frames
 
 VERSIONS = (15, 17, 18)
@@ -103,7 +101,7 @@ def progress(partition: Partition) -> object:
 @pytest.mark.parametrize("case", CASES)
 async def test_both_ways_answer_and_note_the_same(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast_way = await outcome(tmp_path / "fast", VERSION, case)
-    monkeypatch.setitem(FAST, ApiKey.FETCH, (lambda *_: None, 0))
+    parse_by(monkeypatch, ApiKey.FETCH, None)
     assert fast_way == await outcome(tmp_path / "general", VERSION, case)
 
 
@@ -112,7 +110,7 @@ async def test_a_follower_takes_the_short_cut(version: int, tmp_path: Path) -> N
     async with InProcess(tmp_path) as broker:
         topic_id, _ = await followed(broker)
         frame = request_frame(fetching(topic_id, (0, 0), (2, 0)), version)
-        assert take(fast.fetch, broker, version, memoryview(frame), BODY) is not None
+        assert parsed_in_place(broker, ApiKey.FETCH, version, memoryview(frame), BODY) is not None
 
 
 async def test_a_session_goes_on_by_what_has_changed(tmp_path: Path) -> None:
@@ -122,7 +120,8 @@ async def test_a_session_goes_on_by_what_has_changed(tmp_path: Path) -> None:
         first = await client.ask(fetching(topic_id, (0, 0), (2, 0), session_epoch=0), VERSION, FetchResponse)
         named = fetching(topic_id, (0, 203), session_id=first.session_id, session_epoch=1)
         frame = request_frame(named, 17)
-        assert take(fast.fetch, broker, 17, memoryview(frame), BODY) is not None
+        assert parsed_in_place(broker, ApiKey.FETCH, 17, memoryview(frame), BODY) is not None
+        client.send(frame)
         assert progress(partitions[0]) == (203, 0, -1, 203)
         assert progress(partitions[2]) == (0, 0, -1, 101)
 
@@ -133,7 +132,7 @@ async def test_one_that_is_cut_anywhere_is_left_alone(tmp_path: Path) -> None:
         before = [progress(partition) for partition in partitions]
         whole = request_frame(fetching(topic_id, (0, 203)), 17)
         for cut in range(BODY, len(whole)):
-            assert take(fast.fetch, broker, 17, memoryview(whole[:cut]), BODY) is None
+            assert parsed_in_place(broker, ApiKey.FETCH, 17, memoryview(whole[:cut]), BODY) is None
         assert [progress(partition) for partition in partitions] == before
 
 

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.fast import FAST
-from broker.fast import fetch as fast
 from protocol.api_key import ApiKey
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
-from tests.broker.inprocess import InProcess, request_frame, take
-from tests.broker.test_fast_produce import batch
-from tests.broker.test_fast_produce import request as produce_request
+from tests.broker.inprocess import InProcess, parse_by, parsed_in_place, request_frame
+from tests.broker.produce.test_wire import batch
+from tests.broker.produce.test_wire import request as produce_request
 
 VERSIONS = (12, 13, 15, 16, 17)
 """Those between which the layout changes."""
@@ -78,7 +76,7 @@ async def answer(directory: Path, version: int, case: str) -> bytes:
 @pytest.mark.parametrize("case", CASES)
 async def test_both_ways_answer_the_same(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast_way = [await answer(tmp_path / "fast", version, case) for version in VERSIONS]
-    monkeypatch.setitem(FAST, ApiKey.FETCH, (lambda *_: None, 0))
+    parse_by(monkeypatch, ApiKey.FETCH, None)
     assert fast_way == [await answer(tmp_path / "general", version, case) for version in VERSIONS]
 
 
@@ -86,21 +84,21 @@ async def test_both_ways_answer_the_same(case: str, tmp_path: Path, monkeypatch:
 async def test_the_usual_request_takes_the_short_cut(version: int, tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
         frame = request_frame(request(await filled(broker), (0, 0, ALL), (1, 0, ALL), isolation_level=1), version)
-        assert take(fast.fetch, broker, version, memoryview(frame), BODY) is not None
+        assert parsed_in_place(broker, ApiKey.FETCH, version, memoryview(frame), BODY) is not None
 
 
 @pytest.mark.parametrize("unusual", UNUSUAL)
 async def test_the_unusual_is_left_alone(unusual: str, tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
         frame = request_frame(request(await filled(broker), (0, 0, ALL), **UNUSUAL[unusual]), 13)
-        assert take(fast.fetch, broker, 13, memoryview(frame), BODY) is None
+        assert parsed_in_place(broker, ApiKey.FETCH, 13, memoryview(frame), BODY) is None
 
 
 async def test_a_torn_request_is_left_alone(tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
         whole = request_frame(request(await filled(broker), (0, 0, ALL), rack_id="east"), 13)
         for cut in range(BODY, len(whole)):
-            assert take(fast.fetch, broker, 13, memoryview(whole[:cut]), BODY) is None
+            assert parsed_in_place(broker, ApiKey.FETCH, 13, memoryview(whole[:cut]), BODY) is None
 
 
 async def test_one_that_waits_gets_what_is_appended(tmp_path: Path) -> None:

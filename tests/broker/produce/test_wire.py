@@ -1,25 +1,27 @@
-"""The short cut of Produce answers what the general way answers, byte for byte, and leaves to it what it must."""
+"""Requests that are parsed in place are answered as those that the codec decodes, byte for byte."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from broker.fast import FAST
-from broker.fast import produce as fast
+from broker.produce import message, wire
+from broker.produce.request import FIRST_TOPIC_ID_VERSION, ParsedProduce
 from protocol.api_key import ApiKey
+from protocol.codec import decode
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
-from tests.broker.inprocess import InProcess, request_frame, take
+from tests.broker.inprocess import InProcess, parse_by, parsed_in_place, request_frame
 from tests.interop.conformance.bytes_of import header_changed
 
 NOW_MS = 1_700_000_000_000
 
 
-def batch(count: int = 1, **fields: int) -> bytes:
+def batch(count: int = 1, **fields: Any) -> bytes:
     records = [Record(offset=i, timestamp=NOW_MS + i, key=None, value=b"v" * 50, headers=[]) for i in range(count)]
     return bytes(build(records, **fields))
 
@@ -34,7 +36,10 @@ def request(topic_id: bytes, *partitions: tuple[int, bytes | None], acks: int = 
     )
 
 
-VERSIONS = (fast.FIRST_VERSION, fast.FIRST_TOPIC_ID_VERSION)
+BODY = 4 + 10 + len(b"test") + 1
+"""The position of a request's body: after its size and its header."""
+
+VERSIONS = (wire.FIRST_VERSION, FIRST_TOPIC_ID_VERSION)
 """One that names topics, one that has their ids: the others have the same layout."""
 
 BAD_CRC = batch()[:-1] + b"!"
@@ -60,9 +65,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_both_ways_answer_the_same(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_both_parsers_lead_to_the_same_answer(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast_way = [await answer(tmp_path / "fast", version, case) for version in VERSIONS]
-    monkeypatch.setitem(FAST, ApiKey.PRODUCE, (lambda *_: None, 0))
+    parse_by(monkeypatch, ApiKey.PRODUCE, None)
     assert fast_way == [await answer(tmp_path / "general", version, case) for version in VERSIONS]
 
 
@@ -74,28 +79,66 @@ async def answer(directory: Path, version: int, case: str) -> bytes:
         return b"".join(await client.frames(1)).replace(topic_id, bytes(16))
 
 
-async def test_the_usual_request_takes_the_short_cut(tmp_path: Path) -> None:
+async def test_the_usual_request_is_parsed_in_place(tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
         topic_id = await broker.create_topic("t")
         frame = memoryview(bytearray(request_frame(request(topic_id, (0, batch())), 13)))
-        body = 4 + 10 + len(b"test") + 1
-        assert take(fast.produce, broker, 13, frame[: len(frame)], body) is not None
+        assert parsed_in_place(broker, ApiKey.PRODUCE, 13, frame, BODY) is not None
+
+
+@pytest.mark.parametrize(
+    "parsed",
+    [
+        request(bytes(16), (0, batch())),
+        request(bytes(16), (0, batch()), acks=0),
+        ProduceRequest(transactional_id="x", acks=-1, timeout_ms=0, topic_data=[]),
+        ProduceRequest(transactional_id="", acks=7, timeout_ms=-1, topic_data=[]),
+    ],
+    ids=["unknown topic", "acks=0", "transactional id", "unknown acks"],
+)
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_both_parsers_read_the_same(parsed: ProduceRequest, version: int, tmp_path: Path) -> None:
+    parsed.topic_data = [*parsed.topic_data, TopicProduceData(name="u", partition_data=one_partition(transactional()))]
+    async with InProcess(tmp_path) as broker:
+        frame = memoryview(bytearray(request_frame(parsed, version)))
+        in_place = parsed_in_place(broker, ApiKey.PRODUCE, version, frame, BODY)
+        assert isinstance(in_place, ParsedProduce)
+        decoded, _ = decode(ProduceRequest, version, frame, BODY)
+        assert content(in_place) == content(message.parsed(decoded, version))
+
+
+def one_partition(records: bytes) -> list[PartitionProduceData]:
+    return [PartitionProduceData(index=3, records=records)]
+
+
+def transactional() -> bytes:
+    return batch(2, producer_id=9, producer_epoch=0, base_sequence=0, transactional=True)
+
+
+def content(request: ParsedProduce) -> object:
+    head = (request.transactional_id, request.acks, request.timeout_ms, request.is_transactional)
+    return *head, [
+        (p.topic.key, p.topic.uses_id, p.index, bytes(p.records), p.is_transactional, p.rejection, p.is_corrupt)
+        for p in request.partitions
+    ]
 
 
 @pytest.mark.parametrize(
     "unusual",
     [
-        request(bytes(16), (0, batch())),
-        request(bytes(16), (0, batch()), acks=0),
-        ProduceRequest(transactional_id="x", acks=-1, timeout_ms=0, topic_data=[]),
+        request(bytes(16), (0, None)),
+        request(bytes(16), (0, batch() + batch())),
+        request(bytes(16), (0, batch()[:70])),
+        request(bytes(16)),
+        request(bytes(16), *((index, batch()) for index in range(127))),
+        ProduceRequest(transactional_id="x" * 127, acks=-1, timeout_ms=0, topic_data=[]),
     ],
-    ids=["unknown topic", "acks=0", "transactional id"],
+    ids=["no records", "two batches", "half a batch", "no partitions", "many partitions", "a long transactional id"],
 )
-async def test_the_unusual_is_left_alone(unusual: ProduceRequest, tmp_path: Path) -> None:
+async def test_the_unusual_is_left_to_the_codec(unusual: ProduceRequest, tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
-        await broker.create_topic("t")
         frame = memoryview(bytearray(request_frame(unusual, 13)))
-        assert take(fast.produce, broker, 13, frame, 4 + 10 + len(b"test") + 1) is None
+        assert parsed_in_place(broker, ApiKey.PRODUCE, 13, frame, BODY) is None
 
 
 async def test_a_torn_request_appends_nothing(tmp_path: Path) -> None:
@@ -104,7 +147,7 @@ async def test_a_torn_request_appends_nothing(tmp_path: Path) -> None:
         whole = request_frame(request(topic_id, (0, batch()), (1, batch())), 13)
         for cut in range(30, len(whole) - 1):
             frame = memoryview(bytearray(whole[:cut]))
-            assert take(fast.produce, broker, 13, frame, 4 + 10 + len(b"test") + 1) is None
+            assert parsed_in_place(broker, ApiKey.PRODUCE, 13, frame, BODY) is None
         assert all(partition.log.log_end_offset == 0 for partition in broker.server.broker.replicas)
 
 

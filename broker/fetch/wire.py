@@ -1,4 +1,4 @@
-"""Fetch without messages: a flexible request (version 12 and later), parsed in place.
+"""Parses a Fetch in place: flexible versions (12 and later).
 
 librdkafka, Java's consumers, followers and most other clients send such requests, in sessions or outside of them.
 Decoding and encoding messages costs half as much as sending a megabyte. Integers are read from `bytes`, since compiled
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import read_i32_be, read_i64_be
 
-from broker.fetch.fetch import accept, serve
 from broker.fetch.fetches import Fetches
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import CONSUMER, FIRST_TOPIC_ID_VERSION, FetchingReplica, ParsedFetch
@@ -19,7 +18,6 @@ from broker.replica.replica import READ_COMMITTED, READ_TO_END
 
 if TYPE_CHECKING:
     from broker.exchange.context import Context
-    from broker.requests.broker import Broker
 
 FIRST_VERSION: Final = 12
 FIRST_WITHOUT_REPLICA_ID: Final = 15
@@ -41,20 +39,18 @@ REPLICA_TAG_BYTES: Final = REPLICA_STATE_BYTES + 2
 UNUSUAL: Final = -1
 
 
-def fetch(broker: Broker, context: Context, frame: memoryview, front: bytes, position: int) -> object:
-    """Serves the request whose body is at `position`; None leaves it to the handler."""
+def parse(fetches: Fetches, context: Context, frame: memoryview, front: bytes, position: int) -> ParsedFetch | None:
+    """Returns the request whose body is at `position`; None for an unusual one, which the codec decodes or rejects."""
     size = len(frame)
     if size > MAX_REQUEST_BYTES:
         return None
-    fetches: Fetches = broker.fetches
     try:
-        request = parse(fetches, context, front if size <= len(front) else bytes(frame), position)
+        return parse_body(fetches, context, front if size <= len(front) else bytes(frame), position)
     except (IndexError, UnicodeDecodeError):
         return None
-    return None if request is None else serve(accept(fetches, context, request))
 
 
-def parse(fetches: Fetches, context: Context, frame: bytes, at: int) -> ParsedFetch | None:
+def parse_body(fetches: Fetches, context: Context, frame: bytes, at: int) -> ParsedFetch | None:
     """Returns the parsed request. Returns None, or raises IndexError or UnicodeDecodeError, for an unusual one: that of
     a follower from before KIP-903, one that forgets partitions or has other tags than a follower's, and one that the
     codec has to refuse."""

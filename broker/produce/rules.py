@@ -7,16 +7,10 @@ ByteBufferLogInputStream, ReplicaManager.appendToLocalLog, LogValidator.processR
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
 from protocol.errors import ErrorCode, InvalidRecords, KafkaError
-from protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-)
+from protocol.messages.produce import BatchIndexAndErrorMessage
 from protocol.records.batch import AT_MAGIC, COMPRESSION_MASK, HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, TRANSACTIONAL
 from protocol.records.compression import Compression
 from protocol.records.walk import NO_KEY
@@ -67,15 +61,6 @@ class RecordsRejected(KafkaError):
         self.client_message = client_message
 
 
-def checked_records(version: int, records: object) -> memoryview:
-    """Returns the records, if a request of this version may carry them. Raises RecordsRejected, without a message:
-    clients get one only of what the early look finds."""
-    try:
-        return batch_of(version, records if isinstance(records, memoryview) else NOTHING)
-    except RecordsRejected as error:
-        raise RecordsRejected(error.code) from None
-
-
 def batch_of(version: int, records: memoryview) -> memoryview:
     """Returns the records, if they are what a request of this version may carry. Raises RecordsRejected."""
     end = entry_end(records, 0)
@@ -96,40 +81,6 @@ def is_transactional(records: object) -> TypeGuard[memoryview]:
         and records[AT_MAGIC] == MAGIC_V2
         and bool(records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL)
     )
-
-
-class EarlyLook:
-    """The records that Kafka checks before it looks up partitions: up to the request's first transactional batch."""
-
-    __slots__ = ("_looked_at", "_request")
-
-    def __init__(self, request: ProduceRequest) -> None:
-        self._request = request
-        self._looked_at: set[int] | None = None
-
-    def corrupt(self, data: PartitionProduceData) -> RecordsRejected | None:
-        """Returns the error of a partition's records that are not even a batch, whatever the partition; None for
-        others."""
-        error = entry_error(data.records)
-        if error is None:
-            return None
-        if self._looked_at is None:
-            self._looked_at = {id(earlier) for earlier in early(self._request)}
-        return error if id(data) in self._looked_at else None
-
-
-def early(request: ProduceRequest) -> Iterator[PartitionProduceData]:
-    """Yields the partitions up to the first with transactional records."""
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            yield data
-            if is_transactional(data.records):
-                return
-
-
-def early_error(request: ProduceRequest) -> RecordsRejected | None:
-    """Returns the error of the first records that the early look finds at fault; None where it finds none."""
-    return next((error for data in early(request) if (error := entry_error(data.records)) is not None), None)
 
 
 def entry_error(records: object) -> RecordsRejected | None:
@@ -165,19 +116,9 @@ def entry_end(records: memoryview, start: int) -> int | None:
     return end if end <= len(records) else None
 
 
-def failed_partition(index: int, error: KafkaError, partition: Partition | None = None) -> PartitionProduceResponse:
-    """Returns a partition's response to records that were not appended; with `partition` where its log rejected
-    them."""
-    errors = record_errors(error, partition)
-    has_start = partition is not None and error.code not in WITHOUT_LOG_START
-    return PartitionProduceResponse(
-        index=index,
-        error_code=error.code,
-        base_offset=NO_OFFSET,
-        log_start_offset=partition.log_start_offset if partition is not None and has_start else NO_OFFSET,
-        record_errors=errors,
-        error_message=client_message(error, errors),
-    )
+def log_start_offset(error: KafkaError, partition: Partition | None) -> int:
+    """Returns the log start offset that the answer to rejected records has; -1 unless their log rejected them."""
+    return NO_OFFSET if partition is None or error.code in WITHOUT_LOG_START else partition.log_start_offset
 
 
 def record_errors(error: KafkaError, partition: Partition | None) -> list[BatchIndexAndErrorMessage]:

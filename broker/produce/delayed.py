@@ -1,0 +1,63 @@
+"""A Produce with acks=all that waits until its records are committed: parked, without a task, like a fetch.
+
+Source: kafka.server.DelayedProduce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.exchange.context import Context
+from broker.exchange.pending import Answer, ParkedCall
+from broker.produce.message import response
+from broker.produce.request import ParsedProduce, ProducedPartition
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from broker.requests.broker import Broker
+
+
+class DelayedProduce(ParkedCall):
+    """Answers once every partition is committed, or has failed, or the time is up. It holds no records, so that the
+    connection's next Produce does not wait for it."""
+
+    __slots__ = ("_broker", "_request", "_uncommitted")
+
+    def __init__(
+        self, broker: Broker, context: Context, request: ParsedProduce, uncommitted: list[ProducedPartition]
+    ) -> None:
+        super().__init__(context, 0, committed_only=False)
+        self.admits_next = True
+        self._broker = broker
+        self._request = request
+        self._uncommitted = uncommitted
+
+    def begin(self, done: Callable[[Answer | Exception], None]) -> None:
+        super().begin(done)
+        self._watch_all()
+
+    def try_respond(self, *, is_last: bool) -> object | None:
+        still_open = [produced for produced in self._uncommitted if not is_over(produced, is_last)]
+        if still_open:
+            if len(still_open) < len(self._uncommitted):
+                self._uncommitted = still_open
+                if self._watched:
+                    self._watch_all()
+            return None
+        return response(self._broker, self.context, self._request)
+
+    def _watch_all(self) -> None:
+        self.watch([produced.partition for produced in self._uncommitted if produced.partition is not None])
+
+
+def is_over(produced: ProducedPartition, is_last: bool) -> bool:
+    """Returns True once the append is committed or has failed, with its error in the answer."""
+    partition = produced.partition
+    assert partition is not None
+    code = partition.commit_error(produced.end_offset, produced.tenure)
+    if code is None and is_last:
+        code = ErrorCode.REQUEST_TIMED_OUT
+    if code:
+        produced.error_code = code
+    return code is not None

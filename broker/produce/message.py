@@ -1,0 +1,114 @@
+"""Produce by messages: requests of old versions and unusual ones, and answers that have errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.exchange.leaders import nodes
+from broker.produce import writing
+from broker.produce.request import (
+    FIRST_TOPIC_ID_VERSION,
+    NO_RECORDS,
+    ParsedProduce,
+    ProducedPartition,
+    ProducedTopic,
+)
+from broker.produce.rules import RecordsRejected, batch_of, entry_error, is_transactional
+from broker.replica.replicas import compact
+from protocol.errors import ErrorCode
+from protocol.messages.produce import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.exchange.context import Context
+    from broker.requests.broker import Broker
+
+FIRST_LEADER_VERSION = 10
+
+
+def parsed(request: ProduceRequest, version: int) -> ParsedProduce:
+    """Returns the request as it is parsed in place."""
+    topics: list[ProducedTopic] = []
+    uses_ids = version >= FIRST_TOPIC_ID_VERSION
+    comes_first = True
+    for data in request.topic_data:
+        if not data.partition_data:
+            continue
+        topic = ProducedTopic(data.topic_id, True) if uses_ids else ProducedTopic(compact(data.name), False, data.name)
+        for partition in data.partition_data:
+            produced = parsed_partition(topic, partition, version, comes_first)
+            comes_first = comes_first and not produced.is_transactional
+            topic.partitions.append(produced)
+        topics.append(topic)
+    return ParsedProduce(version, request.transactional_id, request.acks, request.timeout_ms, topics)
+
+
+def parsed_partition(
+    topic: ProducedTopic, data: PartitionProduceData, version: int, comes_first: bool
+) -> ProducedPartition:
+    """Returns the records for a partition, with the error that rejects them. Kafka checks those that come before the
+    first transactional batch also before it looks up their partition, and explains only the errors found then."""
+    records = data.records if isinstance(data.records, memoryview) else NO_RECORDS
+    produced = ProducedPartition(topic, data.index, records, is_transactional(records))
+    corrupt = entry_error(records) if comes_first else None
+    if corrupt is not None:
+        produced.rejection, produced.is_corrupt = corrupt, True
+        return produced
+    try:
+        produced.records = batch_of(version, records)
+    except RecordsRejected as error:
+        produced.rejection = RecordsRejected(error.code)
+    return produced
+
+
+def response(broker: Broker, context: Context, request: ParsedProduce) -> object:
+    """Returns the answer: written in place, or a message, which has the errors of partitions and where their leaders
+    are (KIP-951)."""
+    if request.first_error == ErrorCode.NONE and request.version >= writing.FIRST_VERSION:
+        return writing.encoded(context.correlation_id, request)
+    message = ProduceResponse(responses=[answered(broker, topic) for topic in request.topics])
+    return message if request.version < FIRST_LEADER_VERSION else with_leaders(broker, context, message, request)
+
+
+def answered(broker: Broker, topic: ProducedTopic) -> TopicProduceResponse:
+    """Returns a topic's part of the message."""
+    answers = [
+        PartitionProduceResponse(
+            index=partition.index,
+            error_code=partition.error_code,
+            base_offset=partition.base_offset,
+            log_append_time_ms=partition.log_append_time_ms,
+            log_start_offset=partition.log_start_offset,
+            record_errors=list(partition.record_errors),
+            error_message=partition.error_message,
+        )
+        for partition in topic.partitions
+    ]
+    if topic.uses_id:
+        return TopicProduceResponse(topic_id=topic.key, partition_responses=answers)
+    return TopicProduceResponse(name=topic.name(broker.replicas) or "", partition_responses=answers)
+
+
+def with_leaders(broker: Broker, context: Context, message: ProduceResponse, request: ParsedProduce) -> ProduceResponse:
+    """Adds the leaders of the partitions that other brokers lead to the response (KIP-951)."""
+    leaders: dict[int, None] = {}
+    for topic, answers in zip(request.topics, message.responses, strict=True):
+        for answer in answers.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                name = topic.name(broker.replicas) or ""
+                leader_id, leader_epoch = broker.replicas.current_leader(name, answer.index)
+                answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
+                leaders[leader_id] = None
+    if leaders:
+        message.node_endpoints = [
+            NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            for node in nodes(broker.image, context.listener, leaders)
+        ]
+    return message

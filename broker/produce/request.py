@@ -1,0 +1,137 @@
+"""A parsed Produce request, in which each partition also gets its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from broker.produce.rules import NO_OFFSET, RecordsRejected, client_message, log_start_offset, record_errors
+from broker.produce.verification import NOTHING, Verified
+from broker.replica.partition import Partition
+from broker.replica.replicas import Replicas
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.produce import BatchIndexAndErrorMessage
+from protocol.primitives import AS_JAVA
+from storage.appending.appended import Appended
+
+FIRST_TOPIC_ID_VERSION: Final = 13
+ALL: Final = -1
+"""acks=all: all in-sync replicas."""
+
+NO_RECORDS: Final = memoryview(b"")
+NO_RECORD_ERRORS: Final[Sequence[BatchIndexAndErrorMessage]] = ()
+
+
+class ProducedTopic:
+    """A topic of a request: its key is its id since version 13, and its name as flexible versions encode it before."""
+
+    __slots__ = ("_name", "key", "partitions", "uses_id")
+
+    def __init__(self, key: bytes, uses_id: bool, name: str | None = None) -> None:
+        self.key = key
+        self.uses_id = uses_id
+        self._name = name
+        self.partitions: list[ProducedPartition] = []
+
+    def name(self, replicas: Replicas) -> str | None:
+        """Returns the topic's name; None when no topic has the id."""
+        if self._name is None:
+            self._name = replicas.name_of(self.key) if self.uses_id else str(self.key[1:], "utf-8", AS_JAVA)
+        return self._name
+
+
+class ProducedPartition:
+    """The records for one partition, and the answer to them."""
+
+    __slots__ = (
+        "base_offset", "end_offset", "error_code", "error_message", "index", "is_corrupt", "is_transactional",
+        "log_append_time_ms", "log_start_offset", "partition", "record_errors", "records", "rejection", "tenure",
+        "topic",
+    )  # fmt: skip
+
+    def __init__(self, topic: ProducedTopic, index: int, records: memoryview, is_transactional: bool) -> None:
+        self.topic = topic
+        self.index = index
+        self.records = records
+        """Empty once they are appended: the next request overwrites the buffer that they lie in."""
+        self.is_transactional = is_transactional
+        """True for a batch that is part of a transaction."""
+        self.rejection: RecordsRejected | None = None
+        """The error of records that a request of this version may not carry."""
+        self.is_corrupt = False
+        """True when that error comes before the look-up of the partition."""
+        self.partition: Partition | None = None
+        """The partition that the records were appended to."""
+        self.end_offset = NO_OFFSET
+        """The offset after the last record, while its commit is waited for."""
+        self.tenure = 0
+        """The partition's tenure at the time of the append."""
+        self.error_code: int = 0
+        self.error_message: str | None = None
+        self.record_errors = NO_RECORD_ERRORS
+        self.base_offset: int = NO_OFFSET
+        self.log_append_time_ms: int = NO_OFFSET
+        self.log_start_offset: int = NO_OFFSET
+
+    def fail(self, error: KafkaError, partition: Partition | None = None) -> None:
+        """Answers with the error; `partition` is the one whose log rejected the records."""
+        errors = record_errors(error, partition)
+        self.error_code = error.code
+        self.base_offset = NO_OFFSET
+        self.error_message = client_message(error, errors)
+        self.record_errors = errors
+        self.log_start_offset = log_start_offset(error, partition)
+        self.records = NO_RECORDS
+
+    def appended(self, partition: Partition, appended: Appended) -> None:
+        """Answers with the offsets of the append."""
+        self.partition = partition
+        self.base_offset = appended.base_offset
+        self.log_append_time_ms = appended.log_append_time_ms
+        self.log_start_offset = appended.log_start_offset
+        self.records = NO_RECORDS
+
+
+class ParsedProduce:
+    """A Produce request, parsed."""
+
+    __slots__ = (
+        "acks", "is_transactional", "partitions", "timeout_ms", "topics", "transactional_id", "verified", "version",
+    )  # fmt: skip
+
+    def __init__(
+        self, version: int, transactional_id: str | None, acks: int, timeout_ms: int, topics: list[ProducedTopic]
+    ) -> None:
+        self.version = version
+        self.transactional_id = transactional_id
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.topics = topics
+        """The topics that have partitions, in the order of their answers."""
+        self.partitions = [partition for topic in topics for partition in topic.partitions]
+        self.is_transactional = any(partition.is_transactional for partition in self.partitions)
+        """True when at least one batch is part of a transaction."""
+        self.verified: Verified = NOTHING
+        """The coordinator's word on the transactional batches."""
+
+    @property
+    def first_error(self) -> int:
+        """The code of the first partition that failed; 0 when none did."""
+        for partition in self.partitions:
+            if partition.error_code:
+                return partition.error_code
+        return ErrorCode.NONE
+
+    def deny(self, denied: list[ProducedTopic]) -> None:
+        """Answers these topics with TOPIC_AUTHORIZATION_FAILED, after all others."""
+        for topic in denied:
+            for partition in topic.partitions:
+                partition.fail(KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        if denied:
+            self.topics = [topic for topic in self.topics if topic not in denied] + denied
+
+    def hold_records(self) -> None:
+        """Copies the records out of the listener's buffer, which the next read of the socket overwrites."""
+        for partition in self.partitions:
+            if len(partition.records):
+                partition.records = memoryview(bytearray(partition.records))

@@ -1,0 +1,51 @@
+"""The transactional batches of a Produce, and their verification by the transaction's coordinator.
+
+Source: ReplicaManager.maybeSendPartitionsToTransactionCoordinator, KIP-890.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.produce.request import ParsedProduce
+from broker.produce.verification import NOTHING, Supports, Verified, all_failed, verify
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import BatchHeader, read_header
+from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.requests.broker import Broker
+
+FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
+
+
+async def verified_batches(broker: Broker, request: ParsedProduce) -> Verified:
+    """Has the transaction's coordinator verify the request's batches whose partitions are here."""
+    transactional_id = request.transactional_id
+    here = batches_here(broker, request)
+    if not here or transactional_id is None:
+        return NOTHING
+    if len({(header.producer_id, header.producer_epoch) for header in here.values()}) > 1:
+        text = "transactional records of more than one producer in a request"
+        return all_failed(names(broker, request), KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, text))
+    supports = Supports.of(request.version, FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION)
+    return await verify(broker, transactional_id, here, supports, broker.clock.now_ms())
+
+
+def batches_here(broker: Broker, request: ParsedProduce) -> dict[TopicPartition, BatchHeader]:
+    """Returns the headers of the transactional batches of producers, for partitions that are on this broker."""
+    headers: dict[TopicPartition, BatchHeader] = {}
+    for produced in request.partitions:
+        if produced.is_transactional and not produced.error_code:
+            name = produced.topic.name(broker.replicas)
+            header = read_header(produced.records)
+            if name is not None and header.producer_id >= 0 and produced.index in broker.replicas.topic(name):
+                headers[TopicPartition(name, produced.index)] = header
+    return headers
+
+
+def names(broker: Broker, request: ParsedProduce) -> list[TopicPartition]:
+    """Returns all partitions of the request."""
+    return [
+        TopicPartition(produced.topic.name(broker.replicas) or "", produced.index) for produced in request.partitions
+    ]

@@ -1,0 +1,41 @@
+"""Writes the answer of a Produce in place: flexible versions (9 and later), when no partition failed.
+
+Source of the layout: protocol/messages/produce.py, whose codec is the oracle.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
+
+from broker.fetch.writing import finish_frame, write_uvarint
+from broker.produce.request import ParsedProduce
+from protocol.types import Buffer
+
+FIRST_VERSION: Final = 9
+END: Final = bytes(5)
+"""Throttle time, no tags."""
+
+
+def encoded(correlation_id: int, request: ParsedProduce) -> list[Buffer]:
+    """Returns the frame of the response."""
+    writer = BytesWriter()
+    write_i32_be(writer, 0)  # the size, once it is known
+    write_i32_be(writer, correlation_id)
+    writer.append(0)  # no tags
+    write_uvarint(writer, len(request.topics) + 1)
+    for topic in request.topics:
+        writer.write(topic.key)
+        write_uvarint(writer, len(topic.partitions) + 1)
+        for partition in topic.partitions:
+            write_i32_be(writer, partition.index)
+            write_i16_be(writer, 0)  # no error
+            write_i64_be(writer, partition.base_offset)
+            write_i64_be(writer, partition.log_append_time_ms)
+            write_i64_be(writer, partition.log_start_offset)
+            writer.append(1)  # no record errors
+            write_i16_be(writer, 0)  # no message, no tags
+        writer.append(0)  # no tags
+    writer.write(END)
+    return finish_frame(writer, [])
