@@ -1,8 +1,8 @@
 """The import name of the wheel, and the `odradek` command. `odradek.testing` has brokers for test suites.
 
-The packages of Odradek import each other as `protocol`, `storage`, `coordinator`, `broker` and `commands`. In a wheel
-they are folders inside this one, in the source tree they lie beside it. The command puts the folder that holds them
-first on its own path, so that a user's environment never sees those names.
+The packages of Odradek import each other as `protocol`, `storage`, `coordinator`, `broker`, `programs` and `commands`.
+In a wheel they are folders inside this one, in the source tree they lie beside it. The command puts the folder that
+holds them first on its own path, so that a user's environment never sees those names.
 """
 
 import os
@@ -29,7 +29,7 @@ def main() -> int:
         from commands.main import main as talk_to_a_cluster
 
         return talk_to_a_cluster(*command)
-    from broker.process.cli import main as run
+    from programs.run.cli import main as run
 
     purposes = {name: command.purpose for name, command in CLUSTER_COMMANDS.items()}
     return run(beside={**purposes, "completion": "print a script that completes commands, for bash, zsh or fish"})

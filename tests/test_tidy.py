@@ -29,7 +29,7 @@ MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
 RANDOM_SOURCES = frozenset(
     {
         "broker/disks/open_logs.py",
-        "broker/formatting/commands.py",
+        "programs/format/commands.py",
         "broker/requests/broker.py",
         "broker/requests/host.py",
         "commands/cluster_client.py",
@@ -75,7 +75,7 @@ ANY_MEANS_NOTHING = frozenset({"Coroutine", "Generator", "Callable"})
 
 # Modules that nothing imports: why they are there.
 ROOT_MODULES: dict[str, str] = {
-    "broker/__main__.py": "python -m broker",
+    "programs/__main__.py": "python -m broker",
     "broker/disks/cleaner_process.py": "python -m broker.disks.cleaner_process, as cleaner_client.py starts it",
     "odradek/__main__.py": "python -m odradek",
     "odradek/pytest_plugin.py": "pytest finds it by its entry point",

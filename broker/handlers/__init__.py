@@ -2,7 +2,7 @@
 
 A module is named as its API is in ApiKey, has its row as `API`, and is imported when it is first needed: all of them,
 with their messages and decisions, take a third of the start-up time. A broker that has started imports the rest while
-it is idle (broker/process/warming_up.py).
+it is idle (programs/run/warming_up.py).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.clock import Clock
 from broker.config.live import LiveConfig
@@ -39,7 +39,8 @@ from storage.logs import Logs
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
     from broker.telemetry.telemetry import Telemetry
-    from broker.zookeeper.offsets import ZookeeperOffsets  # few brokers have one
+    from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+    from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 
 DEFAULT_COUNT = -1
 """Partitions and replicas of an auto-created topic: the broker's defaults."""
@@ -48,6 +49,18 @@ GROUP, TRANSACTION, SHARE = range(3)
 """The types of a key of FindCoordinator."""
 
 AUTO_CREATE_TIMEOUT_MS = 30_000
+
+
+class OldOffsets(Protocol):
+    """The offsets of version 0, which ZooKeeper has (programs/zookeeper/offsets.py)."""
+
+    async def commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
+        """Writes offsets."""
+        ...
+
+    async def fetch(self, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+        """Returns a group's offsets."""
+        ...
 
 
 class Broker(Host):
@@ -83,7 +96,7 @@ class Broker(Host):
         }
         """By the type of FindCoordinator's key."""
         self.share_groups = ShareGroups(environment, self.groups, self.shares, self.disk_work.workers)
-        self.zookeeper_offsets: ZookeeperOffsets | None = None
+        self.zookeeper_offsets: OldOffsets | None = None
         """Where requests of version 0 have their offsets, with zookeeper.connect."""
         self.record_work = RecordWork()
         slots = self.config.max_incremental_fetch_session_cache_slots

@@ -44,7 +44,7 @@ sys.path.insert(0, sys.argv[1])
 import odradek
 sys.path.remove(sys.argv[1])
 odradek.add_packages()
-from broker.formatting.commands import main
+from programs.format.commands import main
 sys.exit(max(main(["format", *words]) for words in json.loads(sys.argv[2])))
 """
 """Formats the directories of all nodes in one process: it takes as long as one alone."""

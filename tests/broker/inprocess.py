@@ -14,9 +14,9 @@ from broker.config import BrokerConfig
 from broker.exchange.context import Context
 from broker.handlers import APIS
 from broker.network.connection import ServerConnection
-from broker.process.server import Server
 from broker.requests.api import WireParser
 from broker.requests.dispatch import FRONT_BYTES
+from programs.run.server import Server
 from protocol.codec import decode, encode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.schema import identity

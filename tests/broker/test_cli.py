@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from broker.config import BrokerConfig
-from broker.process import cli
+from programs.run import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,9 +26,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[BrokerConfig]:
         configs.append(config)
         return 0
 
-    server = ModuleType("broker.process.running")
+    server = ModuleType("programs.run.running")
     server.run = run  # type: ignore[attr-defined]  # stands for the module, so that no broker is put together
-    monkeypatch.setitem(sys.modules, "broker.process.running", server)
+    monkeypatch.setitem(sys.modules, "programs.run.running", server)
     for name in [name for name in cli.os.environ if name.startswith("KAFKA_")]:
         monkeypatch.delenv(name)
     return configs

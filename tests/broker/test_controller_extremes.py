@@ -12,8 +12,8 @@ from broker.config import BrokerConfig
 from broker.exchange.context import ClientConnection
 from broker.handlers.controller import CONTROLLER_APIS, NAMES
 from broker.logging import Logger
-from broker.process.controller_server import ControllerServer
 from coordinator.cluster.quorum import TOPIC_ID
+from programs.run.controller_server import ControllerServer
 from protocol.api_key import ApiKey
 from storage.disk import OsDisk
 from storage.meta_properties import MetaProperties, write_meta_properties

@@ -14,11 +14,11 @@ from broker.exchange.context import ClientConnection
 from broker.exchange.pending import Answer
 from broker.handlers.controller import CONTROLLER_APIS
 from broker.metadata.forwarding import envelope
-from broker.process.controller_server import ControllerServer
 from coordinator.cluster.brokers.features import SUPPORTED
 from coordinator.cluster.quorum import TOPIC_ID
 from coordinator.cluster.record import decode_batches
 from coordinator.cluster.requester import Requester
+from programs.run.controller_server import ControllerServer
 from protocol.api_key import ApiKey
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError

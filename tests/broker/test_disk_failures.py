@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.process.housekeeping import Housekeeping
+from programs.run.housekeeping import Housekeeping
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

@@ -16,7 +16,7 @@ from broker.exchange.context import ClientConnection, Principal
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
 from broker.metadata.forwarding import FORWARDED, Requester, body, envelope
-from broker.process.controller_server import ControllerServer
+from programs.run.controller_server import ControllerServer
 from protocol.api_key import ApiKey
 from protocol.codec import decode
 from protocol.errors import ProtocolError

@@ -13,9 +13,9 @@ from broker.coordinators import transactions
 from broker.coordinators.markers import Marker, MarkerWriter
 from broker.coordinators.shares import ShareCoordinator
 from broker.exchange.timeouts import Timeouts
-from broker.process import housekeeping
-from broker.process.housekeeping import Job
 from coordinator.transaction.transaction import Producer
+from programs.run import housekeeping
+from programs.run.housekeeping import Job
 from protocol.types import TopicPartition
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_share_fetch import OPTIONS, Fetching

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from broker.exchange.context import Principal
-from broker.process.joining import refused_configs
 from broker.requests.forwarding import ForwardingApis
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.requester import Requester
+from programs.run.joining import refused_configs
 from protocol.api_key import ApiKey
 from protocol.codec import decode, encode
 from protocol.config import ConfigError

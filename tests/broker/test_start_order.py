@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from broker.metadata.node import Node, NodeState
-from broker.process.server import Server
+from programs.run.server import Server
 from protocol.types import TopicPartition
 from tests.broker.asking import batch, fetch, produce
 from tests.broker.inprocess import InProcess

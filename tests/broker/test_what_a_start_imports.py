@@ -14,14 +14,14 @@ PROGRAM = """
 import asyncio, json, sys
 
 from broker.config.sources import from_assignments, from_flags, load
-from broker.process.server import Server
+from programs.run.server import Server
 
 async def main():
     options = load(from_assignments(["odradek.profile=dev"]), from_flags(sys.argv[1], "127.0.0.1:0"))
     server = Server(options.config, asyncio.Event())
     await server.start()
     ready = sorted(sys.modules)
-    from broker.process.warming_up import warm_up
+    from programs.run.warming_up import warm_up
     await warm_up(options.config)
     print(json.dumps([ready, sorted(sys.modules)]))
     await server.stop()
@@ -43,10 +43,10 @@ LATER = [
 ]
 """The modules that no broker needs before it has a client."""
 ELSEWHERE = [
-    "broker.control",
+    "programs.control",
     "broker.metrics",
     "broker.peers",
-    "broker.process.joining",
+    "programs.run.joining",
     "protocol.client",
     "structlog",
 ]

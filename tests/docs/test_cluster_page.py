@@ -7,8 +7,8 @@ import re
 import pytest
 
 from broker.config.sources import from_file, load
-from broker.formatting import commands as formatting
-from broker.supervisor import commands as supervisor
+from programs.cluster import commands as supervisor
+from programs.format import commands as formatting
 from tests.docs.cluster_page import PAGE, commands, file_of, section
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-MEASURED: Final = ("broker", "coordinator", "storage", "protocol")
+MEASURED: Final = ("programs", "broker", "coordinator", "storage", "protocol")
 
 
 class Coverage:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import uvloop
 
 from broker.network.connection import ServerConnection
-from broker.process.cli import main
+from programs.run.cli import main
 
 HELD_MS: Final = float(os.environ.get("ODRADEK_FUZZ_HELD_MS", "100"))
 _run = asyncio.events.Handle._run

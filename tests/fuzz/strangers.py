@@ -25,8 +25,8 @@ from broker.exchange.context import ANONYMOUS
 from broker.logging import Logger
 from broker.network.connection import ServerConnection
 from broker.network.tls import TlsTransport
-from broker.process.securing import TlsDoor
 from broker.security.authentication import Authentication
+from programs.run.securing import TlsDoor
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.broker.inprocess import InProcess, Wire, decode_response
 from tests.broker.security.certificates import Authority

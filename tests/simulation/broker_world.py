@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from broker.config import BrokerConfig
 from broker.network.connection import ServerConnection
-from broker.process.server import Server
+from programs.run.server import Server
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.schema import identity
 from storage.disk import Disk

@@ -12,22 +12,22 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar, cast
 
-from broker.zookeeper import znodes
-from broker.zookeeper.active import Active
-from broker.zookeeper.carrying_out import Hands
-from broker.zookeeper.client import ZookeeperClient
-from broker.zookeeper.election import ControllerElection
-from broker.zookeeper.facade import Facade, FollowedControllers
-from broker.zookeeper.inputs import NewTopic
-from broker.zookeeper.operations import Operation
-from broker.zookeeper.registration import Registration
-from broker.zookeeper.session import ZookeeperSession
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.record import MetadataBatch, MetadataRecord
+from programs.zookeeper import znodes
+from programs.zookeeper.active import Active
+from programs.zookeeper.carrying_out import Hands
+from programs.zookeeper.client import ZookeeperClient
+from programs.zookeeper.election import ControllerElection
+from programs.zookeeper.facade import Facade, FollowedControllers
+from programs.zookeeper.inputs import NewTopic
+from programs.zookeeper.operations import Operation
+from programs.zookeeper.registration import Registration
+from programs.zookeeper.session import ZookeeperSession
 from protocol.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
-from tests.broker.zookeeper.ensemble import Ensemble, MemoryClient
 from tests.coordinator.cluster import given
+from tests.programs.zookeeper.ensemble import Ensemble, MemoryClient
 from tests.simulation.virtual_time import VirtualClock
 
 BROKERS = (1, 2, 3)

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from broker.zookeeper.facade import Facade
+from programs.zookeeper.facade import Facade
 from tests.simulation import virtual_time
 from tests.simulation.publishers_world import PublishersWorld
 

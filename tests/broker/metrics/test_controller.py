@@ -13,7 +13,7 @@ import pytest
 from broker.clock import NS_PER_MS, SystemClock
 from broker.config import BrokerConfig
 from broker.metrics.endpoint import MetricsEndpoint
-from broker.process.controller_server import ControllerServer
+from programs.run.controller_server import ControllerServer
 from storage.disk import OsDisk
 from storage.meta_properties import MetaProperties, write_meta_properties
 from tests.broker.metrics.scraping import samples

@@ -15,7 +15,7 @@ from broker.metrics import loop_watch
 from broker.metrics.fetchers import FollowedRow, follower_families
 from broker.metrics.loop_watch import LoopWatch
 from broker.metrics.sending import LAST_PAUSE_MS, Look
-from broker.process import jobs
+from programs.run import jobs
 from protocol.messages.fetch import FetchResponse
 from protocol.records.legacy import down_convert
 from tests.broker.asking import batch, fetch_request, produce

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from broker.peers import Address, Backoff
 
-HEAVY = ("structlog", "uvloop", "re2", "dataclasses_json", "storage", "coordinator", "broker.config", "broker.process")
+HEAVY = ("structlog", "uvloop", "re2", "dataclasses_json", "storage", "coordinator", "broker.config", "programs.run")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import hmac
 import struct
 from pathlib import Path
 
-from broker.process.server import Server
+from programs.run.server import Server
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from protocol.metadata_records.security import UserScramCredentialRecord

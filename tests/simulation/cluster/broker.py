@@ -12,13 +12,13 @@ from broker.metadata.log import open_metadata_log
 from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, begin_incarnation
 from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from broker.metadata.snapshots import SnapshotRules, Snapshots
-from broker.process.server import Server
 from broker.requests.api import Apis
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.formatting import claim, random_uuid
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.options import ClusterOptions
+from programs.run.server import Server
 from protocol.errors import KafkaError
 from storage.disk import Disk
 from tests.simulation.cluster.controller import CLUSTER_ID, OPTIONS, Channel, ControllerNode

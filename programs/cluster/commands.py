@@ -1,0 +1,223 @@
+"""The command line of `odradek cluster`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from broker.clock import SystemClock
+from broker.config.sources import ConfigProblems, Setting, from_assignments, from_environment, load
+from broker.disks.lock import DirectoryInUse, DirectoryLock
+from programs.cluster.directory import (
+    ClusterState,
+    WrongShape,
+    check_brokers,
+    plan_shape,
+    read_state,
+    write_state,
+)
+from programs.cluster.plan import (
+    CONTROLLER_ID,
+    GIVEN,
+    LOOPBACK,
+    METRICS,
+    FirstAddress,
+    NodePlan,
+    Shape,
+    as_properties,
+    check_assignments,
+    first_metrics,
+    nodes,
+    parse_address,
+)
+from protocol.config import ConfigError
+from storage.disk import Disk, OsDisk
+from storage.meta_properties import META_PROPERTIES
+
+FAILED, MISUSED = 1, 2
+"""Exit codes: the cluster cannot start; the arguments or the configuration are at fault."""
+
+MAX_BROKERS: Final = 100
+"""More processes than any machine has cores for are a slip of the finger."""
+
+DESCRIPTION = """\
+Run a cluster on this machine: one controller and N brokers, each a process on a port of its own. It prints "ready
+HOST:PORT,HOST:PORT,…" on standard output once all brokers serve. Log lines go to standard error, each behind the name
+of its process. A process that dies is started again. SIGTERM and SIGINT stop the brokers, which hand over what they
+lead, and then the controller; a second signal kills. The data and the ids last over restarts.
+
+Options have the names that Apache Kafka gives them, and go to every process: --set, or the environment
+(KAFKA_LOG_RETENTION_MS=60000). Internal topics have a replica on each broker, three at most; for topics of your own:
+  --set default.replication.factor=3 --set min.insync.replicas=2
+Metrics of each process, of the controller at port 9404, of broker 1 at 9405, and so on:
+  --set odradek.metrics.listener=127.0.0.1:9404
+"""
+EXAMPLES = """\
+examples:
+  odradek cluster
+  odradek cluster --brokers 5 --data /var/lib/odradek-cluster --listen 0.0.0.0:9092
+  odradek cluster --brokers 3 --data "$(mktemp -d)" --listen 127.0.0.1:0
+
+exit codes: 0 stopped, 1 cannot start, 2 wrong arguments or configuration
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command, and returns the process's exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        return _run(options, OsDisk())
+    except ConfigProblems as error:
+        return _fail(MISUSED, *error.problems)
+    except ConfigError as error:
+        return _fail(MISUSED, error.message)
+    except DirectoryInUse:
+        return _fail(FAILED, f"{options.data} is in use: another `odradek cluster` runs there")
+    except (WrongShape, OSError) as error:
+        return _fail(FAILED, str(error))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command's arguments."""
+    raw = argparse.RawDescriptionHelpFormatter
+    arguments = argparse.ArgumentParser(
+        prog="odradek cluster", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw
+    )
+    arguments.add_argument("--brokers", type=int, default=3, metavar="N", help="how many brokers (3)")
+    arguments.add_argument("--controllers", type=int, default=1, metavar="1", help="how many controllers: 1")
+    arguments.add_argument("--data", default="cluster", metavar="DIR", help="directory of the cluster (./cluster)")
+    arguments.add_argument(
+        "--listen",
+        default="127.0.0.1:9092",
+        metavar="HOST:PORT",
+        help="address of the first broker; the next has the next port; port 0 is any free ones (127.0.0.1:9092)",
+    )
+    arguments.add_argument(
+        "--set", metavar="KEY=VALUE", dest="assignments", action="append", default=[], help="set one option; repeatable"
+    )
+    return arguments
+
+
+def _run(options: argparse.Namespace, disk: Disk) -> int:
+    if not 1 <= options.brokers <= MAX_BROKERS:
+        raise ConfigError(f"--brokers {options.brokers}: a cluster has from 1 to {MAX_BROKERS}")
+    if options.controllers != 1:
+        raise ConfigError(
+            f"--controllers {options.controllers}: a cluster of Odradek's own has 1; for more, run Apache Kafka's "
+            "controllers (docs/cluster.md)"
+        )
+    if "," in options.data:
+        raise ConfigError(f"--data {options.data}: a comma separates directories in log.dirs")
+    settings = from_assignments(options.assignments)
+    check_assignments([setting.name for setting in settings])
+    given = [*from_environment(os.environ), *settings]
+    metrics = first_metrics(last(given, METRICS), options.brokers)
+    settings = [setting for setting in settings if setting.name != METRICS]
+    data = os.path.abspath(options.data)
+    lock = DirectoryLock(data)
+    try:
+        plans = _prepare(options, data, metrics, disk)
+        environment = child_environment(os.environ)
+        identity = from_assignments([f"{name}={value}" for name, value in plans[1].settings.items()])
+        load(identity, from_environment(environment), settings)  # what is wrong with them is said once
+        return _supervise(plans, environment, [f"{one.name}={one.value}" for one in settings])
+    finally:
+        lock.release()
+
+
+def last(settings: Sequence[Setting], name: str) -> str | None:
+    """Returns the value of an option that the last source gives it; None where no source does."""
+    return next((setting.value for setting in reversed(settings) if setting.name == name), None)
+
+
+def _prepare(options: argparse.Namespace, data: str, metrics: FirstAddress | None, disk: Disk) -> list[NodePlan]:
+    """Returns the nodes, formatted and with their files of options written."""
+    address = parse_address(options.listen)
+    former = read_state(disk, data)
+    check_brokers(disk, data, options.brokers)
+    cluster_id = former.shape.cluster_id if former is not None else _new_cluster_id()
+    shape = plan_shape(former.shape if former is not None else None, cluster_id, options.brokers, address)
+    write_state(disk, data, ClusterState(shape, former is not None and former.is_formatted))
+    plans = nodes(data, address.host, shape, metrics)
+    for plan in plans:
+        if not disk.exists(os.path.join(plan.directory, META_PROPERTIES)):
+            _format(plan, shape, disk)
+        disk.write_atomically(plan.file, as_properties(plan.settings).encode(), sync=False)
+    write_state(disk, data, ClusterState(shape, True))
+    return plans
+
+
+def _new_cluster_id() -> str:
+    from coordinator.cluster.formatting import random_uuid
+    from protocol.types import uuid_to_text
+
+    return uuid_to_text(random_uuid(os.urandom))
+
+
+def _format(plan: NodePlan, shape: Shape, disk: Disk) -> None:
+    from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
+    from coordinator.cluster.formatting import NewMetadata, random_uuid
+    from coordinator.cluster.voters import InitialVoter
+    from programs.format.format import NodeFormat, format_node
+
+    voter = InitialVoter(CONTROLLER_ID, LOOPBACK, shape.controller_port, random_uuid(os.urandom))
+    node = NodeFormat(
+        shape.cluster_id,
+        int(plan.settings["node.id"]),
+        (plan.directory,),
+        plan.directory,
+        NewMetadata(bootstrap_records(), LATEST_METADATA_VERSION),
+        (voter,) if plan.is_controller else None,
+        "CONTROLLER",
+    )
+    for _ in format_node(
+        node,
+        ignore_formatted=False,
+        disk=disk,
+        new_uuid=lambda: random_uuid(os.urandom),
+        now_ms=SystemClock().now_ms(),
+    ):
+        pass  # its lines are for who formats by hand
+
+
+def _supervise(plans: Sequence[NodePlan], environment: Mapping[str, str], assignments: Sequence[str]) -> int:
+    import asyncio
+
+    from programs.cluster.process import ChildProcess, start_process, write_line
+    from programs.cluster.supervisor import STOP_SIGNALS, Supervisor
+
+    extra = [word for text in assignments for word in ("--set", text)]
+
+    async def start(plan: NodePlan) -> ChildProcess:
+        command = [sys.executable, "-P", "-m", "programs", "run", plan.file, *extra]
+        return await start_process(plan.name, command, environment, write_line)
+
+    async def supervise() -> int:
+        supervisor = Supervisor(plans, start, SystemClock(), random.random)
+        for number in STOP_SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, supervisor.signalled, number)
+        return await supervisor.run()
+
+    return asyncio.run(supervise())
+
+
+def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Returns the environment of a node's process: without the options that the command gives, with the path of these
+    modules."""
+    given = {
+        setting.source.removeprefix("environment ")
+        for setting in from_environment(environ)
+        if setting.name in (*GIVEN, METRICS)
+    }
+    rest = {name: value for name, value in environ.items() if name not in given}
+    return {**rest, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def _fail(status: int, *problems: str) -> int:
+    for problem in problems:
+        sys.stderr.write(f"odradek: {problem}\n")
+    return status

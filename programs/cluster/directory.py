@@ -1,0 +1,132 @@
+"""The directory of a cluster on one machine: a folder per node, and a file that says what it is.
+
+The file is written before the folders are formatted, and once more when the controller's is: a start that was cut short
+goes on where it ended, and a controller's folder that vanished is missed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from broker.disks.lock import LOCK_FILE
+from programs.cluster.plan import CONTROLLER, LOOPBACK, MAX_PORT, FirstAddress, Shape, broker_name
+from protocol.config import ConfigError
+from storage.disk import Disk
+from storage.meta_properties import META_PROPERTIES
+
+STATE_FILE: Final = "cluster.json"
+BROKER: Final = re.compile(r"broker-([1-9]\d{0,8})", re.ASCII)
+
+
+class WrongShape(Exception):
+    """The directory is not this cluster's; the text says what is, and what to do."""
+
+
+class ClusterState(NamedTuple):
+    """The content of cluster.json."""
+
+    shape: Shape
+    is_formatted: bool
+    """True once the controller's folder is formatted."""
+
+
+def read_state(disk: Disk, data: str) -> ClusterState | None:
+    """Returns the state of the directory's cluster; None where there is none yet. Raises WrongShape, OSError."""
+    names = set(disk.listdir(data)) - {LOCK_FILE, f"{STATE_FILE}.tmp"}
+    if STATE_FILE not in names:
+        if META_PROPERTIES in names:
+            raise WrongShape(f"{data} is the data of one broker, not of a cluster; give --data another directory")
+        if names:
+            raise WrongShape(
+                f"{data} is not empty, and no cluster's: it has no {STATE_FILE}; give --data another directory"
+            )
+        return None
+    path = os.path.join(data, STATE_FILE)
+    state = _parse(path, disk.read_file(path))
+    if state.is_formatted and not disk.exists(os.path.join(data, CONTROLLER, META_PROPERTIES)):
+        raise WrongShape(
+            f"{os.path.join(data, CONTROLLER)}: the controller's data is gone, and with it what the brokers' folders "
+            "hold: restore it, or give --data another directory"
+        )
+    return state
+
+
+def write_state(disk: Disk, data: str, state: ClusterState) -> None:
+    """Writes cluster.json, durably. Raises OSError."""
+    shape, is_formatted = state
+    content = {
+        "cluster.id": shape.cluster_id,
+        "controller.port": shape.controller_port,
+        "broker.ports": list(shape.broker_ports),
+        "formatted": is_formatted,
+    }
+    disk.write_atomically(os.path.join(data, STATE_FILE), f"{json.dumps(content, indent=2)}\n".encode())
+
+
+def _parse(path: str, text: bytes) -> ClusterState:
+    try:
+        content = json.loads(text)
+        ports = tuple(map(_port, content["broker.ports"]))
+        shape = Shape(str(content["cluster.id"]), _port(content["controller.port"]), ports)
+        return ClusterState(shape, content["formatted"] is True)
+    except (ValueError, KeyError, TypeError) as error:
+        raise WrongShape(f"{path} cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _port(value: object) -> int:
+    if not isinstance(value, int) or not 0 < value <= MAX_PORT:
+        raise ValueError(f"{value!r} is not a port")
+    return value
+
+
+def check_brokers(disk: Disk, data: str, brokers: int) -> None:
+    """Raises WrongShape where the directory has brokers beyond this number: what they lead would have no leader."""
+    present = sorted(int(match[1]) for match in map(BROKER.fullmatch, disk.listdir(data)) if match)
+    if surplus := [node_id for node_id in present if node_id > brokers]:
+        last = surplus[-1]
+        folder = os.path.join(data, broker_name(last))
+        raise WrongShape(
+            f"{data} has {last} brokers, and --brokers is {brokers}. To take broker {last} away: start all {last}, "
+            f"move its partitions to others (kafka-reassign-partitions), stop, remove {folder}, start with --brokers "
+            f"{last - 1}, and have the id forgotten (kafka-cluster unregister --id {last})"
+        )
+
+
+def plan_shape(former: Shape | None, cluster_id: str, brokers: int, address: FirstAddress) -> Shape:
+    """Returns the shape of the cluster from now on: ports that were free stay the same over restarts, where they still
+    are free. Raises ConfigError where ports run out."""
+    if address.port and address.port + brokers - 1 > MAX_PORT:
+        raise ConfigError(
+            f"--listen {address.host}:{address.port}: {brokers} brokers need ports up to {MAX_PORT} and more"
+        )
+    ports = tuple(range(address.port, address.port + brokers)) if address.port else ()
+    if former is None:
+        controller_port, *free = free_ports(1 if ports else 1 + brokers, avoided=ports)
+        return Shape(cluster_id, controller_port, ports or tuple(free))
+    if not ports:
+        ports = former.broker_ports[:brokers]
+        ports += tuple(free_ports(brokers - len(ports), avoided=(*ports, former.controller_port)))
+    if former.controller_port in ports:
+        raise ConfigError(f"--listen {address.host}:{address.port}: the controller has port {former.controller_port}")
+    return former._replace(broker_ports=ports)
+
+
+def free_ports(count: int, avoided: Iterable[int] = ()) -> list[int]:
+    """Returns ports that nobody has at the moment, and that are not to be avoided."""
+    avoided = set(avoided)
+    ports: list[int] = []
+    sockets = []
+    while len(ports) < count:
+        sock = socket.socket()
+        sockets.append(sock)  # held until all are there, so that none comes twice
+        sock.bind((LOOPBACK, 0))
+        if (port := sock.getsockname()[1]) not in avoided:
+            ports.append(port)
+    for sock in sockets:
+        sock.close()
+    return ports

@@ -1,0 +1,88 @@
+"""A fault: what it does, to which requests, and how often it has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from programs.control.actions import Action
+from programs.control.conditions import Conditions
+from programs.control.request_view import RequestView
+
+
+class InjectedFault:
+    """One fault, from the moment it is set until it is taken away."""
+
+    def __init__(
+        self,
+        fault_id: str,
+        conditions: Conditions,
+        action: Action | None,
+        fields: Mapping[str, object],
+        *,
+        skip: int = 0,
+        times: int | None = None,
+        owner: object = None,
+    ) -> None:
+        """`action` is None of a fault of the broker itself, which no request meets; `fields` say it as JSON has it. It
+        goes with its owner, if it has one."""
+        self.id = fault_id
+        self.conditions = conditions
+        self.action = action
+        self.owner = owner
+        self.fired = 0
+        self.gone = asyncio.Event()
+        """Set once it is taken away."""
+        self._fields = fields
+        self._skip = skip
+        self._times = times
+
+    @property
+    def is_over(self) -> bool:
+        """True once it has happened as often as it was to."""
+        return self._times is not None and self.fired >= self._times
+
+    def takes(self, view: RequestView) -> bool:
+        """True where it acts on the request, which counts then."""
+        if self.action is None or self.is_over or not self.conditions.hold(view) or not self.action.concerns(view):
+            return False
+        if self._skip > 0:
+            self._skip -= 1
+            return False
+        self.fired += 1
+        return True
+
+    @property
+    def content(self) -> dict[str, object]:
+        """The fault as JSON has it."""
+        left = {} if self._times is None else {"left": self._times - self.fired}
+        return {"id": self.id, "fired": self.fired, **left, **self._fields}
+
+
+class FaultSet:
+    """The faults of a broker, in the order in which they were set."""
+
+    def __init__(self) -> None:
+        self.faults: dict[str, InjectedFault] = {}
+        self._count = 0
+
+    def new_id(self) -> str:
+        """Returns an id that no fault has had."""
+        self._count += 1
+        return str(self._count)
+
+    def add(self, fault: InjectedFault) -> None:
+        self.faults[fault.id] = fault
+
+    def take(self, view: RequestView) -> InjectedFault | None:
+        """Returns the fault that acts on a request; None where the broker answers it as ever."""
+        return next((fault for fault in self.faults.values() if fault.takes(view)), None)
+
+    def remove(self, fault: InjectedFault) -> None:
+        """Takes a fault away; what hangs by it goes on."""
+        self.faults.pop(fault.id, None)
+        fault.gone.set()
+
+    def of_owner(self, owner: object) -> list[InjectedFault]:
+        """Returns the faults that go with their owner."""
+        return [fault for fault in self.faults.values() if fault.owner is owner]

@@ -1,0 +1,82 @@
+"""Errors put into answers to requests that only read: those are carried out, and what is meant is told otherwise.
+
+A Fetch in a session does not name what it is about, and Metadata may name nothing at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from broker.requests.broker import Broker
+from coordinator.cluster.topics.topic import NO_LEADER
+from programs.control.conditions import Conditions
+from programs.control.refusing import changed, put_topic
+from programs.control.request_view import RequestView, SubjectPartition, topic_name
+from protocol.api_key import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsResponse
+from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from protocol.messages.metadata import MetadataResponse
+from protocol.types import NO_UUID
+
+Override = Callable[[Broker, RequestView, object, Conditions, ErrorCode], None]
+"""(broker, request, response, conditions, error) → None: puts the error into the response."""
+
+FIRST_FETCH_WITH_IDS: Final = 13
+NO_OFFSET: Final = -1
+
+
+def without_wait(request: object) -> object:
+    """Returns the request without the time that it may wait for records: an error is answered at once."""
+    return changed(request, "max_wait_ms", 0) if hasattr(request, "max_wait_ms") else request
+
+
+def override_fetch(
+    broker: Broker, view: RequestView, response: object, conditions: Conditions, code: ErrorCode
+) -> None:
+    """Refuses partitions of a Fetch: those that its session has, too."""
+    assert isinstance(response, FetchResponse)
+    topics: list[object] = list(response.responses)
+    for place in view.subjects.places:
+        if conditions.mean(place) and place.partition is not None:
+            put_topic(topics, fetched_error(broker, view, place.topic, place.partition, code))
+    response.responses = [topic for topic in topics if isinstance(topic, FetchableTopicResponse)]
+
+
+def fetched_error(
+    broker: Broker, view: RequestView, name: str, partition: int, code: ErrorCode
+) -> FetchableTopicResponse:
+    """Returns the part of an answer that refuses one partition."""
+    data = PartitionData(
+        partition_index=partition, error_code=int(code), high_watermark=NO_OFFSET, records=b"", aborted_transactions=[]
+    )
+    if view.header.version < FIRST_FETCH_WITH_IDS:
+        return FetchableTopicResponse(topic=name, partitions=[data])
+    topic = broker.image.topic(name)
+    return FetchableTopicResponse(topic_id=NO_UUID if topic is None else topic.topic_id, partitions=[data])
+
+
+def override_metadata(
+    broker: Broker, view: RequestView, response: object, conditions: Conditions, code: ErrorCode
+) -> None:
+    """Tells of a topic, or of one partition, that it has an error; one without a leader is told to have none."""
+    assert isinstance(response, MetadataResponse | DescribeTopicPartitionsResponse)
+    for topic in response.topics:
+        name = topic_name(broker, topic)
+        if name is None or conditions.topic not in (None, name):
+            continue
+        if conditions.partition is None:
+            topic.error_code, topic.partitions = int(code), []
+            continue
+        for partition in topic.partitions:
+            if conditions.mean(SubjectPartition(name, partition.partition_index)):
+                partition.error_code = int(code)
+                partition.leader_id = NO_LEADER if code is ErrorCode.LEADER_NOT_AVAILABLE else partition.leader_id
+
+
+OVERRIDDEN: Final[dict[int, Override]] = {
+    ApiKey.FETCH: override_fetch,
+    ApiKey.METADATA: override_metadata,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: override_metadata,
+}

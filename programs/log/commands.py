@@ -1,0 +1,118 @@
+"""The command line of `odradek log`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from broker.clock import SystemClock
+from broker.disks.lock import LOCK_FILE, DirectoryInUse, DirectoryLock
+from programs.log.dump import Options, Unreadable, dump
+from programs.log.progress import Progress, megabytes
+from programs.log.verify import Counts, folders_of, size_of, verify
+from storage.disk import Disk, OsDisk
+
+SOUND, UNSOUND, MISUSED = range(3)
+"""Exit codes: all is well; something is damaged; the arguments make no sense, or the data is in use."""
+
+DUMP = """\
+Print what is in files, folders of partitions or log directories: batches and records, indexes, producer snapshots,
+checkpoints. Records of internal topics (__consumer_offsets, __transaction_state, __share_group_state,
+__cluster_metadata) are decoded by the name of their folder, or as --as says.
+"""
+VERIFY = """\
+Check every checksum, index, snapshot and checkpoint of log directories or folders of partitions, while no broker uses
+them. Prints one line for each problem, and for each note of something that the next start puts right by itself.
+"""
+CODES = "exit codes: 0 no problem, 1 problems, 2 wrong arguments or data in use"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; the process's exit code."""
+    options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever reads the output may have seen enough
+    status: int = options.run(options, OsDisk())
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="odradek log", description="Look into data directories.")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    raw = argparse.RawDescriptionHelpFormatter
+    dumping = commands.add_parser("dump", help="print what is in files", description=DUMP, formatter_class=raw)
+    dumping.add_argument("paths", nargs="+", metavar="PATH", help="a file, a partition's folder or a log directory")
+    dumping.add_argument("--batches", action="store_true", help="batches only, no records")
+    dumping.add_argument(
+        "--from", dest="offset", type=int, default=0, metavar="OFFSET", help="leave out what is before"
+    )
+    dumping.add_argument("--as", dest="topic", metavar="TOPIC", help="decode records as those of this topic")
+    dumping.set_defaults(run=_dump)
+    verifying = commands.add_parser(
+        "verify", help="check that all is sound", description=VERIFY, epilog=CODES, formatter_class=raw
+    )
+    verifying.add_argument("paths", nargs="+", metavar="DIR", help="a log directory or a partition's folder")
+    verifying.add_argument("--deep", action="store_true", help="decompress and decode every record too")
+    verifying.set_defaults(run=_verify)
+    return parser
+
+
+def _dump(options: argparse.Namespace, disk: Disk) -> int:
+    shown = Options(not options.batches, options.offset, options.topic)
+    status = SOUND
+    for path in options.paths:
+        try:
+            for line in dump(disk, path, shown):
+                sys.stdout.write(f"{line}\n")
+        except (Unreadable, OSError) as error:
+            sys.stdout.flush()
+            sys.stderr.write(f"odradek: {error}\n")
+            status = UNSOUND
+    return status
+
+
+def _verify(options: argparse.Namespace, disk: Disk) -> int:
+    for path in options.paths:
+        problem = None if _is_folder(disk, path) else f"{path}: there is no such directory"
+        problem = problem or (f"{path}: a broker uses it: stop it first" if in_use(path) else None)
+        if problem:
+            sys.stderr.write(f"odradek: {problem}\n")
+            return MISUSED
+    counts = Counts()
+    folders = [folder for path in options.paths for folder in folders_of(disk, path)]
+    progress = Progress(size_of(disk, folders), sys.stderr, SystemClock())
+    for path in options.paths:
+        for finding in verify(disk, path, counts, progress.advance, deep=options.deep):
+            counts.problems += finding.is_problem
+            progress.clear()
+            sys.stdout.write(f"{finding}\n")
+    progress.clear()
+    sys.stdout.write(
+        f"{counts.partitions} partitions, {counts.segments} segments, {counts.batches} batches, "
+        f"{megabytes(counts.bytes)}: {_problems(counts.problems)}\n"
+    )
+    return UNSOUND if counts.problems else SOUND
+
+
+def _problems(number: int) -> str:
+    return f"{number or 'no'} problem{'' if number == 1 else 's'}"
+
+
+def _is_folder(disk: Disk, path: str) -> bool:
+    info = disk.stat(path)
+    return info is not None and info.is_directory
+
+
+def in_use(path: str) -> bool:
+    """True when a broker holds the lock of a log directory, or of the one that a partition's folder is in."""
+    for directory in (path, os.path.dirname(os.path.abspath(path))):
+        if os.path.exists(os.path.join(directory, LOCK_FILE)):
+            try:
+                DirectoryLock(directory).release()
+            except DirectoryInUse:
+                return True
+            except OSError:  # a volume that cannot be written to: no broker runs on it
+                return False
+    return False

@@ -1,0 +1,191 @@
+"""`odradek log verify`: every checksum, index and checkpoint of a data directory, and whether they agree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from coordinator.cluster.snapshot import find_snapshots, read_snapshot
+from programs.log.dump import partitions
+from programs.log.files import UNFINISHED
+from programs.log.segments import SegmentToVerify, check_segment
+from protocol.errors import KafkaError, ProtocolError
+from protocol.types import TopicPartition
+from storage import checkpoint
+from storage.checkpoint import CorruptCheckpoint
+from storage.disk import Disk
+from storage.epochs import LeaderEpochCache
+from storage.log_dir import OTHER_FOLDERS
+from storage.meta_properties import read_meta_properties
+from storage.names import INDEXES, LOG, SNAPSHOT, base_offset_of, parse_folder, segment_file
+from storage.producers.snapshot import CorruptSnapshot, decode_snapshot
+
+BOOTSTRAP = "bootstrap.checkpoint"
+
+OFFSET_CHECKPOINTS = (
+    checkpoint.RECOVERY_POINTS,
+    checkpoint.LOG_START_OFFSETS,
+    checkpoint.HIGH_WATERMARKS,
+    checkpoint.CLEANED_OFFSETS,
+)
+
+
+class Finding(NamedTuple):
+    """A finding about a file: a problem, or a note that the next start will put it right by itself."""
+
+    path: str
+    text: str
+    is_problem: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}" if self.is_problem else f"note: {self.path}: {self.text}"
+
+
+class Counts:
+    """The numbers of files, batches and records that were verified."""
+
+    def __init__(self) -> None:
+        self.partitions = 0
+        self.segments = 0
+        self.batches = 0
+        self.bytes = 0
+        self.problems = 0
+
+
+Watch = Callable[[int], None]
+"""Called with the number of further bytes that have been verified."""
+
+
+class CheckpointedState(NamedTuple):
+    """A log directory's checkpoints of its logs."""
+
+    clean: bool
+    recovery_points: dict[TopicPartition, int]
+
+
+def size_of(disk: Disk, folders: Iterable[str]) -> int:
+    """Bytes of batches in these partitions: what there is to do."""
+    total = 0
+    for folder in folders:
+        for name in disk.listdir(folder):
+            info = disk.stat(os.path.join(folder, name)) if name.endswith(LOG) else None
+            total += 0 if info is None else info.size_bytes
+    return total
+
+
+def folders_of(disk: Disk, path: str) -> list[str]:
+    """Returns the partitions in a log directory; or the one that the path is itself."""
+    is_partition = parse_folder(os.path.basename(os.path.abspath(path))) is not None
+    return [path] if is_partition else partitions(disk, path)
+
+
+def verify(disk: Disk, path: str, counts: Counts, watch: Watch, *, deep: bool) -> Iterator[Finding]:
+    """Yields the findings in a log directory, or in one partition's folder. Raises OSError."""
+    folders = folders_of(disk, path)
+    state = CheckpointedState(checkpoint.has_clean_shutdown(disk, os.path.dirname(os.path.abspath(path))), {})
+    if folders != [path]:
+        state = CheckpointedState(checkpoint.has_clean_shutdown(disk, path), {})
+        yield from _directory(disk, path, state)
+        yield from _others(disk, path)
+        if not state.clean and folders:
+            text = "was not closed in order: the ends of its logs are as they were left"
+            yield Finding(path, text, is_problem=False)
+    for folder in folders:
+        counts.partitions += 1
+        try:
+            yield from _partition(disk, folder, state, counts, watch, deep)
+        except OSError as error:
+            yield Finding(error.filename or folder, f"cannot be read: {error.strerror or error}")
+
+
+def _directory(disk: Disk, path: str, state: CheckpointedState) -> Iterator[Finding]:
+    for name in OFFSET_CHECKPOINTS:
+        try:
+            offsets = checkpoint.read_offsets(disk, os.path.join(path, name))
+        except CorruptCheckpoint as error:
+            yield Finding(error.path, _without_path(error))
+            continue
+        if name == checkpoint.RECOVERY_POINTS:
+            state.recovery_points.update(offsets)
+        if (info := disk.stat(os.path.join(path, name))) is not None and not info.size_bytes:
+            yield Finding(os.path.join(path, name), "is empty, as before it is first written", is_problem=False)
+    try:
+        if read_meta_properties(disk, path) is None:
+            yield Finding(path, "meta.properties is missing: the directory was never formatted", is_problem=False)
+    except CorruptCheckpoint as error:
+        yield Finding(error.path, _without_path(error))
+
+
+def _others(disk: Disk, path: str) -> Iterator[Finding]:
+    """Yields findings about other things in a log directory than its checkpoints and partitions."""
+    bootstrap = os.path.join(path, BOOTSTRAP)
+    if disk.exists(bootstrap):
+        try:
+            read_snapshot(disk, bootstrap)
+        except (KafkaError, ProtocolError) as error:
+            yield Finding(bootstrap, str(error))
+    for name in disk.listdir(path):
+        below = os.path.join(path, name)
+        info = disk.stat(below)
+        if info is not None and info.is_directory and name not in OTHER_FOLDERS and parse_folder(name) is None:
+            yield Finding(below, "is not a folder of a partition: it is left alone", is_problem=False)
+
+
+def _without_path(error: CorruptCheckpoint) -> str:
+    return str(error).removeprefix(error.path).removeprefix(", ")
+
+
+def _partition(
+    disk: Disk, folder: str, state: CheckpointedState, counts: Counts, watch: Watch, deep: bool
+) -> Iterator[Finding]:
+    names = disk.listdir(folder)
+    yield from _small_files(disk, folder, names)
+    yield from _orphans(folder, names, state)
+    folder_parts = parse_folder(os.path.basename(os.path.abspath(folder)))
+    assert folder_parts is not None
+    recovery_point = state.recovery_points.get(folder_parts.topic_partition, 0)
+    bases = sorted(offset for name in names if name.endswith(LOG) and (offset := base_offset_of(name)) is not None)
+    for base, end in zip(bases, [*bases[1:], None], strict=True):
+        counts.segments += 1
+        is_recovered = not state.clean and (end is None or end > recovery_point)
+        segment = SegmentToVerify(folder, base, end, is_recovered=is_recovered, names=frozenset(names))
+        checked = check_segment(disk, segment, watch, deep=deep)
+        counts.batches += checked.batches
+        counts.bytes += checked.bytes
+        yield from (Finding(path, text, not recoverable) for path, text, recoverable in checked.findings)
+    if not bases:
+        yield Finding(folder, "has no segment", is_problem=False)
+
+
+def _orphans(folder: str, names: list[str], state: CheckpointedState) -> Iterator[Finding]:
+    """Yields the indexes whose segment is not there; only a crash may leave some."""
+    present = frozenset(names)
+    for name in names:
+        base = base_offset_of(name)
+        if base is not None and name.endswith(INDEXES) and (log := segment_file(base, LOG)) not in present:
+            yield Finding(os.path.join(folder, name), f"is the index of {log}, which is not there", state.clean)
+
+
+def _small_files(disk: Disk, folder: str, names: list[str]) -> Iterator[Finding]:
+    if unfinished := sum(name.endswith(UNFINISHED) for name in names):
+        text = f"files that are on their way in or out: {unfinished}; the next start sees to them"
+        yield Finding(folder, text, is_problem=False)
+    for name in names:
+        path = os.path.join(folder, name)
+        if name.endswith(SNAPSHOT):
+            try:
+                decode_snapshot(disk.read_file(path), name)
+            except CorruptSnapshot as error:
+                yield Finding(path, str(error).removeprefix(f"{name}: "))
+    for snapshot in find_snapshots(names):
+        path = os.path.join(folder, snapshot.file_name)
+        try:
+            read_snapshot(disk, path)
+        except (KafkaError, ProtocolError) as error:
+            yield Finding(path, str(error))
+    try:
+        checkpoint.read_partition_metadata(disk, folder)
+        LeaderEpochCache.load(folder, disk=disk)
+    except CorruptCheckpoint as error:
+        yield Finding(error.path, _without_path(error))

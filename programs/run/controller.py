@@ -1,0 +1,31 @@
+"""The controller's listeners: who answers there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.clock import Clock
+from broker.config.live import LiveConfig
+from broker.handlers.controller import CONTROLLER_APIS
+from broker.metadata.opening import ClusterPart
+from broker.requests.call import HostCall
+from broker.requests.dispatch import Dispatcher
+from broker.requests.host import Host
+
+if TYPE_CHECKING:
+    from broker.metadata.leading_quorum import LeadingQuorum
+
+
+def controller_dispatcher(
+    live_config: LiveConfig, clock: Clock, cluster: ClusterPart, lead_quorum: Callable[[], LeadingQuorum]
+) -> Dispatcher:
+    """Returns who answers the requests of brokers and other controllers, and those that brokers forward."""
+    host = Host(live_config, clock, cluster, CONTROLLER_APIS, lead_quorum)
+    if host.config.authorizer_class_name:
+        from programs.run.authorizing import authorize  # few controllers have an authorizer
+
+        authorize(host)
+    dispatcher = Dispatcher(host, new_call=HostCall)
+    host.answer_forwarded = dispatcher.answer
+    return dispatcher

@@ -1,0 +1,170 @@
+"""The process of a controller without a broker: builds it, serves until a signal to stop, and shuts it down in order.
+
+It has the metadata log and decides for the cluster. It has no logs of topics, no coordinators, and no clients.
+Source: kafka.server.ControllerServer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from broker import logging
+from broker.clock import SystemClock
+from broker.config import BrokerConfig
+from broker.config.layers import Layers
+from broker.config.listeners import ListenerAddress
+from broker.config.live import LiveConfig
+from broker.metadata.opening import ControllerPart, MetadataSettings, open_controller
+from broker.network import descriptors
+from broker.network.listener import Listener
+from broker.requests.host import Host
+from broker.requests.slow_requests import SlowRequests
+from broker.workers import Workers
+from coordinator.cluster.changes import ConfigChanged, Delta
+from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
+from programs.run.controller import controller_dispatcher
+from programs.run.jobs import COMMON_JOBS, Keeper
+from programs.run.listening import Listening, bind_all
+from programs.run.metadata_settings import metadata_settings
+from protocol.errors import KafkaError
+from storage.disk import OsDisk
+from storage.failure import LogDirFailure, LogDirFull
+from storage.open_files import OpenFiles
+
+if TYPE_CHECKING:
+    from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.metrics.endpoint import MetricsEndpoint
+
+CANNOT_START = 1
+
+METADATA_THREADS = 3
+"""One for flushes of the metadata log, one for a snapshot beside them, one for pieces of snapshots that are fetched."""
+
+BACKGROUND_THREADS = 1
+
+log = logging.get_logger("broker.process.controller_server")
+
+
+class ControllerServer:
+    """One controller's life: `start`, then brokers, then `stop`."""
+
+    def __init__(self, config: BrokerConfig, stop: asyncio.Event) -> None:
+        self.config = config
+        shares = descriptors.divide()
+        self.exit_code = 0
+        self.advertised: list[ListenerAddress] = []
+        """The listeners as brokers are told of them, once they are bound."""
+        self.announced = ""  # it has no control server
+        self._stop = stop
+        self._clock = SystemClock()
+        self._disk = OsDisk(OpenFiles(files=shares.files, mappings=shares.mappings))
+        self._metadata_worker = Workers(METADATA_THREADS, "metadata")
+        self._workers = Workers(BACKGROUND_THREADS, "background")
+        self._live_config = LiveConfig(Layers(config))
+        self._loop = asyncio.get_running_loop()
+        self._listening = Listening(self._clock, shares.connections)
+        self.metrics: MetricsEndpoint | None = None
+
+    async def start(self) -> None:
+        """Binds sockets first, leads the metadata log in a new epoch, and then serves. Raises WrongOwner,
+        CorruptCheckpoint, KafkaError, OSError."""
+        bound = bind_all(self.config.bound_controllers, self.config)
+        await self._serve_health()
+        self.advertised = [listener for _, listener in bound]
+        self.part = self._open()
+        log_of_metadata = self.part.led_log
+        log_of_metadata.report_failures(self._disk_failed)
+        await log_of_metadata.committed(log_of_metadata.end_offset)  # nobody is answered before it knows the cluster
+        dispatcher = controller_dispatcher(self._live_config, self._clock, self.part.cluster, lambda: self.quorum)
+        self._configure()
+        self.part.cluster.loader.subscribe(self._changed)
+        self.keeper = Keeper(dispatcher.host, self._workers, self._listening.listeners)
+        self.keeper.begin(COMMON_JOBS)
+        SlowRequests(dispatcher.host).follow()
+        self._listening.open(bound, dispatcher)
+        self._serve_metrics(dispatcher.host)
+        gc.freeze()  # the objects of now stay: no collection has to traverse them
+        gc.enable()
+
+    async def _serve_health(self) -> None:
+        if self.config.metrics_address is not None:
+            from programs.run.metrics import listen  # as in a broker, few need it
+
+            self.metrics = await listen(self.config.metrics_address, self._clock, self._disk, is_broker=False)
+
+    def _serve_metrics(self, host: Host) -> None:
+        if self.metrics is not None:
+            from programs.run.metrics import attach_controller
+
+            attach_controller(self.metrics, host, self.listeners, self.part.cluster, self._disk)
+
+    def _settings(self) -> MetadataSettings:
+        return metadata_settings(self.config, self._live_config, (), self.advertised)
+
+    def _open(self) -> ControllerPart:
+        return open_controller(
+            self._settings(),
+            disk=self._disk,
+            clock=self._clock,
+            worker=self._metadata_worker,
+            random_bytes=os.urandom,
+            on_failure=self._failed,
+            on_fault=lambda error: log.error("a change of the cluster was not carried out", exc_info=error),
+        )
+
+    def _changed(self, delta: Delta) -> None:
+        if any(type(one) is ConfigChanged and one.resource.type is ResourceType.BROKER for one in delta.changes):
+            self._configure()
+
+    def _configure(self) -> None:
+        """Applies the dynamic options of this node, and the cluster's defaults, over the static options."""
+        image, own = self.part.cluster.image, ConfigResource(ResourceType.BROKER, str(self.config.node_id))
+        cluster, node = dict(image.configs(DEFAULT_BROKER)), dict(image.configs(own))
+        self._live_config.layers = self._live_config.layers.changed(cluster=cluster, broker=node)
+
+    @cached_property
+    def quorum(self) -> LeadingQuorum:
+        """The quorum that this node leads."""
+        from broker.metadata.leading_quorum import lead_quorum  # the first broker needs it, no start
+
+        part = self.part
+        return lead_quorum(
+            self._settings(), part.identity, part.cluster, part.led_log, self._clock, self._metadata_worker
+        )
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """The listeners that are open."""
+        return self._listening.listeners
+
+    def _disk_failed(self, error: LogDirFailure | LogDirFull) -> None:
+        """Takes a failure of the log's directory, from any thread. A full one refuses records until it has room."""
+        if isinstance(error, LogDirFull):
+            log.error("the metadata log's disk is full", reason=str(error))
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._failed, error)
+
+    def _failed(self, error: KafkaError) -> None:
+        log.error("the metadata log failed; stopping", reason=str(error))
+        self.exit_code = CANNOT_START
+        self._stop.set()
+
+    async def stop(self) -> None:
+        """Takes no more connections, sends the answers that are due, and closes the log."""
+        self._listening.close()
+        await self._listening.drained()
+        await self.part.cluster.stop()
+        self.keeper.stop()
+        self._workers.close()
+        self._metadata_worker.close()  # a flush that has begun must not meet a closed log
+        try:
+            self.part.cluster.close()
+        except KafkaError as error:
+            log.error("the metadata log was not closed in order", reason=str(error))
+        if self.metrics is not None:
+            self.metrics.close()
+        log.info("stopped")

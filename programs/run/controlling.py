@@ -1,0 +1,92 @@
+"""Puts the control server together; imported only where odradek.control.listener is set, in the profile of tests.
+
+Three things of such a process are others from its start on: the event loop, the clock, and the disk. Its listeners
+answer by an interposer, which stands before the dispatcher.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from broker.config import BrokerConfig
+from broker.config.listeners import ListenerAddress
+from broker.disks.cleaner import Cleaner
+from broker.logging import get_logger
+from broker.network.listener import Listener
+from broker.requests.broker import Broker
+from broker.requests.dispatch import Dispatcher
+from broker.workers import Workers
+from programs.control.doing import Doing
+from programs.control.fault_control import FaultControl
+from programs.control.full_disk import FullableDisk
+from programs.control.interposer import Interposer
+from programs.control.looking_in import LookingIn
+from programs.control.maintenance import Maintenance
+from programs.control.routes import Routes
+from programs.control.server import ControlServer
+from programs.control.travelling import TravellingClock, TravellingLoop
+from storage.open_files import OpenFiles
+
+log = get_logger("broker.control")
+
+
+def travelling_time() -> tuple[TravellingClock, Callable[[], TravellingLoop]]:
+    """Returns a clock that travels, and what makes the event loop that goes by it."""
+    clock = TravellingClock()
+    return clock, lambda: TravellingLoop(clock)
+
+
+class BrokerControl:
+    """The control of one broker, from its start to its end."""
+
+    def __init__(self, config: BrokerConfig, open_files: OpenFiles) -> None:
+        assert config.control_address is not None
+        self.disk = FullableDisk(open_files)
+        self.address = ""
+        """The address as clients dial it, once it is bound."""
+        self._listen_on = config.control_address
+        self._server: ControlServer | None = None
+        self._interposer: Interposer | None = None
+
+    def interpose(self, broker: Broker, dispatcher: Dispatcher) -> Interposer:
+        """Returns what answers the broker's listeners in the dispatcher's place."""
+        self._interposer = Interposer(broker, dispatcher.answer)
+        return self._interposer
+
+    async def serve(
+        self,
+        broker: Broker,
+        cleaner: Cleaner,
+        workers: Workers,
+        listeners: Sequence[Listener],
+        advertised: Sequence[ListenerAddress],
+    ) -> None:
+        """Serves from now on: the broker has its clients. Raises OSError."""
+        assert self._interposer is not None
+        faults = FaultControl(broker, self.disk, self._interposer.faults)
+        maintenance = Maintenance(broker, cleaner, workers)
+        looking_in = LookingIn(broker, self._interposer.recorder, listeners, advertised, installed_version())
+        self._server = ControlServer(Routes(faults, looking_in, Doing(broker, maintenance, os.urandom)).respond)
+        self._server.on_end = faults.owner_gone
+        self.address = await self._server.listen(self._listen_on)
+        log.warning("this broker is for tests: whoever reaches its control makes it fail", control=self.address)
+
+    def close(self) -> None:
+        """Serves nobody any more; what hangs by a fault is let go."""
+        if self._interposer is not None:
+            for fault in list(self._interposer.faults.faults.values()):
+                self._interposer.faults.remove(fault)
+        self.disk.on_refused = None
+        if self._server is not None:
+            self._server.close()
+
+
+def installed_version() -> str:
+    """Returns the version of the package; empty in a source tree that is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("odradek")
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,63 @@
+"""Has the quotas in the cluster's metadata enforced, from the first one that is set on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.requests.api import Apis
+from broker.requests.broker import Broker
+from coordinator.cluster.changes import Delta, KeptChanged
+from programs.run.listening import Listening
+from protocol.api_key import ApiKey
+from protocol.schema import identity
+
+if TYPE_CHECKING:
+    from broker.exchange.client_quotas import ClientQuotas
+
+KEY = "client quota"
+FRAME_HEADER_BYTES = 8
+"""Of an answer: its size and its correlation id. A flexible one has tags behind them."""
+
+
+class Limiting:
+    """Watches for quotas; a broker without any imports and asks nothing."""
+
+    def __init__(self, broker: Broker, listening: Listening) -> None:
+        self._broker = broker
+        self._listening = listening
+        self._quotas: ClientQuotas | None = None
+        if any(key[0] == KEY for key in broker.image.other_records):
+            self._begin()
+        broker.loader.subscribe(self._changed)
+
+    def _changed(self, delta: Delta) -> None:
+        if self._quotas is None and any(isinstance(one, KeptChanged) and one.key[0] == KEY for one in delta.changes):
+            self._begin()
+
+    def _begin(self) -> None:
+        from broker.exchange.client_quotas import ClientQuotas
+
+        broker, config = self._broker, self._broker.config
+        self._quotas = ClientQuotas(
+            broker.loader,
+            broker.interceptors,
+            broker.clock,
+            config.quota_window_num,
+            config.quota_window_size_seconds * 1000,
+            lambda key, version: throttle_position(broker.apis, key, version),
+            self._apply,
+        )
+
+    def _apply(self, quotas: ClientQuotas) -> None:
+        self._broker.fetches.quotas = quotas if quotas.limits_fetches else None
+        limit = quotas.connections_per_second if quotas.limits_addresses else None
+        self._listening.limit_addresses(limit)
+
+
+def throttle_position(apis: Apis, key: int, version: int) -> int | None:
+    """Returns where the frame of an API's answer has the throttle time; None where it does not begin with it."""
+    api = apis.find(key)
+    if api is None or not api.begins_with_throttle_time(version):
+        return None
+    has_tags = version in identity(api.response).flexible and key != ApiKey.API_VERSIONS
+    return FRAME_HEADER_BYTES + has_tags

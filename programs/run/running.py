@@ -1,0 +1,140 @@
+"""Runs a node in this process, a broker, a controller, or both, until a signal stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import uvloop
+
+from broker import logging
+from broker.clock import Clock, SystemClock
+from broker.config import BrokerConfig
+from broker.config.listeners import ListenerAddress
+from broker.disks.lock import DirectoryInUse, DirectoryLock
+from broker.network.endpoints import address
+from coordinator.cluster.formatting import WrongOwner
+from protocol.config import ConfigError
+from protocol.errors import KafkaError
+from storage.checkpoint import CorruptCheckpoint
+from storage.disk import OsDisk
+
+CANNOT_START = 1
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+log = logging.get_logger("broker.process.running")
+
+
+class NodeProcess(Protocol):
+    """A node's life: `start`, then clients, then `stop`."""
+
+    exit_code: int
+    advertised: list[ListenerAddress]
+
+    @property
+    def announced(self) -> str:
+        """The lines that go before the ready line, if there are any."""
+        ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+def run(config: BrokerConfig) -> int:
+    """Serves until SIGTERM or SIGINT, and returns the process's exit code: 1, with one line logged, where the broker
+    cannot start."""
+    logging.take_over_storage()
+    try:
+        with contextlib.ExitStack() as stack:
+            failed = _lock_directories(config, stack)
+            config = _with_id(config)
+            clock, new_loop = _time(config)
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                return runner.run(_serve(config, failed, clock))
+    except (ConfigError, DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
+        log.error("cannot start", reason=str(error))
+        return CANNOT_START
+
+
+def _with_id(config: BrokerConfig) -> BrokerConfig:
+    if not config.generates_id:
+        return config
+    from programs.zookeeper.generated_id import with_broker_id  # few brokers need it
+
+    return with_broker_id(config, OsDisk())
+
+
+def _time(config: BrokerConfig) -> tuple[Clock, Callable[[], asyncio.AbstractEventLoop]]:
+    """Returns the clock of the process, and what makes its event loop: the machine's, unless tests let time pass."""
+    if config.control_address is None:
+        return SystemClock(), uvloop.new_event_loop
+    from programs.run.controlling import travelling_time  # no other broker imports any of it
+
+    return travelling_time()
+
+
+def _directories(config: BrokerConfig) -> list[str]:
+    """Returns the log directories and the metadata's, each once."""
+    return list(dict.fromkeys((*config.data_dirs, config.metadata_dir)))
+
+
+def _lock_directories(config: BrokerConfig, stack: contextlib.ExitStack) -> dict[str, Exception]:
+    """Locks the directories against other brokers until the stack is closed, and returns the errors of log directories
+    that could not be locked. Raises OSError where the metadata's could not, DirectoryInUse for any that is locked."""
+    failed: dict[str, Exception] = {}
+    for directory in _directories(config):
+        try:
+            stack.callback(DirectoryLock(directory).release)
+        except OSError as error:
+            if directory == config.metadata_dir:
+                raise
+            failed[directory] = error
+    return failed
+
+
+async def _serve(config: BrokerConfig, failed: Mapping[str, Exception], clock: Clock) -> int:
+    """Runs the broker until a signal or a failure stops it, and returns the exit code."""
+    stop = asyncio.Event()
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    node = _node(config, stop, failed, clock)
+    if not await _started(node, stop):
+        return node.exit_code
+    sys.stdout.write(f"{node.announced}ready {address(node.advertised[0])}\n")
+    sys.stdout.flush()
+    from programs.run.warming_up import warm_up  # no start needs it
+
+    warming_up = asyncio.create_task(warm_up(config))
+    await stop.wait()
+    warming_up.cancel()
+    await node.stop()
+    return node.exit_code
+
+
+async def _started(node: NodeProcess, stop: asyncio.Event) -> bool:
+    """Starts the broker; returns False where it was stopped before that was done: one that waits for its controllers
+    may take long to start."""
+    starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if starting.done():
+        await starting
+        return True
+    starting.cancel()
+    await asyncio.wait([starting])
+    return False
+
+
+def _node(config: BrokerConfig, stop: asyncio.Event, failed: Mapping[str, Exception], clock: Clock) -> NodeProcess:
+    if config.is_broker:
+        from programs.run.server import Server
+
+        return Server(config, stop, failed, clock)
+    from programs.run.controller_server import ControllerServer  # has no logs of topics, which could fail
+
+    return ControllerServer(config, stop)

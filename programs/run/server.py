@@ -1,0 +1,374 @@
+"""The composition root: builds a broker, serves until a signal to stop, and shuts it down in order."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from broker import logging
+from broker.clock import Clock, SystemClock
+from broker.config import BrokerConfig
+from broker.config.layers import Layers
+from broker.config.listeners import ListenerAddress
+from broker.config.live import LiveConfig
+from broker.disks.failures import DiskFailures
+from broker.disks.open_logs import open_logs
+from broker.handlers import APIS
+from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
+from broker.network import descriptors
+from broker.network.listener import Listener
+from broker.replica.assignments import Assignments
+from broker.requests.api import Apis
+from broker.requests.broker import Broker
+from broker.requests.dispatch import Dispatcher
+from broker.requests.host import Host
+from broker.requests.slow_requests import SlowRequests
+from broker.workers import Workers
+from coordinator.cluster.brokers.info import Endpoint
+from programs.run.housekeeping import Housekeeping
+from programs.run.limiting import Limiting
+from programs.run.listening import Bound, Listening, bind_all
+from programs.run.metadata_settings import endpoints, metadata_settings
+from protocol.errors import ErrorCode, KafkaError
+from storage.disk import Disk, OsDisk
+from storage.logs import Logs
+from storage.open_files import OpenFiles
+
+if TYPE_CHECKING:
+    from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.metrics.endpoint import MetricsEndpoint
+    from broker.replica.alter_partition import AlterPartition
+    from programs.run.controlling import BrokerControl
+    from programs.run.joining import Replication
+    from programs.run.zookeeper import Zookeeper
+
+CANNOT_START = 1
+
+OBJECTS_PER_COLLECTION = 10_000
+"""How many new objects start a garbage collection. A turn of the event loop with a hundred requests has some thousands
+of them: Python's 700 would traverse the same requests over and over, and promote them to an older generation."""
+
+METADATA_THREADS = 2
+"""One for flushes of the metadata log, one for a snapshot beside them."""
+
+BACKGROUND_THREADS = 2
+"""For flushes, checkpoints and deletions of the logs: they wait for a disk, or keep it busy."""
+
+log = logging.get_logger("broker.process.server")
+
+
+class Server:
+    """One broker's life: `start`, then clients, then `stop`."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        stop: asyncio.Event,
+        failed: Mapping[str, Exception] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`failed` are the errors of log directories that have failed already; the clock is the machine's unless
+        given."""
+        self.config = config
+        self._failed_dirs = failed or {}
+        shares = descriptors.divide()
+        self.exit_code = 0
+        self.advertised: list[ListenerAddress] = []
+        """The listeners as clients are told of them, once they are bound."""
+        self._stop = stop
+        self._clock: Clock = SystemClock() if clock is None else clock
+        open_files = OpenFiles(files=shares.files, mappings=shares.mappings)
+        self.control = self._controlled(open_files)
+        self._disk: Disk = OsDisk(open_files) if self.control is None else self.control.disk
+        self._metadata_worker = Workers(METADATA_THREADS, "metadata")
+        self._workers = Workers(BACKGROUND_THREADS, "background")
+        self._live_config = LiveConfig(Layers(config))
+        self._listening = Listening(self._clock, shares.connections)
+        self._controllers: list[Bound] = []
+        """The sockets of the controller in this process."""
+        self._controller: Host | None = None
+        """Who answers on them."""
+        self._alter: AlterPartition | None = None
+        self._replication: Replication | None = None
+        self.metrics: MetricsEndpoint | None = None
+        self._zookeeper: Zookeeper | None = None
+        self._cluster_id: str | None = None
+        """The id of the cluster in ZooKeeper."""
+
+    async def start(self) -> None:
+        """Binds sockets first, so that a port in use costs nothing, and serves them last. In between, as Apache Kafka
+        does (BrokerServer.startup): recovers logs, registers the broker, opens its partitions as the metadata assigns
+        them, and only then has the broker unfenced, by which it comes to lead."""
+        bound = bind_all(self.config.bound_listeners, self.config)
+        self._controllers = bind_all(self.config.bound_controllers, self.config)
+        await self._serve_health()
+        self.advertised = [listener for _, listener in bound]
+        await self._open_zookeeper()
+        apis = await self._join() if self.config.has_remote_controllers else await self._lead()
+        if self._zookeeper is not None:
+            await self._zookeeper.claim(self.metadata.image.cluster_id)
+        self.broker = Broker(
+            self._live_config, self._clock, self.metadata, self.logs, apis, lead_quorum=self._lead_quorum
+        )
+        if self._controller is not None:
+            self._controller.interceptors.times = self.broker.interceptors.times  # one process, one table, as in Kafka
+            self.broker.process_secret = self._controller.process_secret  # whose listeners are open already
+        self._authorize()
+        await self._register()
+        self.assignments = self._assignments(self.broker)
+        self.assignments.take_over()
+        self._replicate()
+        for coordinator in self.broker.coordinators.values():
+            coordinator.start()
+        self.broker.share_groups.start()
+        await self.metadata.node.unfence()  # it may lead from here on, with its partitions open and coordinators there
+        failures = self._disk_failures()
+        self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
+        self.housekeeping.start()
+        SlowRequests(self.broker).follow()
+        Limiting(self.broker, self._listening)
+        self._serve_clients(bound)
+        if self._zookeeper is not None:
+            self._zookeeper.begin(self.broker)
+        self._serve_metrics()
+        if self.control is not None:
+            await self.control.serve(
+                self.broker, self.housekeeping.cleaner, self._workers, self.listeners, self.advertised
+            )
+        gc.freeze()  # the objects of now stay: no collection has to traverse them
+        gc.set_threshold(OBJECTS_PER_COLLECTION)
+        gc.enable()
+
+    def _controlled(self, open_files: OpenFiles) -> BrokerControl | None:
+        """Returns the control of a broker that is for tests."""
+        if self.config.control_address is None:
+            return None
+        from programs.run.controlling import BrokerControl  # no other broker imports any of it
+
+        return BrokerControl(self.config, open_files)
+
+    def _serve_clients(self, bound: list[Bound]) -> None:
+        dispatcher = Dispatcher(self.broker)
+        if self.control is None:
+            self._listening.open(bound, dispatcher)
+        else:
+            self._listening.open(bound, self.control.interpose(self.broker, dispatcher))
+
+    @property
+    def announced(self) -> str:
+        """The lines before the ready line: where the control server is reached, if there is one."""
+        return "" if self.control is None else f"control {self.control.address}\n"
+
+    def _authorize(self) -> None:
+        if self.config.authorizer_class_name:
+            from programs.run.authorizing import authorize  # few brokers have an authorizer
+
+            self.broker.fetches.authorizer = authorize(self.broker)
+
+    async def _open_zookeeper(self) -> None:
+        """Connects to ZooKeeper where that is configured. A new cluster has the id that is there."""
+        if not self.config.zookeeper_connect:
+            return
+        try:
+            from programs.run.zookeeper import Zookeeper  # few brokers need it
+        except ModuleNotFoundError as error:
+            message = f"zookeeper.connect needs {error.name}: pip install 'odradek[zookeeper]'"
+            raise KafkaError(ErrorCode.INVALID_CONFIG, message) from error
+        zookeeper = Zookeeper(self.config, self._endpoints, self._clock)
+        self._cluster_id = await zookeeper.open()
+        self._zookeeper = zookeeper
+
+    async def _serve_health(self) -> None:
+        if self.config.metrics_address is not None:
+            from programs.run.metrics import listen  # few tests and no embedded broker need it
+
+            self.metrics = await listen(self.config.metrics_address, self._clock, self._disk, is_broker=True)
+
+    def _serve_metrics(self) -> None:
+        if self.metrics is not None:
+            from programs.run.metrics import attach_broker
+
+            attach_broker(
+                self.metrics,
+                self.broker,
+                self.listeners,
+                self.metadata.cluster,
+                self.housekeeping,
+                self._replication,
+                self._disk,
+            )
+
+    def _replicate(self) -> None:
+        """Where there may be other brokers: replicas follow them, and are followed."""
+        if self._controllers:
+            self._alter = self.metadata.controller.alter_partition
+        if self._alter is not None:
+            from programs.run.joining import replicate
+
+            self._replication = replicate(self.broker, self._alter)
+
+    def _assignments(self, broker: Broker) -> Assignments:
+        return Assignments(
+            broker.replicas,
+            self.logs,
+            self.metadata.loader,
+            self.metadata.node,
+            self._clock,
+            self._live_config,
+            new_logs=broker.new_logs,
+            moves=broker.moves,
+        )
+
+    def _disk_failures(self) -> DiskFailures:
+        return DiskFailures(
+            self.logs,
+            self.metadata.metadata_log,
+            self.metadata.node,
+            close=self.assignments.log_lost,
+            reopen=self.assignments.open_offline,
+            stop=self._failed,
+        )
+
+    async def _lead(self) -> Apis:
+        """Opens metadata and logs of a node that is its own controller, and returns its table of APIs. Other brokers
+        reach the controller from then on: recovering logs may take long."""
+        self.metadata = self._open_metadata()
+        if not self._controllers:
+            self.logs = self._open_logs()
+            return APIS
+        from programs.run.controller import controller_dispatcher  # a node that is alone needs none of it
+
+        dispatcher = controller_dispatcher(self._live_config, self._clock, self.metadata.cluster, self._lead_quorum)
+        self._listening.open(self._controllers, dispatcher)
+        self._controller = dispatcher.host
+        self.logs = await self._workers.call(self._open_logs)
+        return APIS
+
+    @cached_property
+    def _led(self) -> LeadingQuorum:
+        from broker.metadata.leading_quorum import lead_quorum  # nor that
+
+        assert self.metadata.led_log is not None
+        return lead_quorum(
+            self._settings(),
+            self.metadata.node.identity,
+            self.metadata.cluster,
+            self.metadata.led_log,
+            self._clock,
+            self._metadata_worker,
+        )
+
+    def _lead_quorum(self) -> LeadingQuorum:
+        return self._led
+
+    async def _join(self) -> Apis:
+        """Joins controllers elsewhere and opens the logs, beside which heartbeats go on; returns the table of APIs."""
+        from programs.run.joining import join_quorum  # a node that is its own controller needs none of it
+
+        self.metadata, apis, self._alter = await join_quorum(
+            self.config,
+            self._settings(),
+            self._endpoints,
+            self._failed_dirs,
+            disk=self._disk,
+            clock=self._clock,
+            worker=self._metadata_worker,
+            on_failure=self._metadata_failed,
+            on_fault=self._subscriber_failed,
+        )
+        self.logs = await self._workers.call(self._open_logs)
+        return apis
+
+    async def _register(self) -> None:
+        """Registers this broker, without the log directories that have failed."""
+        node = self.metadata.node
+        offline = [log_dir.path for log_dir in self.logs.dirs.values() if not log_dir.online]
+        if not self.config.has_remote_controllers:
+            await node.register(self._endpoints, offline)
+            return
+        for path in offline:  # it is registered already, without those of `_failed_dirs`
+            if path not in self._failed_dirs:
+                await node.directory_failed(path)
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """The listeners that are open."""
+        return self._listening.listeners
+
+    @property
+    def _endpoints(self) -> list[Endpoint]:
+        """The endpoints to which clients and other brokers connect."""
+        return endpoints(self.advertised)
+
+    def _open_logs(self) -> Logs:
+        if self.metrics is not None:
+            self.metrics.recovers()
+        now_ms = self._clock.now_ms()
+        return open_logs(self.config, self.metadata.image, self._disk, now_ms, self._failed_dirs)
+
+    def _settings(self) -> MetadataSettings:
+        controllers = [listener for _, listener in self._controllers]
+        settings = metadata_settings(self.config, self._live_config, self.advertised, controllers)
+        return settings._replace(cluster_id=self._cluster_id)
+
+    def _open_metadata(self) -> Metadata:
+        return open_metadata(
+            self._settings(),
+            disk=self._disk,
+            clock=self._clock,
+            worker=self._metadata_worker,
+            random_bytes=os.urandom,
+            on_failure=self._metadata_failed,
+            on_fault=self._subscriber_failed,
+        )
+
+    def _metadata_failed(self, error: KafkaError) -> None:
+        log.error("this broker's part in the cluster failed; stopping", reason=str(error))
+        self._failed()
+
+    def _subscriber_failed(self, error: Exception) -> None:
+        log.error("a change of the cluster was not carried out", exc_info=error)
+
+    def _failed(self) -> None:
+        self.exit_code = CANNOT_START
+        self._stop.set()
+
+    async def stop(self) -> None:
+        """Hands leadership over while followers can still fetch, takes no more connections, sends the answers that are
+        due, closes the logs, and writes the markers of a clean shutdown last."""
+        if self.control is not None:
+            self.control.close()
+        if self._replication is not None:
+            await self.metadata.node.leave()
+        if self._zookeeper is not None:
+            await self._zookeeper.close()
+        self._listening.close()
+        self.broker.new_logs.stop()
+        self.broker.share_groups.stop()
+        for coordinator in self.broker.coordinators.values():
+            coordinator.stop()
+        await self._listening.drained()
+        if self.broker.has_telemetry:  # not before the last clients have pushed what they had
+            self.broker.telemetry.close()
+        await self.broker.record_work.close()
+        self.housekeeping.stop()
+        self.broker.moves.stop()
+        if self._replication is not None:
+            await self._replication.stop()
+        self.broker.disk_work.close()
+        self._workers.close()
+        try:
+            await self.metadata.leave()
+            self._metadata_worker.close()  # a flush that has begun must not meet a closed log
+            self.metadata.close()
+        except KafkaError as error:
+            log.error("the metadata log was not closed in order", reason=str(error))
+        self._metadata_worker.close()
+        self.logs.close(self._clock.now_ms(), self.metadata.node.broker_epoch)
+        if self.metrics is not None:
+            self.metrics.close()
+        log.info("stopped")

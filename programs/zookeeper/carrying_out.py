@@ -1,0 +1,150 @@
+"""Carries out the inputs of old tools by the controller. What it refuses is told in the log.
+
+Errors that pass are raised as KafkaError: whoever carries inputs out tries them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from broker.config.layers import is_sensitive
+from broker.logging import get_logger
+from broker.replica.topics import TopicCreator
+from coordinator.cluster.configs.resource import ConfigResource, ResourceType
+from coordinator.cluster.controller import Controller
+from coordinator.cluster.image import Image
+from programs.zookeeper.broker_configs import shown
+from programs.zookeeper.inputs import (
+    CONFIG_TYPES,
+    ConfigInput,
+    DeletedByTool,
+    MorePartitions,
+    MovesProgress,
+    NewTopic,
+    PreferredElection,
+)
+from protocol.errors import ErrorCode, KafkaError, error_code
+
+TRANSIENT: Final = frozenset(
+    {
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+DELETE_BY_NAME_VERSION: Final = 5
+
+log = get_logger("broker.zookeeper")
+
+
+def is_refused(code: int, message: str | None, purpose: str, *fine: ErrorCode) -> bool:
+    """Returns whether the controller refuses for good, which is told in the log. Raises KafkaError where it may not
+    the next time."""
+    error = error_code(code)
+    if error is ErrorCode.NONE or error in fine:
+        return False
+    if error in TRANSIENT:
+        raise KafkaError(error, message or error.name)
+    log.warning("the input of a tool is refused", input=purpose, error=error.name, reason=message or "")
+    return True
+
+
+T = TypeVar("T")
+
+
+async def answer(request: Awaitable[T], purpose: str) -> T | None:
+    """Returns the controller's answer, None where it refuses the whole request for good."""
+    try:
+        return await request
+    except KafkaError as error:
+        is_refused(error.code, error.message, purpose)
+        return None
+
+
+class Hands:
+    """Asks the controller for what tools want."""
+
+    def __init__(self, image: Image, controller: Controller, topics: TopicCreator) -> None:
+        self._image = image
+        self._controller = controller
+        self._topics = topics
+
+    async def create(self, topic: NewTopic) -> bool:
+        """Creates a topic; returns whether it was refused."""
+        purpose = f"topic {topic.name}"
+        response = await answer(self._topics.create(topic.request()), purpose)
+        if response is None:
+            return True
+        (result,) = response.topics
+        return is_refused(result.error_code, result.error_message, purpose, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+    async def add_partitions(self, more: MorePartitions) -> bool:
+        """Adds partitions; returns whether it was refused."""
+        purpose = f"partitions {', '.join(map(str, sorted(more.added)))} of topic {more.name}"
+        if not more.continues:
+            reason = f"partition {more.before} would be the next"
+            log.warning("the input of a tool is refused", input=purpose, error="INVALID_PARTITIONS", reason=reason)
+            return True
+        response = await answer(self._topics.create_partitions(more.request()), purpose)
+        if response is None:
+            return True
+        (result,) = response.results
+        return is_refused(result.error_code, result.error_message, purpose)
+
+    async def delete(self, topic: DeletedByTool) -> bool:
+        """Deletes a topic; returns whether it was refused."""
+        purpose = f"deletion of topic {topic.name}"
+        response = await answer(self._controller.delete_topics(topic.request(), DELETE_BY_NAME_VERSION), purpose)
+        if response is None:
+            return True
+        (result,) = response.responses
+        return is_refused(result.error_code, result.error_message, purpose, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    async def elect(self, election: PreferredElection) -> None:
+        """Has partitions led by their preferred replicas."""
+        response = await answer(self._controller.elect_leaders(election.request()), "preferred leaders")
+        for topic in () if response is None else response.replica_election_results:
+            for one in topic.partition_result:
+                purpose = f"preferred leader of {topic.topic}-{one.partition_id}"
+                is_refused(one.error_code, one.error_message, purpose, ErrorCode.ELECTION_NOT_NEEDED)
+
+    async def reassign(self, progress: MovesProgress) -> set[tuple[str, int]]:
+        """Begins to move replicas; returns the partitions for which that was refused."""
+        for topic, index in progress.unknown:
+            purpose = f"reassignment of {topic}-{index}"
+            is_refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition", purpose)
+        if not progress.begin:
+            return set()
+        request = self._controller.alter_partition_reassignments(progress.request())
+        response = await answer(request, "reassignment")
+        if response is None or is_refused(response.error_code, response.error_message, "reassignment"):
+            return set(progress.begin)
+        return {
+            (topic.name, one.partition_index)
+            for topic in response.responses
+            for one in topic.partitions
+            if is_refused(one.error_code, one.error_message, f"reassignment of {topic.name}-{one.partition_index}")
+        }
+
+    async def configure(self, change: ConfigInput) -> Mapping[str, str]:
+        """Sets an entity's configs; returns those that it has by now, as far as they may stand in ZooKeeper."""
+        resource = ConfigResource(CONFIG_TYPES[change.entity.kind], change.resource_name)
+        secrets = [name for name in change.configs if resource.type is ResourceType.BROKER and is_sensitive(name)]
+        if secrets:
+            purpose = f"configs {', '.join(secrets)} of {resource}"
+            is_refused(ErrorCode.INVALID_CONFIG, "passwords, and what is unknown, are not taken from znodes", purpose)
+        request = change.without(secrets).request(shown(self._image, resource))
+        if request is not None:
+            response = await answer(self._controller.incremental_alter_configs(request), f"configs of {resource}")
+            for one in () if response is None else response.responses:
+                is_refused(one.error_code, one.error_message, f"configs of {resource}")
+        return shown(self._image, resource)
+
+
+def log_refusals(inputs: Sequence[tuple[str, str]]) -> None:
+    """Tells of znodes that say nothing that can be done."""
+    for path, reason in inputs:
+        log.warning("the input of a tool is refused", znode=path, reason=reason)

@@ -1,0 +1,31 @@
+"""The id of the cluster whose registry is in ZooKeeper: no other cluster's brokers register there."""
+
+from __future__ import annotations
+
+from programs.zookeeper import znodes
+from programs.zookeeper.client import Conflict, ZookeeperClient
+from programs.zookeeper.operations import Create
+from programs.zookeeper.znodes import BadZnode
+from protocol.errors import ErrorCode, KafkaError
+
+
+def claim(client: ZookeeperClient, cluster_id: str) -> None:
+    """Makes the paths that clusters have, and names the cluster where that is still to be done: the ensemble is new, or
+    has lost its data. Raises KafkaError where it is another cluster's by now."""
+    client.make_paths(znodes.PERSISTENT)
+    try:
+        client.apply([Create(znodes.CLUSTER_ID, znodes.cluster_id_json(cluster_id))])
+    except Conflict:
+        there = _there(client)
+        if there != cluster_id:
+            message = f"zookeeper.connect: {znodes.CLUSTER_ID} is {there}, and this broker's cluster is {cluster_id}"
+            raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, message) from None
+
+
+def _there(client: ZookeeperClient) -> str:
+    node = client.get(znodes.CLUSTER_ID)
+    try:
+        return "gone" if node is None else znodes.cluster_id_of(node.data)
+    except BadZnode as error:
+        message = f"zookeeper.connect: {znodes.CLUSTER_ID} {error}"
+        raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, message) from None

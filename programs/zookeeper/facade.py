@@ -1,0 +1,207 @@
+"""This broker's side of ZooKeeper: it registers, stands for election, and keeps the registry while it is active.
+
+All of it happens in turns, one after the other, each of which makes what is there into what should be. Changes of the
+image, changed znodes and connections that come only say that a turn is due; one that fails is followed by another,
+after a pause, that takes nothing for known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final, NamedTuple
+
+from broker.clock import Clock, Timer
+from broker.logging import get_logger
+from coordinator.cluster.changes import Delta
+from programs.zookeeper.active import Active
+from programs.zookeeper.client import Conflict, ZookeeperRefused, ZookeeperUnavailable
+from programs.zookeeper.election import ControllerElection, Term
+from programs.zookeeper.registration import Registration, Standing
+from programs.zookeeper.session import ZookeeperSession
+from protocol.errors import KafkaError
+
+RETRY_MS: Final = (100, 10_000)
+"""The first pause after a turn that failed, and the longest."""
+
+TOUCH_MS: Final = 1_000
+"""How often the active broker looks whether controllers elsewhere still answer it: without them it does not know what
+it would have to show, and leaves that to another."""
+
+CATCH_UP_MS: Final = 100
+"""How often a broker that has just become active looks whether its image is that of the cluster by now."""
+
+log = get_logger("broker.zookeeper")
+
+
+class FollowedControllers(NamedTuple):
+    """FollowedControllers elsewhere, by which this broker follows the metadata."""
+
+    are_in_touch: Callable[[], bool]
+    """Whether they have answered within a session."""
+    image_as_of_ms: Callable[[], int]
+    """The monotonic time at which the cluster had no more than the image has."""
+
+
+class Facade:
+    """Takes turns for as long as the broker runs."""
+
+    def __init__(
+        self,
+        session: ZookeeperSession,
+        registration: Registration,
+        election: ControllerElection,
+        active: Active,
+        clock: Clock,
+        cluster_id: str,
+        controllers: FollowedControllers | None,
+    ) -> None:
+        """`controllers` is None where this broker is its own."""
+        self._session = session
+        self._registration = registration
+        self._election = election
+        self._active = active
+        self._clock = clock
+        self._cluster_id = cluster_id
+        self._controllers = controllers
+        self._due = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._timer: Timer | None = None
+        self._backoff_ms = RETRY_MS[0]
+        self._standing: Standing | None = None
+        self._term: Term | None = None
+        self._elected_ms = 0
+        """The beginning of the term, by the monotonic clock."""
+        self._logged_reason = ""
+        """The reason of the last failure that was logged."""
+        self._connected = True
+
+    def begin(self) -> None:
+        """Takes the first turn, and each that is due later."""
+        self._due.set()
+        self._task = asyncio.create_task(self._run())
+
+    async def end(self) -> None:
+        """Takes no more turns."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def changed(self, delta: Delta) -> None:
+        """Notes what changed in the image."""
+        if self._active.note(delta):
+            self._due.set()
+
+    def znode_changed(self, path: str | None) -> None:
+        """Notes that a watched znode changed, or with None, that the connection came or went: what was watched for
+        before has to be read again."""
+        if path is None:
+            self._active.forget()
+            self._tell_connection()
+        else:
+            self._active.znode_changed(path)
+        self._due.set()
+
+    def _tell_connection(self) -> None:
+        connected = self._session.connected
+        if connected != self._connected:
+            self._connected = connected
+            if connected:
+                log.info("connected to ZooKeeper again")
+            else:
+                log.warning("the connection to ZooKeeper is lost; clients are served, znodes stay as they are")
+
+    async def _run(self) -> None:
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            if self._session.connected:
+                await self._turn_or_retry()
+
+    async def _turn_or_retry(self) -> None:
+        try:
+            await self._turn()
+        except (ZookeeperUnavailable, Conflict) as error:
+            self._retry("znodes are not as they should be", str(error), is_fault=False)
+        except (ZookeeperRefused, KafkaError) as error:
+            self._retry("what ZooKeeper asks for cannot be done now", str(error))
+        except Exception as error:
+            log.error("a turn with ZooKeeper failed", exc_info=error)
+            self._again()
+
+    def _retry(self, event: str, reason: str, *, is_fault: bool = True) -> None:
+        """Takes another turn after a pause. Tells of each reason once; of what passes by itself, only when it
+        has not for some time."""
+        if reason != self._logged_reason and (is_fault or self._backoff_ms == RETRY_MS[1]):
+            self._logged_reason = reason
+            log.warning(event, reason=reason)
+        self._again()
+
+    def _again(self) -> None:
+        self._active.forget()
+        self._again_after(self._backoff_ms)
+        self._backoff_ms = min(self._backoff_ms * 2, RETRY_MS[1])
+
+    def _again_after(self, delay_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._clock.call_after(delay_ms, self._due.set)
+
+    async def _turn(self) -> None:
+        now_ms = self._clock.now_ms()
+        keep = partial(self._registration.keep, cluster_id=self._cluster_id, now_ms=now_ms)
+        standing, is_new = await self._session.call(keep)
+        self._tell_standing(standing, is_new)
+        if standing is not Standing.OURS:
+            self._again()  # a stale znode goes with its session, and the watch tells of it as well
+            return
+        term = await self._elected(now_ms)
+        if self._controllers is not None and (term is not None or not self._is_in_touch):
+            self._again_after(TOUCH_MS)
+        if term != self._term:
+            self._active.forget()
+            self._tell_term(term)
+            self._term, self._elected_ms = term, self._clock.monotonic_ms()
+        if term is not None and not self._is_current:
+            self._again_after(CATCH_UP_MS)
+        elif term is not None and await self._active.turn(self._session, term, now_ms):
+            self._due.set()
+        self._backoff_ms, self._logged_reason = RETRY_MS[0], ""
+
+    @property
+    def _is_current(self) -> bool:
+        """Whether the image has all that the active broker of before can have known: what it has published would be
+        removed otherwise, and made again."""
+        return self._controllers is None or self._controllers.image_as_of_ms() > self._elected_ms
+
+    async def _elected(self, now_ms: int) -> Term | None:
+        """Returns this broker's term; None while another is active, and while no controller answers."""
+        if self._is_in_touch:
+            return await self._session.call(partial(self._election.stand, now_ms=now_ms))
+        await self._session.call(self._election.resign)
+        return None
+
+    @property
+    def _is_in_touch(self) -> bool:
+        return self._controllers is None or self._controllers.are_in_touch()
+
+    def _tell_term(self, term: Term | None) -> None:
+        if term is not None:
+            log.info("active in ZooKeeper", controller_epoch=term.epoch)
+        elif self._is_in_touch:
+            log.info("another broker is active in ZooKeeper")
+        else:
+            log.warning("no longer active in ZooKeeper: no controller answers this broker")
+
+    def _tell_standing(self, standing: Standing, is_new: bool) -> None:
+        path = self._registration.path
+        if is_new:
+            log.info("registered in ZooKeeper", znode=path)
+        elif standing is not self._standing and standing is Standing.STALE:
+            log.warning("waiting for the end of this broker's last session with ZooKeeper", znode=path)
+        elif standing is not self._standing and standing is Standing.TAKEN:
+            log.error("another broker has this id in ZooKeeper", znode=path)
+        self._standing = standing

@@ -1,0 +1,119 @@
+"""The znodes that the image asks for, and the operations that make them of those that are there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from coordinator.cluster.image import Image
+from coordinator.cluster.topics.topic import PartitionRegistration
+from programs.zookeeper import znodes
+from programs.zookeeper.operations import Create, Delete, Operation, Write
+from programs.zookeeper.znodes import BadZnode
+
+
+class TopicView(NamedTuple):
+    """A topic as it was in the image at a moment; nothing changes it."""
+
+    name: str
+    partitions: Mapping[int, PartitionRegistration]
+    configs: Mapping[str, str]
+
+
+class Known(NamedTuple):
+    """A znode that is there."""
+
+    data: bytes
+    version: int
+    is_ephemeral: bool = False
+    """Whether a session owns it, by whose end it would go; nothing can be made below it."""
+
+
+def topic_view(image: Image, name: str) -> TopicView | None:
+    """Returns the topic by now, None where there is none."""
+    topic = image.topic(name)
+    return None if topic is None else TopicView(name, topic.partitions.copy(), dict(image.topic_configs(name)))
+
+
+def target_znodes(view: TopicView | None, controller_epoch: int) -> dict[str, bytes]:
+    """Returns the znodes of a topic, none of one that is gone; what is to be made first comes first.
+
+    The configs come before the topic, as kafka.admin.AdminUtils writes them: who sees a topic sees its configs."""
+    if view is None:
+        return {}
+    name = view.name
+    paths = {
+        znodes.topic_config_path(name): znodes.config_json(view.configs),
+        znodes.topic_path(name): znodes.topic_json({index: one.replicas for index, one in view.partitions.items()}),
+        znodes.partitions_path(name): b"",
+    }
+    for index, partition in sorted(view.partitions.items()):
+        paths[znodes.partition_path(name, index)] = b""
+        paths[znodes.state_path(name, index)] = znodes.state_json(partition, controller_epoch)
+    return paths
+
+
+def differences(
+    registered: Mapping[str, Known], want: Mapping[str, bytes], keep: Collection[str] = ()
+) -> Iterator[Operation]:
+    """Yields the operations that make the wanted znodes of those that are registered; what is in `keep` stays as it is,
+    but for a session that owns it."""
+    for path in sorted(registered.keys() - want.keys(), key=by_depth, reverse=True):
+        yield Delete(path)
+    for path, data in want.items():
+        there = registered.get(path)
+        if there is None:
+            yield Create(path, data)
+        elif there.is_ephemeral and not any(other.startswith(f"{path}/") for other in registered):
+            yield Delete(path)
+            yield Create(path, there.data if path in keep else data)
+        elif path not in keep and not is_same(path, there.data, data):
+            yield Write(path, data, there.version)
+
+
+def by_depth(path: str) -> tuple[bool, int, str]:
+    """The order of creation: configs of topics go last when all is deleted in reverse."""
+    return not path.startswith(znodes.TOPIC_CONFIGS), path.count("/"), path
+
+
+def is_same(path: str, there: bytes, target: bytes) -> bool:
+    """Whether two znodes say the same: a partition keeps the epoch of the controller that last changed it."""
+    if there == target:
+        return True
+    room, depth = path.split("/")[1], path.count("/")
+    read = READERS.get((room, depth))
+    if read is None:
+        return True  # it has no content of its own
+    try:
+        return read(there) == read(target)
+    except BadZnode:
+        return False
+
+
+def _state(data: bytes) -> object:
+    value = znodes.parsed(data)
+    return value.get("leader"), value.get("leader_epoch"), value.get("isr")
+
+
+READERS: Mapping[tuple[str, int], Callable[[bytes], object]] = {
+    ("config", 3): znodes.configs_of,
+    ("brokers", 3): znodes.assignment_of,
+    ("brokers", 6): _state,
+}
+"""The content of a znode, by its first component and its depth."""
+
+
+def added_partitions(there: bytes, view: TopicView, made: Collection[int]) -> dict[int, list[int]]:
+    """Returns the partitions that a tool has added to a topic's znode: neither the image has them nor has a broker made
+    (`made`) their znodes. Raises BadZnode."""
+    return {
+        index: replicas
+        for index, replicas in znodes.assignment_of(there).items()
+        if index not in view.partitions and index not in made
+    }
+
+
+def with_prefix(paths: Iterable[str], prefix: str) -> list[int]:
+    """Returns the partitions whose znodes are among the paths."""
+    names = {path.removeprefix(prefix).split("/")[0] for path in paths if path.startswith(prefix)}
+    return sorted({int(name) for name in names if znodes.is_number(name)})

@@ -1,0 +1,61 @@
+"""Brokers in the test's own process, before a ZooKeeper that is a dictionary."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from programs.run import zookeeper
+from tests.broker.inprocess import InProcess
+from tests.programs.zookeeper.ensemble import Ensemble, MemorySession
+
+LONG_S = 30
+Start = Callable[..., AbstractAsyncContextManager[InProcess]]
+
+
+@pytest.fixture
+def ensemble() -> Ensemble:
+    return Ensemble()
+
+
+@pytest.fixture
+def start(tmp_path: Path, ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Starts a broker with zookeeper.connect."""
+    monkeypatch.setattr(zookeeper, "ZookeeperSession", partial(MemorySession, ensemble=ensemble))
+
+    @contextlib.asynccontextmanager
+    async def started(name: str = "data", **options: str) -> AsyncIterator[InProcess]:
+        texts = {key.replace("_", "."): value for key, value in options.items()}
+        async with InProcess(tmp_path / name, {"zookeeper.connect": "memory", **texts}) as broker:
+            await until(lambda: "/controller" in ensemble.nodes)
+            yield broker
+
+    return started
+
+
+def session_of(broker: InProcess) -> MemorySession:
+    """Returns the broker's session with the dictionary."""
+    side = broker.server._zookeeper
+    assert side is not None
+    session = side._session
+    assert isinstance(session, MemorySession)
+    return session
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Returns once a condition holds."""
+    async with asyncio.timeout(LONG_S):
+        while not condition():  # noqa: ASYNC110 (the loop is the clock)
+            await asyncio.sleep(0)
+
+
+async def quiet(turns: Callable[[], Awaitable[None]] | None = None) -> None:
+    """Returns once what was due has been done."""
+    for _ in range(200):
+        await asyncio.sleep(0)
