@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from commands.cluster_client import ClusterClient
+from commands.client.cluster_client import ClusterClient
 from commands.errors import DONE, EXIT_CODES, FAILED, CommandError, misuse
 from commands.printing import Output, Row
 

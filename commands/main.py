@@ -8,14 +8,14 @@ from argparse import Namespace
 from collections.abc import Sequence
 from importlib import import_module
 
-from commands.blocking import BlockingLinks, drive
-from commands.cluster_client import ClusterClient
-from commands.connecting import Destination, destination
+from commands.client.blocking import BlockingLinks, drive
+from commands.client.cluster_client import ClusterClient
+from commands.client.connecting import Destination, destination
+from commands.client.links import Links
+from commands.client.settings import Given, gather
 from commands.declaring import Action, Actions, Session
 from commands.errors import DONE, FAILED, INTERRUPTED, UNREACHABLE, CommandError, from_kafka
-from commands.links import Links
 from commands.printing import Output
-from commands.settings import Given, gather
 from commands.table import ClusterCommand
 from protocol.errors import KafkaError, ProtocolError
 from protocol.peer_errors import HandshakeFailed, PeerError, UnsupportedVersion
@@ -53,7 +53,7 @@ def _run(where: Destination, options: Namespace) -> int:
         return drive(_act(BlockingLinks(where), where.timeout_ms, options))
     import asyncio
 
-    from commands.loop_links import LoopLinks
+    from commands.client.loop_links import LoopLinks
 
     async def on_a_loop() -> int:
         return await _act(LoopLinks(where), where.timeout_ms, options)

@@ -13,26 +13,32 @@ class ClusterCommand(NamedTuple):
 
 
 CLUSTER_COMMANDS: Final[dict[str, ClusterCommand]] = {
-    "topic": ClusterCommand("commands.topic", "list, create, describe, alter, grow, trim, move and delete topics"),
-    "produce": ClusterCommand("commands.produce", "send records to a topic"),
-    "consume": ClusterCommand("commands.consume", "read records of topics, by partition or as a member of a group"),
-    "group": ClusterCommand("commands.group", "list, describe, reset and delete groups of every type"),
-    "share": ClusterCommand("commands.share", "list, describe, consume, reset and delete share groups"),
-    "txn": ClusterCommand("commands.txn", "list, describe and abort transactions, find those that hang"),
-    "config": ClusterCommand("commands.config", "show and change the configs of topics, brokers and groups"),
-    "doctor": ClusterCommand("commands.doctor", "say what is wrong with a cluster, and which command helps"),
-    "top": ClusterCommand("commands.top", "show topics, groups and clients, again and again"),
-    "acl": ClusterCommand("commands.acl", "list, add and delete access control entries"),
-    "user": ClusterCommand("commands.user", "list users with SCRAM credentials, set and delete their passwords"),
-    "quota": ClusterCommand("commands.quota", "list and set quotas of users, clients and addresses"),
-    "consumers": ClusterCommand("commands.consumers", "groups that meet in ZooKeeper, and their offsets' way to Kafka"),
+    "topic": ClusterCommand(
+        "commands.words.topic", "list, create, describe, alter, grow, trim, move and delete topics"
+    ),
+    "produce": ClusterCommand("commands.words.produce", "send records to a topic"),
+    "consume": ClusterCommand(
+        "commands.words.consume", "read records of topics, by partition or as a member of a group"
+    ),
+    "group": ClusterCommand("commands.words.group", "list, describe, reset and delete groups of every type"),
+    "share": ClusterCommand("commands.words.share", "list, describe, consume, reset and delete share groups"),
+    "txn": ClusterCommand("commands.words.txn", "list, describe and abort transactions, find those that hang"),
+    "config": ClusterCommand("commands.words.config", "show and change the configs of topics, brokers and groups"),
+    "doctor": ClusterCommand("commands.words.doctor", "say what is wrong with a cluster, and which command helps"),
+    "top": ClusterCommand("commands.words.top", "show topics, groups and clients, again and again"),
+    "acl": ClusterCommand("commands.words.acl", "list, add and delete access control entries"),
+    "user": ClusterCommand("commands.words.user", "list users with SCRAM credentials, set and delete their passwords"),
+    "quota": ClusterCommand("commands.words.quota", "list and set quotas of users, clients and addresses"),
+    "consumers": ClusterCommand(
+        "commands.words.consumers", "groups that meet in ZooKeeper, and their offsets' way to Kafka"
+    ),
 }
 
 CLUSTER_PURPOSE: Final = "show a cluster's brokers with what they lead and hold, and its controllers"
 
 CLUSTER_WORDS: Final[dict[str, ClusterCommand]] = {
-    "describe": ClusterCommand("commands.cluster", CLUSTER_PURPOSE),
-    "quorum": ClusterCommand("commands.cluster", CLUSTER_PURPOSE),
+    "describe": ClusterCommand("commands.words.cluster", CLUSTER_PURPOSE),
+    "quorum": ClusterCommand("commands.words.cluster", CLUSTER_PURPOSE),
 }
 """Words after `odradek cluster` that are about a cluster that runs; all else there starts one."""
 

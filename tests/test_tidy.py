@@ -32,15 +32,15 @@ RANDOM_SOURCES = frozenset(
         "programs/format/commands.py",
         "broker/requests/broker.py",
         "broker/requests/host.py",
-        "commands/cluster_client.py",
-        "commands/user.py",
+        "commands/client/cluster_client.py",
+        "commands/words/user.py",
     }
 )
 
 # What only some modules may call: the prefix of the call, the modules that may, and what the others do instead.
 BANNED_CALLS: dict[str, tuple[frozenset[str], str]] = {
     "time": (
-        frozenset({"broker/clock.py", "commands/clock.py"}),  # the latter for commands that import no event loop
+        frozenset({"broker/clock.py", "commands/client/clock.py"}),  # the latter for commands that import no event loop
         "take now_ms as an argument, or ask broker.clock",
     ),
     "datetime.datetime.now": (frozenset(), "take now_ms as an argument, or ask broker.clock"),
@@ -75,7 +75,7 @@ ANY_MEANS_NOTHING = frozenset({"Coroutine", "Generator", "Callable"})
 
 # Modules that nothing imports: why they are there.
 ROOT_MODULES: dict[str, str] = {
-    "programs/__main__.py": "python -m broker",
+    "programs/__main__.py": "python -m programs",
     "broker/disks/cleaner_process.py": "python -m broker.disks.cleaner_process, as cleaner_client.py starts it",
     "odradek/__main__.py": "python -m odradek",
     "odradek/pytest_plugin.py": "pytest finds it by its entry point",

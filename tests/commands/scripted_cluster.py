@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 from broker.peers.address import Address
-from commands.cluster_client import ClusterClient
+from commands.client.cluster_client import ClusterClient
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.metadata import (
     MetadataRequest,

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from broker.peers import Address
-from commands.blocking import BlockingLink, BlockingLinks, drive
-from commands.clock import PlainClock
-from commands.connecting import Destination
+from commands.client.blocking import BlockingLink, BlockingLinks, drive
+from commands.client.clock import PlainClock
+from commands.client.connecting import Destination
 from protocol.errors import ProtocolError
 from protocol.messages.metadata import MetadataResponse
 from protocol.peer_errors import PeerError, PeerUnavailable, RequestTimedOut

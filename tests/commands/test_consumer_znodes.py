@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from kazoo.exceptions import NoNodeError
 
-from commands.consumer_znodes import read_group, zookeeper
 from commands.errors import MISUSED, CommandError
+from commands.zookeeper.znodes import read_group, zookeeper
 
 
 class Tree:

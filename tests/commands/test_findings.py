@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from commands.examination import ClusterFacts, DiskFacts, GroupCourse
-from commands.findings import CHECKS, ERROR, UNSEEN, WARNING, Diagnosis, DoctorLimits, findings
-from commands.group_facts import GroupFacts
-from commands.groups import CLASSIC, CONSUMER, SHARE, GroupDescription, GroupMember
-from commands.quorum import NOBODY, QuorumDescription, QuorumReplica
+from commands.groups.facts import GroupFacts
+from commands.groups.listing import CLASSIC, CONSUMER, SHARE, GroupDescription, GroupMember
+from commands.state.examination import ClusterFacts, DiskFacts, GroupCourse
+from commands.state.findings import CHECKS, ERROR, UNSEEN, WARNING, Diagnosis, DoctorLimits, findings
+from commands.state.quorum import NOBODY, QuorumDescription, QuorumReplica
 from protocol.messages.describe_cluster import DescribeClusterBroker
 from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from protocol.types import TopicPartition

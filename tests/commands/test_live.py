@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from commands.group_facts import GroupFacts
-from commands.groups import CLASSIC, GroupDescription, GroupMember
-from commands.live import ClusterSample, rows_for, screen, view
+from commands.groups.facts import GroupFacts
+from commands.groups.listing import CLASSIC, GroupDescription, GroupMember
+from commands.state.live import ClusterSample, rows_for, screen, view
 from protocol.types import TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

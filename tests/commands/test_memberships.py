@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from commands.client.patience import GIVE_UP_MS, EmptyHanded
 from commands.errors import BrokerUnreachable, CoordinatorAway
-from commands.group_consumer import GroupConsumer
-from commands.membership import Membership
-from commands.patience import GIVE_UP_MS, EmptyHanded
-from commands.share_consumer import ShareConsumer
-from commands.share_membership import ShareMembership
-from commands.share_session import ACCEPT, SharePlace
+from commands.groups.consumer import GroupConsumer
+from commands.groups.membership import Membership
+from commands.shares.consumer import ShareConsumer
+from commands.shares.membership import ShareMembership
+from commands.shares.session import ACCEPT, SharePlace
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commands.offset_migration import ADVANCE, AHEAD, COPY, GONE, NOTHING, SAME, plan
+from commands.zookeeper.migration import ADVANCE, AHEAD, COPY, GONE, NOTHING, SAME, plan
 from protocol.types import TopicPartition
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from commands.old_assignors import STRATEGIES, owners_by_range, owners_by_round_robin
-from commands.old_consumers import OldMember, member
+from commands.zookeeper.assignors import STRATEGIES, owners_by_range, owners_by_round_robin
+from commands.zookeeper.consumers import OldMember, member
 from protocol.types import TopicPartition
 
 

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from commands.old_assignors import STRATEGIES, Owners
-from commands.old_consumers import OldMember
-from commands.old_rebalancing import GroupView, claimed, rebalance, released, unsettled
+from commands.zookeeper.assignors import STRATEGIES, Owners
+from commands.zookeeper.consumers import OldMember
+from commands.zookeeper.rebalancing import GroupView, claimed, rebalance, released, unsettled
 from protocol.types import TopicPartition
 
 RANGE = STRATEGIES["range"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commands.errors import CommandError
-from commands.reassign import assigned_partitions
+from commands.words.reassign import assigned_partitions
 
 
 def test_partitions_are_assigned_with_the_leader_first() -> None:

@@ -8,11 +8,11 @@ import json
 import pytest
 
 from commands.errors import CommandError
-from commands.partitioning import murmur2
-from commands.producer import BATCH_BYTES, batches
-from commands.range_assignor import assign_by_range
-from commands.record_input import InputRecord, LineLayout, chunks, from_json
-from commands.record_output import PrintedRecord, as_row, compile_format
+from commands.groups.range_assignor import assign_by_range
+from commands.records.input import InputRecord, LineLayout, chunks, from_json
+from commands.records.output import PrintedRecord, as_row, compile_format
+from commands.records.partitioning import murmur2
+from commands.records.producer import BATCH_BYTES, batches
 from protocol.records.batch import TimestampType
 from protocol.records.record import Record
 from protocol.types import TopicPartition

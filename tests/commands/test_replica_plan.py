@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.replica_plan import spread
+from commands.state.replica_plan import spread
 
 BROKERS = st.lists(st.integers(1, 9), min_size=1, max_size=6, unique=True)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from broker.peers import Address
-from commands.connecting import destination, jaas_field
+from commands.client.connecting import destination, jaas_field
+from commands.client.settings import Given, gather
 from commands.errors import MISUSED, CommandError
-from commands.settings import Given, gather
 
 PROFILES = """
 default = "local"

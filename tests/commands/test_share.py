@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commands.share_session import (
+from commands.shares.session import (
     ACCEPT,
     END_OF_SESSION,
     GAP,

@@ -10,14 +10,14 @@ import pytest
 import uvloop
 
 from broker.peers import Address
-from commands.blocking import BlockingLinks, drive
-from commands.cluster_client import ClusterClient
-from commands.connecting import Destination, destination
+from commands.client.blocking import BlockingLinks, drive
+from commands.client.cluster_client import ClusterClient
+from commands.client.connecting import Destination, destination
+from commands.client.links import Links
+from commands.client.loop_links import LoopLinks
+from commands.client.settings import Given, gather
+from commands.client.tls import tls_context
 from commands.errors import MISUSED, BrokerUnreachable, CommandError
-from commands.links import Links
-from commands.loop_links import LoopLinks
-from commands.settings import Given, gather
-from commands.tls import tls_context
 from tests.broker.inprocess import InProcess
 from tests.broker.security.certificates import Authority, openssl
 

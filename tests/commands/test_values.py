@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from commands.positions import END, START, Position, PositionKind, offset_of, parse_position
 from commands.printing import aligned, as_json, cell
+from commands.records.positions import END, START, Position, PositionKind, offset_of, parse_position
 from commands.times import parse_duration, parse_time, show_time
 
 NOW_MS = 1_800_000_000_000

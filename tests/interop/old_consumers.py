@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from kazoo.client import KazooClient
 
-from commands.consumer_znodes import OldGroup, read_group
 from commands.errors import CommandError
-from commands.old_assignors import STRATEGIES
-from commands.old_rebalancing import GroupView, unsettled
+from commands.zookeeper.assignors import STRATEGIES
+from commands.zookeeper.rebalancing import GroupView, unsettled
+from commands.zookeeper.znodes import OldGroup, read_group
 from protocol.types import TopicPartition
 from tests.interop.processes import Server
 from tests.interop.zookeeper import SOON_S, old_program

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 from kazoo.client import KazooClient
 
-from commands.consumer_znodes import read_group
+from commands.zookeeper.znodes import read_group
 from protocol.types import TopicPartition
 from tests.interop.brokers import Odradek
 from tests.interop.old_consumers import DUAL, KAFKA, ZOOKEEPER, Consumed, OldConsumer, settled

@@ -1,0 +1,1 @@
+"""The client of a cluster that commands use: settings, connections, and who leads what."""

@@ -1,0 +1,300 @@
+"""A client of a whole cluster: finds leaders, coordinators and the controller, and asks the right broker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from enum import IntEnum
+from typing import Final, TypeVar
+
+from broker.peers.address import Address
+from broker.peers.backoff import Backoff
+from commands.client.links import Link, Links, Moments
+from commands.errors import BrokerUnreachable, CommandError, CoordinatorAway, explain, hint, raise_if, refusal
+from protocol.errors import RETRIABLE, ErrorCode, KafkaError, error_code
+from protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from protocol.peer_errors import ConnectionClosed, PeerError, PeerUnavailable, RequestTimedOut
+from protocol.schema import ANY_VERSION
+from protocol.types import uuid_to_text
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+PAUSE: Final = Backoff(initial_ms=100, max_ms=1000)
+"""Between tries of what the cluster may answer otherwise in a moment (retry.backoff.ms of Kafka's clients)."""
+
+
+class CoordinatorKind(IntEnum):
+    """The kinds of things that have a coordinator (KIP-98)."""
+
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+    """Of a share partition, by group, topic id and partition (KIP-932)."""
+
+
+def draw() -> float:
+    """Returns a random number from 0 up to 1, for pauses."""
+    return int.from_bytes(os.urandom(4), "big") / (1 << 32)
+
+
+def draw_id() -> str:
+    """Returns a random UUID as a member of a group names itself by it (KIP-1082)."""
+    return uuid_to_text(os.urandom(16))
+
+
+class ClusterClient:
+    """The brokers of one cluster."""
+
+    def __init__(self, links: Links, timeout_ms: int) -> None:
+        """Each request may take `timeout_ms`."""
+        self.timeout_ms = timeout_ms
+        self._links = links
+        self._first: Link | None = None
+        """The broker that answered first."""
+        self._addresses: dict[int, Address] = {}
+        self._controller = -1
+        self._coordinators: dict[tuple[CoordinatorKind, str], int] = {}
+        self.throttled_ms = 0
+        """The longest time for which an answer had this side wait, by a quota."""
+
+    async def __aenter__(self) -> ClusterClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._links.close()
+
+    @property
+    def clock(self) -> Moments:
+        return self._links.clock
+
+    async def together(self, awaitables: Iterable[Awaitable[T]]) -> list[T]:
+        """Returns the results of all of these, which run at once in a command that is declared concurrent."""
+        return await self._links.together(awaitables)
+
+    async def pause(self, delay_ms: int) -> None:
+        """Returns once so much time has passed."""
+        await self._links.pause(delay_ms)
+
+    # The cluster as it is.
+
+    async def metadata(self, topics: Iterable[str] | None = (), *, create: bool = False) -> MetadataResponse:
+        """Returns brokers, and these topics: none unless named, all of them for None."""
+        named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=named, allow_auto_topic_creation=create)
+
+        async def ask() -> tuple[int, MetadataResponse]:
+            answer = await self.any(request, MetadataResponse)
+            is_served = answer.brokers or answer.error_code
+            return (0 if is_served else ErrorCode.BROKER_NOT_AVAILABLE), answer
+
+        response = await self.until_settled(ask, NO_BROKERS)
+        raise_if("the cluster", response.error_code)
+        if not response.brokers:
+            raise BrokerUnreachable("the cluster has no broker that serves at the moment: all are fenced")
+        self._addresses = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
+        self._controller = response.controller_id
+        self._links.place(self._addresses)
+        return response
+
+    async def nodes(self) -> list[int]:
+        """Returns the ids of the brokers."""
+        if not self._addresses:
+            await self.metadata()
+        return sorted(self._addresses)
+
+    async def topic(self, name: str) -> MetadataResponseTopic:
+        """Returns a topic, in order of its partitions. Raises CommandError where there is none."""
+        (topic,) = await self.topics([name])
+        return topic
+
+    async def topics(self, names: Iterable[str] | None) -> list[MetadataResponseTopic]:
+        """Returns topics by name, all for None. Raises CommandError for one that there is not."""
+        response = await self.metadata(names)
+        for topic in response.topics:
+            raise_if(f"topic {topic.name}", topic.error_code)
+            topic.partitions.sort(key=lambda partition: partition.partition_index)
+        return sorted(response.topics, key=lambda topic: topic.name or "")
+
+    # Requests.
+
+    async def any(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> R:
+        """Asks whichever broker answers: the one that did before, or one of the first addresses, each tried once."""
+        reasons = []
+        for peer in [self._first] if self._first is not None else self._links.bootstrap:
+            try:
+                answer = await peer.send(
+                    request, response, timeout_ms=self.timeout_ms, max_version=max_version, max_dials=1
+                )
+            except (PeerUnavailable, RequestTimedOut) as error:
+                reasons.append(str(error))
+                continue
+            self._first = peer
+            self._note_throttling(answer)
+            return answer
+        self._first = None
+        where = "; ".join(reasons)
+        advice = hint(where, "--bootstrap or ODRADEK_BOOTSTRAP says where one is")
+        raise BrokerUnreachable(f"no broker answers ({where}); {advice}")
+
+    async def node(
+        self,
+        node: int,
+        request: object,
+        response: type[R],
+        *,
+        max_version: int = ANY_VERSION,
+        timeout_ms: int | None = None,
+    ) -> R:
+        """Asks one broker."""
+        if node not in self._addresses:
+            await self.metadata()
+        if node not in self._addresses:
+            ids = ", ".join(map(str, sorted(self._addresses)))
+            raise CommandError(f"broker {node}: the cluster has none of this id; there are {ids}")
+        allowed_ms = self.timeout_ms if timeout_ms is None else timeout_ms
+        try:
+            answer = await self._links.node(node).send(
+                request, response, timeout_ms=allowed_ms, max_version=max_version, max_dials=2
+            )
+        except ConnectionClosed as error:  # a metadata update has sent this side elsewhere
+            raise BrokerUnreachable(f"broker {node} is no longer at {error.peer}") from None
+        except PeerUnavailable as error:
+            advice = "that is the address it advertises (advertised.listeners)"
+            raise BrokerUnreachable(f"broker {node} at {error.peer}: {error.message}; {advice}") from None
+        self._note_throttling(answer)
+        return answer
+
+    def _note_throttling(self, answer: object) -> None:
+        throttled_ms: int = getattr(answer, "throttle_time_ms", 0)
+        self.throttled_ms = max(self.throttled_ms, throttled_ms)
+
+    async def tell(self, node: int, request: object, *, max_version: int = ANY_VERSION) -> None:
+        """Sends one broker a request that is never answered, a Produce with acks=0."""
+        await self.nodes()
+        await self._links.node(node).tell(request, timeout_ms=self.timeout_ms, max_version=max_version)
+
+    async def every(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> dict[int, R]:
+        """Asks all brokers at once; their answers by id."""
+        nodes = await self.nodes()
+        answers = await self.together(self.node(node, request, response, max_version=max_version) for node in nodes)
+        return dict(zip(nodes, answers, strict=True))
+
+    async def controller(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> R:
+        """Asks the controller: a broker that forwards to it, in a cluster of today."""
+        if self._controller < 0:
+            await self.metadata()
+        if self._controller < 0:
+            raise refusal("the cluster has no controller at the moment", ErrorCode.LEADER_NOT_AVAILABLE)
+        return await self.node(self._controller, request, response, max_version=max_version)
+
+    async def coordinated(
+        self,
+        kind: CoordinatorKind,
+        key: str,
+        request: object,
+        response: type[R],
+        *,
+        code: Callable[[R], int] = lambda answer: int(getattr(answer, "error_code", 0)),
+        max_version: int = ANY_VERSION,
+        timeout_ms: int | None = None,
+        retriable: frozenset[ErrorCode] | None = None,
+    ) -> R:
+        """Asks the coordinator of a group or a transactional id; looks for it again while `code`, which takes an error
+        out of the answer, says that it moved or loads, or is one that is `retriable`. Returns the last answer when the
+        time is over."""
+
+        async def ask() -> tuple[int, R]:
+            node = await self.coordinator(kind, key)
+            try:
+                answer = await self.node(node, request, response, max_version=max_version, timeout_ms=timeout_ms)
+            except (BrokerUnreachable, RequestTimedOut):
+                self._coordinators.pop((kind, key), None)  # who asks again looks for it, and for where brokers are now
+                self._addresses = {}
+                raise
+            if (error := code(answer)) in COORDINATOR_MOVED:
+                self._coordinators.pop((kind, key), None)
+            return error, answer
+
+        return await self.until_settled(ask, retriable or COORDINATOR_MOVED)
+
+    async def of_group(self, group: str, request: object, response: type[R], *, timeout_ms: int | None = None) -> R:
+        """Asks a group's coordinator something as a member of it. Raises CoordinatorAway where that moves or loads for
+        longer than a request may take."""
+        answer = await self.coordinated(CoordinatorKind.GROUP, group, request, response, timeout_ms=timeout_ms)
+        if (code := int(getattr(answer, "error_code", 0))) in COORDINATOR_MOVED:
+            raise CoordinatorAway(f"group {group}: {explain(code)}")
+        return answer
+
+    async def coordinator(self, kind: CoordinatorKind, key: str) -> int:
+        """Returns the id of the broker that coordinates a group or a transactional id."""
+        if (kind, key) in self._coordinators:
+            return self._coordinators[kind, key]
+        from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+
+        await self.nodes()
+
+        async def ask() -> tuple[int, FindCoordinatorResponse | Coordinator]:
+            request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
+            answer = await self.any(request, FindCoordinatorResponse)
+            entry = answer.coordinators[0] if answer.coordinators else answer  # a list since version 4
+            return entry.error_code, entry
+
+        entry = await self.until_settled(ask, COORDINATOR_MOVED)
+        if entry.error_code in COORDINATOR_MOVED:
+            raise CoordinatorAway(f"the coordinator of {key}: {explain(entry.error_code, entry.error_message)}")
+        raise_if(f"the coordinator of {key}", entry.error_code, entry.error_message)
+        self._coordinators[kind, key] = entry.node_id
+        return entry.node_id
+
+    async def until_settled(
+        self, ask: Callable[[], Awaitable[tuple[int, R]]], retriable: frozenset[ErrorCode] = RETRIABLE
+    ) -> R:
+        """Asks again, after a pause, while the answer's error is one of these; the last answer when the time is
+        over."""
+        deadline_ms = self.clock.monotonic_ms() + self.timeout_ms
+        failures = 0
+        while True:
+            code, answer = await ask()
+            if not code or error_code(code) not in retriable or self.clock.monotonic_ms() >= deadline_ms:
+                return answer
+            failures += 1
+            await self.pause(PAUSE.delay_ms(failures, draw()))
+
+
+NO_BROKERS: Final = frozenset({ErrorCode.BROKER_NOT_AVAILABLE})
+"""The error of a cluster whose brokers are all fenced, as a lone one is that was too busy to say that it lives: it is
+unfenced in a moment, and answers meanwhile that there is nobody."""
+
+COORDINATOR_MOVED: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+def leaders(
+    topic: MetadataResponseTopic, *, skip_leaderless: bool = False
+) -> dict[int, list[MetadataResponsePartition]]:
+    """Returns a topic's partitions by the broker that leads them. One without a leader is left out, or raises
+    CommandError."""
+    by_leader: dict[int, list[MetadataResponsePartition]] = {}
+    for partition in topic.partitions:
+        if partition.leader_id < 0:
+            if skip_leaderless:
+                continue
+            raise refusal(f"{topic.name}-{partition.partition_index}", ErrorCode.LEADER_NOT_AVAILABLE)
+        by_leader.setdefault(partition.leader_id, []).append(partition)
+    return by_leader
+
+
+FAILURES: Final = (CommandError, KafkaError, PeerError)
+"""All that a request may fail with, but for a peer that breaks the protocol."""

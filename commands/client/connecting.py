@@ -1,0 +1,111 @@
+"""Settings of a connection, made into what the outbound client takes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.peers.address import Address
+from commands.client.settings import BOOTSTRAP, ClientSetting
+from commands.errors import misuse
+from protocol.handshake import Authenticator
+
+if TYPE_CHECKING:
+    import ssl
+
+PLAINTEXT: Final = "PLAINTEXT"
+SSL: Final = "SSL"
+SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
+SASL_SSL: Final = "SASL_SSL"
+PROTOCOLS: Final = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
+
+JAAS_FIELD: Final = r"""(?<![\w.]){}\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s"';=]+))"""
+"""A field of a line for Java's login modules, such as username="ana"."""
+
+
+class Destination(NamedTuple):
+    """The cluster to talk to: where it is first looked for, and how."""
+
+    bootstrap: tuple[Address, ...]
+    client_id: str
+    connect_timeout_ms: int
+    """The time for a connection to be ready (socket.connection.setup.timeout.ms)."""
+    timeout_ms: int
+    """The time for each request (request.timeout.ms)."""
+    authenticators: tuple[Authenticator, ...] = ()
+    tls: ssl.SSLContext | None = None
+
+
+def destination(settings: Mapping[str, ClientSetting]) -> Destination:
+    """Returns where the settings lead. Raises CommandError that names the source of one that makes no sense."""
+    protocol = security_protocol(settings)
+    return Destination(
+        bootstrap=addresses(settings[BOOTSTRAP]),
+        client_id=settings["client.id"].value,
+        connect_timeout_ms=milliseconds(settings, "socket.connection.setup.timeout.ms"),
+        timeout_ms=milliseconds(settings, "request.timeout.ms"),
+        authenticators=(authenticator_of(settings),) if protocol in (SASL_PLAINTEXT, SASL_SSL) else (),
+        tls=_tls(settings) if protocol in (SSL, SASL_SSL) else None,
+    )
+
+
+def security_protocol(settings: Mapping[str, ClientSetting]) -> str:
+    """Returns the protocol of the listener, one of PROTOCOLS."""
+    value, source = settings["security.protocol"]
+    if value.upper() not in PROTOCOLS:
+        raise misuse(f"security.protocol {value} ({source}): {', '.join(PROTOCOLS)} are there")
+    return value.upper()
+
+
+def _tls(settings: Mapping[str, ClientSetting]) -> ssl.SSLContext:
+    from commands.client.tls import tls_context  # no command without TLS needs it
+
+    return tls_context(settings)
+
+
+def addresses(setting: ClientSetting) -> tuple[Address, ...]:
+    """Returns the brokers to begin with."""
+    texts = [text for text in setting.value.split(",") if text.strip()]
+    try:
+        return tuple(Address.parse(text.rpartition("://")[2]) for text in texts) or _nobody(setting)
+    except ValueError as error:
+        raise misuse(f"{BOOTSTRAP} ({setting.source}): {error}") from None
+
+
+def _nobody(setting: ClientSetting) -> tuple[Address, ...]:
+    raise misuse(f"{BOOTSTRAP} ({setting.source}) is empty: HOST:PORT[,HOST:PORT…] is expected")
+
+
+def milliseconds(settings: Mapping[str, ClientSetting], name: str) -> int:
+    """Returns a setting that is a time."""
+    value, source = settings[name]
+    if not (value.isascii() and value.isdecimal() and 0 < int(value) < 1 << 31):
+        raise misuse(f"{name} {value} ({source}): milliseconds are expected, such as 30000")
+    return int(value)
+
+
+def authenticator_of(settings: Mapping[str, ClientSetting]) -> Authenticator:
+    """Returns what authenticates by PLAIN or SCRAM, with the name and password of sasl.username and sasl.password, or
+    of sasl.jaas.config. Raises CommandError."""
+    from protocol.sasl.authenticator import MECHANISMS, authenticator
+
+    mechanism = settings["sasl.mechanism"]
+    if mechanism.value not in MECHANISMS:
+        raise misuse(f"sasl.mechanism {mechanism.value} ({mechanism.source}): {', '.join(MECHANISMS)} are there")
+    jaas = settings["sasl.jaas.config"]
+    name = settings["sasl.username"].value or jaas_field(jaas.value, "username")
+    password = settings["sasl.password"].value or jaas_field(jaas.value, "password")
+    if not name:
+        protocol = settings["security.protocol"].value
+        raise misuse(f"security.protocol {protocol} needs sasl.username and sasl.password, or sasl.jaas.config")
+    return authenticator(mechanism.value, name, password, os.urandom)
+
+
+def jaas_field(line: str, field: str) -> str:
+    """Returns a field of a JAAS line, in quotes or without; nothing where it has none."""
+    match = re.search(JAAS_FIELD.format(field), line)
+    if match is None:
+        return ""
+    return re.sub(r"\\(.)", r"\1", next(value for value in match.groups() if value is not None))

@@ -1,0 +1,123 @@
+"""The TLS of a connection, out of settings as Java's clients or librdkafka name them: keys and certificates as PEM.
+
+Source: SslConfigs, KIP-651; librdkafka's CONFIGURATION.md.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeVar
+
+from broker.security.certificates import client_context
+from commands.client.settings import ClientSetting
+from commands.errors import misuse
+from commands.files import read_bytes
+from protocol.config import ConfigError
+
+R = TypeVar("R")
+
+PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
+
+CONVERT: Final = (
+    "only PEM is read here. Of a store of Java's `keytool -importkeystore -srckeystore STORE -destkeystore "
+    "store.p12 -deststoretype PKCS12` and then `openssl pkcs12 -in store.p12 -out store.pem -nodes` make it"
+)
+
+BOOLEANS: Final = {"true": True, "false": False}
+IDENTIFICATION: Final = {"https": "https", "none": "", "": ""}
+"""How a broker's certificate is compared with its host: librdkafka says none where Java leaves it empty."""
+
+
+class ClientTls(NamedTuple):
+    """The settings of a client's TLS, as `broker.security.certificates` takes them; files are read already."""
+
+    ssl_enabled_protocols: tuple[str, ...]
+    ssl_cipher_suites: tuple[str, ...]
+    ssl_keystore_key: str | None
+    ssl_keystore_certificate_chain: str | None
+    ssl_key_password: str | None
+    ssl_truststore_certificates: str | None
+    ssl_endpoint_identification_algorithm: str
+    ssl_client_auth: str = "none"
+    ssl_keystore_type: str = "PEM"
+    ssl_keystore_location: str | None = None
+    ssl_keystore_password: str | None = None
+    ssl_truststore_type: str = "PEM"
+    ssl_truststore_location: str | None = None
+    ssl_truststore_password: str | None = None
+
+
+def tls_context(settings: Mapping[str, ClientSetting]) -> ssl.SSLContext:
+    """Returns the context that settings ask for. Raises CommandError that names the setting at fault, and no secret."""
+    for name in ("ssl.truststore.type", "ssl.keystore.type"):
+        if settings[name].value.upper() != "PEM":
+            raise misuse(f"{name} {settings[name].value} ({settings[name].source}): {CONVERT}")
+    is_verified = _one_of(settings, "enable.ssl.certificate.verification", BOOLEANS)
+    key, chain = _own_certificate(settings)
+    tls = ClientTls(
+        ssl_enabled_protocols=_listed(settings, "ssl.enabled.protocols"),
+        ssl_cipher_suites=_listed(settings, "ssl.cipher.suites"),
+        ssl_keystore_key=key,
+        ssl_keystore_certificate_chain=chain,
+        ssl_key_password=settings["ssl.key.password"].value or None,
+        ssl_truststore_certificates=_pem(settings, "ssl.truststore.location", "ssl.truststore.certificates"),
+        ssl_endpoint_identification_algorithm=_one_of(
+            settings, "ssl.endpoint.identification.algorithm", IDENTIFICATION
+        ),
+    )
+    try:
+        context = client_context(tls)
+    except ConfigError as error:
+        sources = sorted({setting.source for name, setting in settings.items() if "ssl." in name and setting.value})
+        given = [source for source in sources if source != "the default"]
+        raise misuse(f"{error.message} ({', '.join(given) or 'the default'})") from None
+    if not is_verified:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _own_certificate(settings: Mapping[str, ClientSetting]) -> tuple[str | None, str | None]:
+    """Returns the private key and the chain of certificates that this side shows, if it has any."""
+    store = _pem(settings, "ssl.keystore.location")
+    if store is not None:
+        return store, ""  # both are in it
+    key = _pem(settings, "ssl.key.location", "ssl.keystore.key")
+    chain = _pem(settings, "ssl.certificate.location", "ssl.keystore.certificate.chain")
+    if (key is None) != (chain is None):
+        there, missing = ("key", "certificate") if chain is None else ("certificate", "key")
+        raise misuse(f"there is a {there} for TLS and no {missing}: ssl.{missing}.location or ssl.keystore.location")
+    return key, chain
+
+
+def _pem(settings: Mapping[str, ClientSetting], location: str, inline: str = "") -> str | None:
+    """Returns the PEM of the file that one setting names, or of another setting itself; None where neither is set."""
+    path, source = settings[location]
+    if path:
+        return _blocks(read_bytes(path, f"{location} ({source})").decode("utf-8", "replace"), f"{location} {path}")
+    if not inline or not settings[inline].value:
+        return None
+    return _blocks(settings[inline].value.replace("\\n", "\n"), f"{inline} ({settings[inline].source})")
+
+
+def _blocks(text: str, where: str) -> str:
+    """Returns a file's PEM without what people write around it."""
+    blocks = [match[0] for match in PEM_BLOCK.finditer(text)]
+    if not blocks:
+        raise misuse(f"{where}: {CONVERT}")
+    return "\n".join(blocks) + "\n"
+
+
+def _listed(settings: Mapping[str, ClientSetting], name: str) -> tuple[str, ...]:
+    """Returns the words of a list, which Java separates by commas and OpenSSL by colons."""
+    return tuple(word.strip() for word in re.split("[,:]", settings[name].value) if word.strip())
+
+
+def _one_of(settings: Mapping[str, ClientSetting], name: str, choices: Mapping[str, R]) -> R:
+    value, source = settings[name]
+    if value.lower() not in choices:
+        expected = " or ".join(word or "nothing" for word in choices)
+        raise misuse(f"{name} {value} ({source}): {expected} is expected")
+    return choices[value.lower()]

@@ -1,0 +1,1 @@
+"""Groups of consumers: described, joined, their offsets read and reset."""

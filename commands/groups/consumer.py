@@ -1,0 +1,112 @@
+"""`odradek consume --group`: a member of a group, by the classic protocol.
+
+Every broker since 0.9 speaks it, and groups of the newer protocol take its members too (KIP-848).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from commands.client.patience import EmptyHanded
+from commands.declaring import Session
+from commands.groups.membership import Membership
+from commands.groups.offsets import commit_offsets, committed_offsets
+from commands.records.fetching import PartitionReader
+from commands.records.output import PrintedRecord
+from commands.records.positions import READ_COMMITTED, READ_UNCOMMITTED, START, bounds, resolve
+from protocol.types import TopicPartition
+
+COMMIT_INTERVAL_MS: Final = 5000
+"""auto.commit.interval.ms of Kafka's consumers."""
+
+
+class GroupConsumer:
+    """Reads what the group's leader assigns, and commits what has been printed."""
+
+    def __init__(self, session: Session, write: Callable[[PrintedRecord], None]) -> None:
+        options = session.options
+        self._session = session
+        self._write = write
+        self._isolation = READ_COMMITTED if options.isolation == "read_committed" else READ_UNCOMMITTED
+        self._member = Membership(session.cluster, options.group, options.topics)
+        self._reader = PartitionReader(session.cluster, isolation=self._isolation)
+        self._printed: dict[TopicPartition, int] = {}
+        """Offsets behind what was printed, and is not committed."""
+        self._ends: dict[TopicPartition, int] = {}
+        self._left: int | None = options.count
+        self._committed_ms = session.cluster.clock.monotonic_ms()
+        self._empty_handed = EmptyHanded(
+            session.cluster.clock, session.output.note, options.group, "odradek group members"
+        )
+
+    async def run(self) -> None:
+        """Reads until it has come to its end, if it has one; leaves the group whatever happens."""
+        heartbeats = asyncio.ensure_future(self._member.keep_alive())
+        try:
+            while not self._is_finished():
+                if self._member.must_rejoin:
+                    await self._rejoin()
+                await self._poll()
+                if heartbeats.done():
+                    heartbeats.result()
+        finally:
+            heartbeats.cancel()
+            await asyncio.gather(heartbeats, return_exceptions=True)
+            try:
+                await self._reader.close()
+                await self._commit()
+            finally:
+                await self._member.leave()
+
+    def _is_finished(self) -> bool:
+        if self._left == 0:
+            return True
+        at_end = all(self._reader.positions.get(place, -1) >= end for place, end in self._ends.items())
+        return bool(self._session.options.exit_at_end and not self._member.must_rejoin and at_end)
+
+    async def _rejoin(self) -> None:
+        """Joins a new generation, and begins where the group has committed."""
+        await self._reader.close()
+        await self._commit()
+        places = await self._member.join()
+        self._reader.positions.clear()
+        self._printed.clear()
+        committed = await committed_offsets(self._session.cluster, self._session.options.group, places)
+        fresh = [place for place in places if committed.get(place, -1) < 0]
+        starts = await resolve(self._session.cluster, dict.fromkeys(fresh, START))
+        self._reader.positions |= {**{place: committed[place] for place in places}, **starts}
+        if self._session.options.exit_at_end:
+            self._ends = (await bounds(self._session.cluster, places, self._isolation)).ends
+
+    async def _poll(self) -> None:
+        self._empty_handed.look(len(self._reader.positions))
+        async for place, records, next_offset in self._reader.poll():
+            for record, kind in records:
+                if self._left == 0:
+                    break
+                self._write(PrintedRecord(place, record, kind))
+                self._printed[place] = record.offset + 1
+                self._left = None if self._left is None else self._left - 1
+            else:
+                self._printed[place] = next_offset
+        sys.stdout.flush()
+        now_ms = self._session.cluster.clock.monotonic_ms()
+        if now_ms - self._committed_ms >= COMMIT_INTERVAL_MS:
+            await self._commit()
+
+    async def _commit(self) -> None:
+        self._committed_ms = self._session.cluster.clock.monotonic_ms()
+        offsets, self._printed = self._printed, {}
+        if offsets and self._member.is_member:
+            group, identity = self._session.options.group, self._member.identity
+            errors = await commit_offsets(self._session.cluster, group, offsets, identity)
+            for place, error in errors.items():
+                self._session.output.note(f"odradek: {place}: its offset is not committed: {error}")
+
+
+async def consume_as_member(session: Session, write: Callable[[PrintedRecord], None]) -> None:
+    """Reads topics as a member of the group that the options name."""
+    await GroupConsumer(session, write).run()

@@ -1,0 +1,179 @@
+"""Groups of every type: listed and described."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from commands.client.cluster_client import ClusterClient, CoordinatorKind
+from commands.errors import CommandError, raise_if, refusal
+from protocol import consumer_protocol
+from protocol.consumer_protocol import ConsumerProtocolAssignment
+from protocol.errors import ErrorCode, ProtocolError
+from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from protocol.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from protocol.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from protocol.types import TopicPartition
+
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+SHARE: Final = "share"
+STREAMS: Final = "streams"
+TYPES: Final = (CLASSIC, CONSUMER, SHARE, STREAMS)
+
+ModernRequest = type[ConsumerGroupDescribeRequest] | type[ShareGroupDescribeRequest]
+ModernResponse = type[ConsumerGroupDescribeResponse] | type[ShareGroupDescribeResponse]
+
+MODERN: Final[dict[str, tuple[ModernRequest, ModernResponse]]] = {
+    CONSUMER: (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
+    SHARE: (ShareGroupDescribeRequest, ShareGroupDescribeResponse),
+}
+"""Types whose coordinator makes the assignment (KIP-848, KIP-932), and how they are described."""
+
+
+class GroupListing(NamedTuple):
+    """A group as its coordinator lists it."""
+
+    group: str
+    type: str
+    state: str
+    protocol: str
+    coordinator: int
+
+
+class GroupMember(NamedTuple):
+    """A member, with the partitions that it has."""
+
+    member: str
+    instance: str | None
+    client: str
+    host: str
+    partitions: list[TopicPartition]
+
+
+class GroupDescription(NamedTuple):
+    """A group with its members."""
+
+    group: str
+    type: str
+    state: str
+    assignor: str
+    coordinator: int
+    members: list[GroupMember]
+    epoch: int = -1
+    """Changes with every rebalance; -1 of a classic group, whose generation no API tells."""
+
+
+async def list_groups(cluster: ClusterClient) -> list[GroupListing]:
+    """Returns all groups of the cluster, by name. Raises CommandError."""
+    answers = await cluster.every(ListGroupsRequest(), ListGroupsResponse)
+    groups: list[GroupListing] = []
+    for node, answer in answers.items():
+        raise_if(f"groups of broker {node}", answer.error_code)
+        for one in answer.groups:
+            kind = (one.group_type or CLASSIC).lower()
+            groups.append(GroupListing(one.group_id, kind, one.group_state, one.protocol_type, node))
+    return sorted(groups)
+
+
+async def type_of(cluster: ClusterClient, group: str) -> str:
+    """Returns the type of a group. Raises CommandError where there is none."""
+    for listing in await list_groups(cluster):
+        if listing.group == group:
+            return listing.type
+    raise refusal(f"group {group}", ErrorCode.GROUP_ID_NOT_FOUND)
+
+
+async def describe_group(cluster: ClusterClient, group: str, kind: str | None = None) -> GroupDescription:
+    """Returns a group with its members. Raises CommandError where there is none."""
+    chosen = kind or await type_of(cluster, group)
+    if chosen == CLASSIC:
+        description = await _classic(cluster, group)
+    elif chosen in MODERN:
+        description = await _modern(cluster, group, chosen)
+    else:
+        raise CommandError(f"group {group} is a {chosen} group, of which its members alone know more")
+    return description._replace(coordinator=await cluster.coordinator(CoordinatorKind.GROUP, group))
+
+
+class GroupHead(Protocol):
+    """The part of a described group that its answer has for every type."""
+
+    @property
+    def error_code(self) -> int: ...
+    @property
+    def error_message(self) -> str | None: ...
+
+
+class GroupsAnswer(Protocol):
+    """An answer that describes groups, of whatever type."""
+
+    @property
+    def groups(self) -> Sequence[GroupHead]: ...
+
+
+A = TypeVar("A", bound=GroupsAnswer)
+
+
+async def _described(cluster: ClusterClient, group: str, request: object, response: type[A]) -> A:
+    """Returns the coordinator's answer to a request for one group. Raises CommandError where it is an error."""
+    answer = await cluster.coordinated(
+        CoordinatorKind.GROUP, group, request, response, code=lambda answer: answer.groups[0].error_code
+    )
+    raise_if(f"group {group}", answer.groups[0].error_code, answer.groups[0].error_message)
+    return answer
+
+
+async def _classic(cluster: ClusterClient, group: str) -> GroupDescription:
+    (described,) = (
+        await _described(cluster, group, DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse)
+    ).groups
+    members = [
+        GroupMember(one.member_id, one.group_instance_id, one.client_id, one.client_host, _assigned(one))
+        for one in described.members
+    ]
+    return GroupDescription(group, CLASSIC, described.group_state, described.protocol_data, -1, members)
+
+
+def _assigned(member: DescribedGroupMember) -> list[TopicPartition]:
+    """Returns what a classic member has; nothing for one whose assignment is no consumer's."""
+    if not member.member_assignment:
+        return []
+    try:
+        assignment = consumer_protocol.read(ConsumerProtocolAssignment, member.member_assignment)
+    except ProtocolError:
+        return []
+    return _places((entry.topic, entry.partitions) for entry in assignment.assigned_partitions)
+
+
+async def _modern(cluster: ClusterClient, group: str, kind: str) -> GroupDescription:
+    request, response = MODERN[kind]
+    query = request(group_ids=[group], include_authorized_operations=False)
+    (described,) = (await _described(cluster, group, query, response)).groups
+    members = [
+        GroupMember(
+            one.member_id,
+            getattr(one, "instance_id", None),  # members of share groups have none
+            one.client_id,
+            one.client_host,
+            _places((entry.topic_name, entry.partitions) for entry in one.assignment.topic_partitions),
+        )
+        for one in described.members
+    ]
+    return GroupDescription(
+        group, kind, described.group_state, described.assignor_name, -1, members, described.group_epoch
+    )
+
+
+def _places(entries: Iterable[tuple[str, Iterable[int]]]) -> list[TopicPartition]:
+    return sorted(TopicPartition(topic, index) for topic, indexes in entries for index in indexes)
+
+
+async def describe_all(cluster: ClusterClient, names: Iterable[str]) -> list[GroupDescription]:
+    """Returns groups with their members, by name."""
+    kinds = {listing.group: listing.type for listing in await list_groups(cluster)}
+    for name in (names := list(names)):
+        if name not in kinds:
+            raise refusal(f"group {name}", ErrorCode.GROUP_ID_NOT_FOUND)
+    return list(await cluster.together(describe_group(cluster, name, kinds[name]) for name in names))

@@ -1,0 +1,1 @@
+"""Records: positions, reading, producing, and how they are typed and printed."""

@@ -1,0 +1,191 @@
+"""Reads partitions from given offsets on, each from its leader."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from commands.client.cluster_client import PAUSE, ClusterClient, draw
+from commands.errors import BrokerUnreachable, raise_if
+from commands.records.positions import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
+from protocol.errors import RETRIABLE, ErrorCode, error_code
+from protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from protocol.peer_errors import RequestTimedOut
+from protocol.records.batch import BatchHeader, TimestampType, iter_batches, magic_at
+from protocol.records.control import ControlType
+from protocol.records.message_set import read_messages
+from protocol.records.record import Record, read_records
+from protocol.types import Buffer, TopicPartition
+
+NAMES_VERSION: Final = 12
+"""The last version of Fetch by name."""
+
+MAX_WAIT_MS: Final = 500
+MAX_BYTES: Final = 8 * 1024 * 1024
+PARTITION_MAX_BYTES: Final = 1024 * 1024
+"""fetch.max.wait.ms and max.partition.fetch.bytes of Kafka's consumers; of a fetch together less than theirs, as it is
+all held at once."""
+
+ABORT_KEY_BYTES: Final = 4
+
+
+class FetchedRecords(NamedTuple):
+    """One answer's records of a partition, and where to go on."""
+
+    place: TopicPartition
+    records: list[tuple[Record, TimestampType]]
+    next_offset: int
+
+
+class PartitionReader:
+    """Partitions that are read, and the offset of each."""
+
+    def __init__(self, cluster: ClusterClient, *, isolation: int = READ_UNCOMMITTED) -> None:
+        self.positions: dict[TopicPartition, int] = {}
+        """The next offset of each; who takes one out stops it."""
+        self.leaders: dict[TopicPartition, int] = {}
+        self.resets: list[TopicPartition] = []
+        """Partitions that had lost the records at their position, and were read from their start."""
+        self._cluster = cluster
+        self._isolation = isolation
+        self._under_way: dict[int, asyncio.Task[list[FetchedRecords]]] = {}
+        self._failures = 0
+
+    async def poll(self) -> AsyncIterator[FetchedRecords]:
+        """Yields what leaders answer first, for some of the partitions; returns after that, at the latest after
+        MAX_WAIT_MS without records."""
+        await self._find_leaders()
+        for leader in {self.leaders[place] for place in self.positions} - self._under_way.keys():
+            self._under_way[leader] = asyncio.ensure_future(self._fetch(leader))
+        if not self._under_way:
+            await self._cluster.pause(MAX_WAIT_MS)
+            return
+        done, _ = await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
+        self._under_way = {leader: task for leader, task in self._under_way.items() if task not in done}
+        for task in done:
+            for fetched in task.result():
+                if self.positions.get(fetched.place) is not None:
+                    self.positions[fetched.place] = fetched.next_offset
+                    yield fetched
+
+    async def close(self) -> None:
+        """Drops what is under way."""
+        for task in self._under_way.values():
+            task.cancel()
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        self._under_way.clear()
+
+    async def _find_leaders(self) -> None:
+        """Asks for the leaders of partitions that have none yet; they are -1 while there is nobody."""
+        missing = {place.topic for place in self.positions if self.leaders.get(place, -1) < 0}
+        if not missing:
+            return
+        if self._failures:
+            await self._cluster.pause(PAUSE.delay_ms(self._failures, draw()))
+        for topic in await self._cluster.topics(sorted(missing)):
+            for partition in topic.partitions:
+                self.leaders[TopicPartition(topic.name or "", partition.partition_index)] = partition.leader_id
+        self._failures += 1
+
+    async def _fetch(self, leader: int) -> list[FetchedRecords]:
+        positions = {place: at for place, at in self.positions.items() if self.leaders.get(place) == leader}
+        if leader < 0:
+            return []
+        request = fetch_request(positions, self._isolation)
+        try:
+            answer = await self._cluster.node(leader, request, FetchResponse, max_version=NAMES_VERSION)
+        except (BrokerUnreachable, RequestTimedOut):
+            self._forget(positions)
+            return []
+        raise_if(f"broker {leader}", answer.error_code)
+        fetched = []
+        for topic in answer.responses:
+            for part in topic.partitions:
+                place = TopicPartition(topic.topic, part.partition_index)
+                if await self._is_sound(place, part):
+                    fetched.append(read_answer(place, part, positions[place], self._isolation))
+                    self._failures = 0
+        return fetched
+
+    async def _is_sound(self, place: TopicPartition, part: PartitionData) -> bool:
+        """True when there may be records; deals with what is wrong otherwise. Raises CommandError."""
+        code = error_code(part.error_code)
+        if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            self.positions[place] = (await list_offsets(self._cluster, {place: EARLIEST}))[place]
+            self.resets.append(place)
+            return False
+        if code in RETRIABLE:
+            self._forget([place])
+            return False
+        raise_if(str(place), part.error_code)
+        return True
+
+    def _forget(self, places: Mapping[TopicPartition, int] | Sequence[TopicPartition]) -> None:
+        for place in places:
+            self.leaders.pop(place, None)
+        self._failures = max(self._failures, 1)
+
+
+def fetch_request(positions: Mapping[TopicPartition, int], isolation: int) -> FetchRequest:
+    """Returns a fetch of these partitions, without a session."""
+    topics: dict[str, list[FetchPartition]] = {}
+    for place, offset in positions.items():
+        entry = FetchPartition(partition=place.partition, fetch_offset=offset, partition_max_bytes=PARTITION_MAX_BYTES)
+        topics.setdefault(place.topic, []).append(entry)
+    return FetchRequest(
+        max_wait_ms=MAX_WAIT_MS,
+        min_bytes=1,
+        max_bytes=MAX_BYTES,
+        isolation_level=isolation,
+        topics=[FetchTopic(topic=name, partitions=entries) for name, entries in topics.items()],
+    )
+
+
+def read_answer(place: TopicPartition, part: PartitionData, position: int, isolation: int) -> FetchedRecords:
+    """Returns the records of an answer from `position` on, without those of aborted transactions where these are not to
+    be seen."""
+    buffer = part.records or b""
+    if len(buffer) and magic_at(buffer) < 2:
+        records = [record for record in read_messages(buffer) if record.offset >= position]
+        after = records[-1].offset + 1 if records else position
+        return FetchedRecords(place, [(record, TimestampType.CREATE_TIME) for record in records], after)
+    aborted = Aborted(part.aborted_transactions or () if isolation == READ_COMMITTED else ())
+    next_offset, visible = position, []
+    for at, header in iter_batches(buffer):
+        next_offset = max(next_offset, header.next_offset)
+        if not aborted.covers(buffer, at, header):
+            kind = header.timestamp_type
+            visible += [(record, kind) for record in read_records(buffer, at, header) if record.offset >= position]
+    return FetchedRecords(place, visible, next_offset)
+
+
+class Aborted:
+    """The aborted transactions of an answer, while its batches are gone through in their order
+    (org.apache.kafka.clients.consumer.internals.CompletedFetch)."""
+
+    def __init__(self, transactions: Sequence[AbortedTransaction]) -> None:
+        self._due = sorted(transactions, key=lambda one: one.first_offset, reverse=True)
+        self._producers: set[int] = set()
+
+    def covers(self, buffer: Buffer, at: int, header: BatchHeader) -> bool:
+        """True for a batch that no reader may see: of an aborted transaction, or a marker."""
+        while self._due and self._due[-1].first_offset <= header.last_offset:
+            self._producers.add(self._due.pop().producer_id)
+        if header.is_control:
+            for record in _keys(buffer, at, header):
+                if record[2:ABORT_KEY_BYTES] == int(ControlType.ABORT).to_bytes(2, "big"):
+                    self._producers.discard(header.producer_id)
+            return True
+        return header.is_transactional and header.producer_id in self._producers
+
+
+def _keys(buffer: Buffer, at: int, header: BatchHeader) -> Iterator[bytes]:
+    return (record.key or b"" for record in read_records(buffer, at, header))

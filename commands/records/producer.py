@@ -1,0 +1,219 @@
+"""A producer: batches to partitions' leaders, sent again until they are there once, as a transaction if asked to.
+
+It has one request under way for each leader, so the order of records is that of the input, whatever fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from commands.client.cluster_client import PAUSE, ClusterClient, draw
+from commands.errors import BrokerUnreachable, CommandError, raise_if, refusal
+from commands.records.input import InputRecord
+from commands.records.partitioning import partition_of_key
+from commands.records.transaction import NO_PRODUCER, ProducerTransaction, idempotent_identity
+from protocol.errors import RETRIABLE, ErrorCode, error_code
+from protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from protocol.peer_errors import RequestTimedOut
+from protocol.records.building import build
+from protocol.records.compression import Compression
+from protocol.records.record import Record
+from protocol.types import TopicPartition
+
+BATCH_BYTES: Final = 512 * 1024
+"""Content of a batch: half of what brokers take by default (message.max.bytes), and what is over it takes one more."""
+
+NAMES_VERSION: Final = 11
+"""The last version of Produce by name, in which partitions are added to a transaction beforehand."""
+
+MAX_SEQUENCE: Final = 0x7FFFFFFF
+RECORD_OVERHEAD: Final = 32
+"""Bytes that a record has beside key and value, and more."""
+
+
+class ProduceOptions(NamedTuple):
+    """How to send."""
+
+    acks: int = -1
+    codec: Compression = Compression.NONE
+    idempotent: bool = True
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000
+
+
+class Written(NamedTuple):
+    """Where records went: offsets are -1 with acks=0."""
+
+    records: int
+    first: int
+    last: int
+
+
+class RecordProducer:
+    """Sends records; `written` has what became of them, by partition."""
+
+    def __init__(self, cluster: ClusterClient, options: ProduceOptions) -> None:
+        self.written: dict[TopicPartition, Written] = {}
+        self._cluster = cluster
+        self._options = options
+        self._identity = NO_PRODUCER
+        self._transaction: ProducerTransaction | None = None
+        self._sequences: dict[TopicPartition, int] = {}
+        self._counts: dict[str, int] = {}
+        self._leaders: dict[TopicPartition, int] = {}
+        self._turn = int(draw() * 1024)
+
+    async def begin(self) -> None:
+        """Gets a producer id, and begins a transaction."""
+        options = self._options
+        if options.transactional_id is not None:
+            self._transaction = ProducerTransaction(self._cluster, options.transactional_id)
+            self._identity = await self._transaction.begin(options.transaction_timeout_ms)
+        elif options.idempotent:
+            self._identity = await idempotent_identity(self._cluster)
+
+    async def end(self, *, commit: bool) -> None:
+        """Ends the transaction, if there is one."""
+        if self._transaction is not None:
+            await self._transaction.end(commit=commit)
+
+    async def send(self, topic: str, records: Iterable[InputRecord]) -> None:
+        """Sends records in their order; returns when all are written. Raises CommandError for one that is refused."""
+        by_partition: dict[TopicPartition, list[InputRecord]] = {}
+        for record in records:
+            place = await self._place(topic, record)
+            by_partition.setdefault(place, []).append(record)
+        self._turn += 1
+        if self._transaction is not None:
+            await self._transaction.add(by_partition)
+        waiting = {place: batches(listed) for place, listed in by_partition.items()}
+        while waiting:
+            await self._send_round({place: queue.pop(0) for place, queue in waiting.items()})
+            waiting = {place: queue for place, queue in waiting.items() if queue}
+
+    async def _place(self, topic: str, record: InputRecord) -> TopicPartition:
+        if topic not in self._counts:
+            await self._find(topic)
+        count = self._counts[topic]
+        if record.partition is not None:
+            if record.partition >= count:
+                raise CommandError(f"partition {record.partition}: {topic} has partitions 0 to {count - 1}")
+            return TopicPartition(topic, record.partition)
+        if record.key is not None:
+            return TopicPartition(topic, partition_of_key(record.key, count))
+        return TopicPartition(topic, self._turn % count)
+
+    async def _find(self, topic: str) -> None:
+        described = await self._cluster.topic(topic)
+        self._counts[topic] = len(described.partitions)
+        for partition in described.partitions:
+            self._leaders[TopicPartition(topic, partition.partition_index)] = partition.leader_id
+
+    async def _send_round(self, round_: dict[TopicPartition, list[InputRecord]]) -> None:
+        """Sends one batch to each of these partitions, again and again until all are written."""
+        now_ms = self._cluster.clock.now_ms()
+        built = {place: self._batch(place, records, now_ms) for place, records in round_.items()}
+        deadline_ms = self._cluster.clock.monotonic_ms() + self._cluster.timeout_ms
+        failures = 0
+        while built:
+            by_leader: dict[int, dict[TopicPartition, bytearray]] = {}
+            for place, batch in built.items():
+                by_leader.setdefault(self._leaders[place], {})[place] = batch
+            results = await asyncio.gather(*(self._send_to(leader, part) for leader, part in by_leader.items()))
+            for place, result in ((place, result) for part in results for place, result in part.items()):
+                if self._is_written(place, result, len(round_[place])):
+                    del built[place]
+            if built:
+                if self._cluster.clock.monotonic_ms() > deadline_ms:
+                    raise refusal(str(next(iter(built))), ErrorCode.REQUEST_TIMED_OUT)
+                failures += 1
+                await self._cluster.pause(PAUSE.delay_ms(failures, draw()))
+                for topic in {place.topic for place in built}:
+                    await self._find(topic)
+
+    def _batch(self, place: TopicPartition, records: Sequence[InputRecord], now_ms: int) -> bytearray:
+        sequence = self._sequences.get(place, 0) if self._identity.producer_id >= 0 else -1
+        if sequence >= 0:
+            self._sequences[place] = (sequence + len(records)) & MAX_SEQUENCE
+        return build(
+            [
+                Record(0, now_ms if one.timestamp is None else one.timestamp, one.key, one.value, one.headers)
+                for one in records
+            ],
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.epoch,
+            base_sequence=sequence,
+            transactional=self._transaction is not None,
+            compression=self._options.codec,
+        )
+
+    async def _send_to(
+        self, leader: int, batch_of: dict[TopicPartition, bytearray]
+    ) -> dict[TopicPartition, PartitionProduceResponse | None]:
+        """Sends a leader its batches; None in place of an answer that did not come, and may be asked for again."""
+        if leader < 0:
+            return dict.fromkeys(batch_of)
+        topics: dict[str, list[PartitionProduceData]] = {}
+        for (topic, index), batch in batch_of.items():
+            topics.setdefault(topic, []).append(PartitionProduceData(index=index, records=batch))
+        request = ProduceRequest(
+            transactional_id=self._options.transactional_id,
+            acks=self._options.acks,
+            timeout_ms=self._cluster.timeout_ms,
+            topic_data=[TopicProduceData(name=name, partition_data=data) for name, data in topics.items()],
+        )
+        if self._options.acks == 0:
+            await self._cluster.tell(leader, request, max_version=NAMES_VERSION)
+            return {
+                place: PartitionProduceResponse(index=place.partition, error_code=0, base_offset=-1)
+                for place in batch_of
+            }
+        try:
+            answer = await self._cluster.node(leader, request, ProduceResponse, max_version=NAMES_VERSION)
+        except (BrokerUnreachable, RequestTimedOut):
+            if self._identity is NO_PRODUCER:
+                raise  # it may have been written
+            return dict.fromkeys(batch_of)
+        return {
+            TopicPartition(entry.name, one.index): one
+            for entry in answer.responses
+            for one in entry.partition_responses
+        }
+
+    def _is_written(self, place: TopicPartition, result: PartitionProduceResponse | None, count: int) -> bool:
+        """Notes where a batch went; False when it has to be sent again. Raises CommandError when it was refused."""
+        if result is None:
+            return False
+        code = error_code(result.error_code)
+        if code in RETRIABLE and code is not ErrorCode.CORRUPT_MESSAGE:
+            return False
+        if code is not ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            reasons = [error.batch_index_error_message for error in result.record_errors]
+            raise_if(str(place), code, "; ".join(dict.fromkeys(filter(None, reasons))) or result.error_message)
+        before = self.written.get(place)
+        last = result.base_offset + count - 1 if result.base_offset >= 0 else -1
+        first = before.first if before else result.base_offset
+        self.written[place] = Written((before.records if before else 0) + count, first, last)
+        return True
+
+
+def batches(records: Sequence[InputRecord]) -> list[list[InputRecord]]:
+    """Returns records in batches of not much more than BATCH_BYTES; a larger one is alone in its batch."""
+    divided: list[list[InputRecord]] = []
+    size = BATCH_BYTES
+    for record in records:
+        own = RECORD_OVERHEAD + len(record.key or b"") + len(record.value or b"")
+        if size + own > BATCH_BYTES:
+            divided.append([])
+            size = 0
+        divided[-1].append(record)
+        size += own
+    return divided

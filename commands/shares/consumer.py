@@ -1,0 +1,219 @@
+"""`odradek share consume`: reads what the group's coordinator assigns, and acknowledges what has been printed."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from commands.client.cluster_client import PAUSE, draw
+from commands.client.patience import EmptyHanded
+from commands.declaring import Session
+from commands.errors import BrokerUnreachable, explain, raise_if
+from commands.records.output import PrintedRecord
+from commands.shares.membership import ShareMembership
+from commands.shares.session import (
+    MAX_WAIT_MS,
+    RELEASE,
+    Acknowledgements,
+    MemberShareSession,
+    RangeAcknowledgement,
+    SharePlace,
+    acquired_ranges,
+)
+from protocol.errors import RETRIABLE, ErrorCode, error_code
+from protocol.messages.share_acknowledge import ShareAcknowledgeResponse
+from protocol.messages.share_fetch import PartitionData, ShareFetchResponse
+from protocol.peer_errors import PeerError, RequestTimedOut
+from protocol.types import TopicPartition
+
+R = TypeVar("R", ShareFetchResponse, ShareAcknowledgeResponse)
+
+LOST_SESSION: Final = frozenset({ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH})
+PASSING: Final = RETRIABLE | {ErrorCode.SHARE_SESSION_LIMIT_REACHED}
+"""Errors after which the same is tried again, after a pause."""
+
+
+class ShareConsumer:
+    """One member of a share group, which prints what it is given."""
+
+    def __init__(
+        self, session: Session, write: Callable[[PrintedRecord], None], kind: int, timeout_ms: int | None
+    ) -> None:
+        """`kind` is how printed records are acknowledged; after `timeout_ms` without a record it stops."""
+        options = session.options
+        self._session = session
+        self._cluster = session.cluster
+        self._write = write
+        self._kind = kind
+        self._timeout_ms = timeout_ms
+        self._left: int | None = options.count
+        self._group: str = options.group
+        self._topics: list[str] = options.topics
+        self._member = ShareMembership(session.cluster, options.group, options.topics)
+        self._sessions: dict[int, MemberShareSession] = {}
+        self._under_way: dict[int, asyncio.Task[ShareFetchResponse | None]] = {}
+        self._names: dict[SharePlace, TopicPartition] = {}
+        self._leaders: dict[SharePlace, int] = {}
+        self._failures = 0
+        self._active_ms = self._cluster.clock.monotonic_ms()
+        """When a record came, or the first assignment."""
+        self._has_begun = False
+        self._empty_handed = EmptyHanded(
+            session.cluster.clock, session.output.note, options.group, "odradek share describe"
+        )
+
+    async def run(self) -> None:
+        """Reads until it has come to its end, if it has one; gives back what it holds, and leaves, whatever happens."""
+        heartbeats = asyncio.ensure_future(self._member.keep_alive())
+        try:
+            while not self._is_finished():
+                await self._poll()
+                if heartbeats.done():
+                    heartbeats.result()
+        finally:
+            heartbeats.cancel()
+            await asyncio.gather(heartbeats, return_exceptions=True)
+            try:
+                await self._close()
+            finally:
+                await self._member.leave()
+
+    def _is_finished(self) -> bool:
+        if self._left == 0:
+            return True
+        if not self._has_begun and self._member.places:
+            self._has_begun, self._active_ms = True, self._cluster.clock.monotonic_ms()
+        if self._timeout_ms is None:
+            return False
+        joining_ms = 0 if self._has_begun else self._cluster.timeout_ms
+        return self._cluster.clock.monotonic_ms() - self._active_ms >= self._timeout_ms + joining_ms
+
+    async def _poll(self) -> None:
+        """Has all leaders asked, and takes what the first of them answer."""
+        self._empty_handed.look(len(self._member.places))
+        await self._find_leaders()
+        by_leader: dict[int, set[SharePlace]] = {}
+        for place in self._member.places:
+            if self._leaders.get(place, -1) >= 0:
+                by_leader.setdefault(self._leaders[place], set()).add(place)
+        for leader in by_leader.keys() - self._under_way.keys():
+            self._under_way[leader] = asyncio.ensure_future(self._fetch(leader, by_leader[leader]))
+        if not self._under_way:
+            await self._cluster.pause(MAX_WAIT_MS // 5)
+            return
+        done, _ = await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
+        for leader, task in [item for item in self._under_way.items() if item[1] in done]:
+            del self._under_way[leader]
+            answer = task.result()
+            if answer is not None:
+                await self._take(leader, answer)
+
+    async def _find_leaders(self) -> None:
+        """Asks for the leaders of partitions that have none yet."""
+        if all(self._leaders.get(place, -1) >= 0 for place in self._member.places):
+            return
+        if self._failures:
+            await self._cluster.pause(PAUSE.delay_ms(self._failures, draw()))
+        self._failures += 1
+        for topic in await self._cluster.topics(self._topics):
+            for partition in topic.partitions:
+                place = SharePlace(topic.topic_id, partition.partition_index)
+                self._names[place] = TopicPartition(topic.name or "", partition.partition_index)
+                self._leaders[place] = partition.leader_id
+
+    async def _fetch(self, leader: int, places: set[SharePlace]) -> ShareFetchResponse | None:
+        if (session := self._sessions.get(leader)) is None:
+            session = self._sessions[leader] = MemberShareSession(self._group, self._member.member_id)
+        request = session.fetch(places, self._left)
+        answer = await self._ask(leader, session, request, ShareFetchResponse)
+        if answer is None:
+            for place in places:
+                self._leaders.pop(place, None)
+        return answer
+
+    async def _ask(self, leader: int, session: MemberShareSession, request: object, response: type[R]) -> R | None:
+        """Returns the answer to a request of a session; None where the session is to begin anew."""
+        try:
+            answer = await self._cluster.node(leader, request, response)
+        except (BrokerUnreachable, RequestTimedOut):
+            session.begin_anew()
+            self._failures = max(self._failures, 1)
+            return None
+        code = error_code(answer.error_code)
+        if code in LOST_SESSION or code in PASSING:
+            session.begin_anew()
+            self._failures = max(self._failures, 1)
+            return None
+        raise_if(f"broker {leader}", answer.error_code, answer.error_message)
+        session.answered()
+        return answer
+
+    async def _take(self, leader: int, answer: ShareFetchResponse) -> None:
+        """Prints what was delivered, and acknowledges it: not before it is on its way to the reader."""
+        acknowledgements: dict[SharePlace, list[RangeAcknowledgement]] = {}
+        for topic in answer.responses:
+            for partition in topic.partitions:
+                place = SharePlace(topic.topic_id, partition.partition_index)
+                if self._is_sound(place, partition):
+                    ranges = [
+                        RangeAcknowledgement(
+                            one.first, one.acknowledgements(self._kind, self._print(place, one.printed))
+                        )
+                        for one in acquired_ranges(partition)
+                    ]
+                    if ranges:
+                        acknowledgements[place] = ranges
+        sys.stdout.flush()
+        if acknowledgements and self._kind != RELEASE:  # the end of the session gives back what was printed too
+            await self._acknowledge(leader, acknowledgements)
+
+    def _print(self, place: SharePlace, records_of: Callable[[TopicPartition], list[PrintedRecord]]) -> set[int]:
+        """Prints as many records as are still to be; returns their offsets."""
+        records = records_of(self._names[place])[: self._left]
+        for printed in records:
+            self._write(printed)
+        if records:
+            self._active_ms = self._cluster.clock.monotonic_ms()
+            self._failures = 0
+            self._left = None if self._left is None else self._left - len(records)
+        return {printed.record.offset for printed in records}
+
+    def _is_sound(self, place: SharePlace, partition: PartitionData) -> bool:
+        """True when there may be records. Raises CommandError for what will not pass."""
+        if not partition.error_code:
+            return place in self._names
+        if error_code(partition.error_code) in RETRIABLE:
+            self._leaders.pop(place, None)
+            self._failures = max(self._failures, 1)
+            return False
+        raise_if(str(self._names.get(place, place)), partition.error_code, partition.error_message)
+        return False
+
+    async def _acknowledge(self, leader: int, acknowledgements: Acknowledgements) -> None:
+        session = self._sessions[leader]
+        answer = await self._ask(leader, session, session.acknowledge(acknowledgements), ShareAcknowledgeResponse)
+        if answer is None:
+            names = ", ".join(sorted(str(self._names[place]) for place in acknowledgements))
+            self._session.output.note(f"odradek: {names}: what was printed may not be acknowledged: it may come again")
+            return
+        for topic in answer.responses:
+            for one in topic.partitions:
+                if one.error_code:
+                    name = self._names[SharePlace(topic.topic_id, one.partition_index)]
+                    error = explain(one.error_code, one.error_message)
+                    self._session.output.note(f"odradek: {name}: what was printed is not acknowledged: {error}")
+
+    async def _close(self) -> None:
+        """Ends the sessions, which releases what was delivered and not printed."""
+        for task in self._under_way.values():
+            task.cancel()
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        self._under_way.clear()
+        for leader, session in self._sessions.items():
+            if session.is_open:
+                try:
+                    await self._cluster.node(leader, session.acknowledge({}, is_last=True), ShareAcknowledgeResponse)
+                except (BrokerUnreachable, PeerError) as error:
+                    self._session.output.note(f"odradek: broker {leader}: records in its session stay locked: {error}")

@@ -1,0 +1,1 @@
+"""The state of a cluster: gathered, judged, planned and shown."""

@@ -1,0 +1,177 @@
+"""The facts of a cluster that `odradek doctor` looks at, each asked for even where others cannot be had."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeVar
+
+from commands.client.cluster_client import FAILURES, ClusterClient
+from commands.errors import CommandError, raise_if
+from commands.groups.facts import GroupFacts, group_facts, has_lag, readable_places
+from commands.groups.listing import GroupListing, list_groups
+from commands.printing import Row
+from commands.state.configs import config_of_topics
+from commands.state.quorum import NOBODY, QuorumDescription, describe_quorum
+from commands.words.txn import hanging_rows
+from protocol.errors import ErrorCode
+from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
+from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from protocol.peer_errors import RequestTimedOut, UnsupportedVersion
+from protocol.types import TopicPartition
+
+T = TypeVar("T")
+
+MIN_ISR: Final = "min.insync.replicas"
+
+
+class DiskFacts(NamedTuple):
+    """A log directory of a broker, and its volume's bytes, None where the broker does not tell them."""
+
+    broker: int
+    path: str
+    is_offline: bool
+    total_bytes: int | None
+    free_bytes: int | None
+
+
+class GroupCourse(NamedTuple):
+    """A group at two moments."""
+
+    before: GroupFacts
+    after: GroupFacts
+
+
+class ClusterFacts(NamedTuple):
+    """The facts of a cluster."""
+
+    brokers: Sequence[DescribeClusterBroker] = ()
+    topics: Sequence[MetadataResponseTopic] = ()
+    min_isr: Mapping[str, int] = MappingProxyType({})
+    disks: Sequence[DiskFacts] = ()
+    quorum: QuorumDescription | None = None
+    """None where there is none to ask for; one led by NOBODY where it did not answer."""
+    groups: Sequence[GroupCourse] = ()
+    watched_ms: int = 0
+    """The time between the two moments of groups."""
+    hanging: Sequence[Row] = ()
+    throttled_ms: int = 0
+    """The longest throttling of an answer to this client."""
+    unseen: Sequence[tuple[str, str]] = ()
+    """Parts that could not be looked at, with the reason."""
+
+    @property
+    def partitions(self) -> Iterator[tuple[TopicPartition, MetadataResponsePartition]]:
+        for topic in self.topics:
+            for partition in topic.partitions:
+                yield TopicPartition(topic.name or "", partition.partition_index), partition
+
+
+class Examination:
+    """One look at a cluster."""
+
+    def __init__(self, cluster: ClusterClient, watch_ms: int, hanging_ms: int) -> None:
+        """Groups are looked at twice, `watch_ms` apart; a transaction hangs that is open for `hanging_ms`."""
+        self._cluster = cluster
+        self._watch_ms = watch_ms
+        self._hanging_ms = hanging_ms
+        self._unseen: list[tuple[str, str]] = []
+
+    async def facts(self) -> ClusterFacts:
+        """Returns all that can be seen. Raises CommandError where no broker answers at all."""
+        cluster = self._cluster
+        topics = sorted((await cluster.metadata(None)).topics, key=lambda topic: topic.name or "")
+        names = [topic.name or "" for topic in topics if not topic.error_code]
+        brokers, min_isr, disks, quorum, hanging = await asyncio.gather(
+            self._seen("brokers", self._brokers(), []),
+            self._seen("topics' configs", self._min_isr(names), {}),
+            self._disks(),
+            self._seen("the controllers", self._quorum(), None),
+            self._seen("transactions", hanging_rows(cluster, None, self._hanging_ms, skip_leaderless=True), []),
+        )
+        groups = await self._courses(topics)
+        return ClusterFacts(
+            brokers=brokers,
+            topics=topics,
+            min_isr=min_isr,
+            disks=disks,
+            quorum=quorum,
+            groups=groups,
+            watched_ms=self._watch_ms,
+            hanging=hanging,
+            throttled_ms=cluster.throttled_ms,
+            unseen=self._unseen,
+        )
+
+    async def _seen(self, part: str, look: Awaitable[T], otherwise: T) -> T:
+        """Returns what a look shows; where it fails, that is a fact of its own."""
+        try:
+            return await look
+        except FAILURES as error:
+            self._unseen.append((part, str(error)))
+            return otherwise
+
+    async def _brokers(self) -> list[DescribeClusterBroker]:
+        request = DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True)
+        answer = await self._cluster.any(request, DescribeClusterResponse)
+        raise_if("the cluster", answer.error_code, answer.error_message)
+        return sorted(answer.brokers, key=lambda broker: broker.broker_id)
+
+    async def _min_isr(self, names: list[str]) -> dict[str, int]:
+        values = await config_of_topics(self._cluster, names, MIN_ISR)
+        return {name: int(value) for name, value in values.items()}
+
+    async def _disks(self) -> list[DiskFacts]:
+        nodes = await self._cluster.nodes()
+        parts = await asyncio.gather(
+            *(self._seen(f"log directories of broker {node}", self._disks_of(node), []) for node in nodes)
+        )
+        return [disk for part in parts for disk in part]
+
+    async def _disks_of(self, node: int) -> list[DiskFacts]:
+        answer = await self._cluster.node(node, DescribeLogDirsRequest(topics=[]), DescribeLogDirsResponse)
+        raise_if(f"broker {node}", answer.error_code)
+        return [
+            DiskFacts(
+                node,
+                entry.log_dir,
+                bool(entry.error_code),
+                entry.total_bytes if entry.total_bytes >= 0 else None,
+                entry.usable_bytes if entry.usable_bytes >= 0 else None,
+            )
+            for entry in answer.results
+        ]
+
+    async def _quorum(self) -> QuorumDescription | None:
+        try:
+            return await describe_quorum(self._cluster)
+        except UnsupportedVersion:
+            return None  # a cluster of the age of ZooKeeper
+        except (RequestTimedOut, CommandError) as error:
+            if any(word in str(error) for word in ("AUTHORIZATION", "SECURITY")):
+                raise
+            self._unseen.append(("the controllers", str(error)))
+            return QuorumDescription(NOBODY, -1, -1, ())
+
+    async def _courses(self, topics: Iterable[MetadataResponseTopic]) -> list[GroupCourse]:
+        readable = readable_places(topics)
+        before = await self._groups(readable)
+        await self._cluster.pause(self._watch_ms)
+        after = {one.group.group: one for one in await self._groups(readable)}
+        return [GroupCourse(one, after[one.group.group]) for one in before if one.group.group in after]
+
+    async def _groups(self, readable: set[TopicPartition]) -> list[GroupFacts]:
+        listings: list[GroupListing] = await self._seen("groups", list_groups(self._cluster), [])
+        looks = [self._group(one, readable) for one in listings if has_lag(one)]
+        return [facts for facts in await asyncio.gather(*looks) if facts is not None]
+
+    async def _group(self, listing: GroupListing, readable: set[TopicPartition]) -> GroupFacts | None:
+        try:
+            return await group_facts(self._cluster, listing, readable)
+        except FAILURES as error:
+            seen_before = any(part == f"group {listing.group}" for part, _ in self._unseen)
+            if not seen_before and ErrorCode.GROUP_ID_NOT_FOUND.name not in str(error):  # deleted since it was listed
+                self._unseen.append((f"group {listing.group}", str(error)))
+            return None

@@ -1,0 +1,280 @@
+"""A sentence for each thing that is wrong with a cluster, with the command that helps, out of its facts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from commands.groups.listing import SHARE
+from commands.state.examination import ClusterFacts, GroupCourse
+from commands.state.quorum import NOBODY
+from protocol.types import TopicPartition
+
+ERROR: Final = "error"
+WARNING: Final = "warning"
+UNSEEN: Final = "unseen"
+"""Something is out of order now; it will be, or others are slowed; nobody could look."""
+
+GIB: Final = 1 << 30
+
+REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
+
+SILENT_MS: Final = 30_000
+"""A controller that has not caught up with the leader for longer is not there (kafka-metadata-quorum counts as lagging
+what takes longer than its fetches, half a second)."""
+
+
+class DoctorLimits(NamedTuple):
+    """From where on something is a finding."""
+
+    lag: int = 1000
+    """Records that a group has left to read."""
+    free_percent: float = 10.0
+    """Room on a disk."""
+
+
+class Diagnosis(NamedTuple):
+    """A thing that is wrong."""
+
+    severity: str
+    subject: str
+    sentence: str
+    command: str
+    """The command that helps, or shows more of it."""
+
+
+def findings(facts: ClusterFacts, limits: DoctorLimits) -> list[Diagnosis]:
+    """Returns what is wrong, the worst first."""
+    listed = [one for check in CHECKS for one in check(facts, limits)]
+    return sorted(listed, key=lambda one: (ERROR, WARNING, UNSEEN).index(one.severity))
+
+
+def fenced_brokers(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    for broker in facts.brokers:
+        if broker.is_fenced:
+            yield Diagnosis(
+                ERROR,
+                f"broker {broker.broker_id}",
+                f"broker {broker.broker_id} is registered, and the controllers do not hear from it.",
+                "odradek cluster describe",
+            )
+
+
+def offline_partitions(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    offline = [(place, one) for place, one in facts.partitions if one.leader_id < 0]
+    for topic, indexes in _by_topic(place for place, _ in offline):
+        replicas = sorted({node for place, one in offline if place.topic == topic for node in one.replica_nodes})
+        yield Diagnosis(
+            ERROR,
+            f"topic {topic}",
+            f"{_partitions(topic, indexes)} no leader, and can neither be read nor written: no replica in sync runs "
+            f"on the brokers {_listed(replicas)}.",
+            f"odradek topic describe {topic}",
+        )
+
+
+def below_min_isr(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    short = [
+        (place, len(one.isr_nodes))
+        for place, one in facts.partitions
+        if one.leader_id >= 0 and len(one.isr_nodes) < min(facts.min_isr.get(place.topic, 1), len(one.replica_nodes))
+    ]
+    for topic, indexes in _by_topic(place for place, _ in short):
+        fewest = min(count for place, count in short if place.topic == topic)
+        yield Diagnosis(
+            ERROR,
+            f"topic {topic}",
+            f"{_partitions(topic, indexes)} {fewest} in sync of the {facts.min_isr[topic]} replicas that "
+            "min.insync.replicas asks for: producers with acks=all are refused.",
+            "odradek cluster describe",
+        )
+
+
+def under_replicated(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    behind = [
+        (place, set(one.replica_nodes) - set(one.isr_nodes))
+        for place, one in facts.partitions
+        if one.leader_id >= 0 and set(one.replica_nodes) - set(one.isr_nodes)
+    ]
+    for topic, indexes in _by_topic(place for place, _ in behind):
+        brokers = sorted({node for place, nodes in behind if place.topic == topic for node in nodes})
+        yield Diagnosis(
+            WARNING,
+            f"topic {topic}",
+            f"{_partitions(topic, indexes)} replicas that are not in sync, on the brokers {_listed(brokers)}.",
+            f"odradek topic describe {topic}",
+        )
+
+
+def offline_disks(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    for disk in facts.disks:
+        if disk.is_offline:
+            yield Diagnosis(
+                ERROR,
+                f"broker {disk.broker}",
+                f"broker {disk.broker} has lost its log directory {disk.path}: its replicas there are offline until "
+                "the disk is repaired and the broker started again.",
+                "odradek cluster describe",
+            )
+
+
+def full_disks(facts: ClusterFacts, limits: DoctorLimits) -> Iterator[Diagnosis]:
+    for disk in facts.disks:
+        if not disk.total_bytes or disk.free_bytes is None or disk.is_offline:
+            continue
+        percent = disk.free_bytes / disk.total_bytes * 100
+        if percent < limits.free_percent:
+            yield Diagnosis(
+                WARNING,
+                f"broker {disk.broker}",
+                f"broker {disk.broker} has {percent:.1f} % of its disk left at {disk.path}, "
+                f"{disk.free_bytes / GIB:.1f} of {disk.total_bytes / GIB:.1f} GiB.",
+                "odradek topic alter TOPIC -c retention.bytes=N",
+            )
+
+
+def quorum_without_leader(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    if facts.quorum is not None and facts.quorum.leader == NOBODY:
+        yield Diagnosis(
+            ERROR,
+            "controllers",
+            "the controllers have no leader: nothing about the cluster can change until more than half of them run.",
+            "odradek cluster quorum",
+        )
+
+
+def silent_controllers(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    if facts.quorum is None or facts.quorum.leader == NOBODY:
+        return
+    voters = facts.quorum.voters
+    now_ms = max((voter.caught_up_ms for voter in voters), default=-1)
+    silent = [
+        voter
+        for voter in voters
+        if voter.node != facts.quorum.leader and now_ms >= 0 and now_ms - voter.caught_up_ms > SILENT_MS
+    ]
+    may_fail = (len(voters) - 1) // 2 - len(silent)
+    for voter in silent:
+        since = "ever" if voter.caught_up_ms < 0 else f"for {(now_ms - voter.caught_up_ms) // 1000} s"
+        left = "no other may fail" if may_fail <= 0 else f"{may_fail} more may fail"
+        yield Diagnosis(
+            ERROR if may_fail <= 0 else WARNING,
+            f"controller {voter.node}",
+            f"controller {voter.node} has not caught up with the leader {since}; {left} of {len(voters)}.",
+            "odradek cluster quorum",
+        )
+
+
+def hanging_transactions(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    for row in facts.hanging:
+        place = f"{row['topic']}-{row['partition']}"
+        yield Diagnosis(
+            ERROR,
+            f"topic {row['topic']}",
+            f"a transaction of producer {row['producer']} hangs in {place} since {row['last_write']}: consumers with "
+            f"read_committed get no further than offset {row['start_offset']}.",
+            f"odradek txn abort {row['topic']}:{row['partition']} --start-offset {row['start_offset']}",
+        )
+
+
+def flapping_groups(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    for course in facts.groups:
+        before, after = course.before.group, course.after.group
+        members = {member.member for member in before.members}, {member.member for member in after.members}
+        is_stuck = before.state in REBALANCING and after.state in REBALANCING
+        if is_stuck or before.epoch != after.epoch or members[0] != members[1]:
+            change = f"it is {after.state} with {len(members[1])} members"
+            if members[0] != members[1]:
+                change = f"{len(members[0] - members[1])} members left, {len(members[1] - members[0])} joined"
+            yield Diagnosis(
+                WARNING,
+                f"group {after.group}",
+                f"group {after.group} rebalanced while it was watched for {_seconds(facts.watched_ms)}: {change}.",
+                f"odradek group members {after.group}",
+            )
+
+
+def lagging_groups(facts: ClusterFacts, limits: DoctorLimits) -> Iterator[Diagnosis]:
+    for course in facts.groups:
+        if course.after.lag > limits.lag and (why := _why_it_lags(course, facts.watched_ms)):
+            group = course.after.group
+            worst = max(course.after.lags, key=lambda place: course.after.lags[place])
+            yield Diagnosis(
+                WARNING,
+                f"group {group.group}",
+                f"group {group.group} has {course.after.lag} records left, {course.after.lags[worst]} of them in "
+                f"{worst}, and {why}.",
+                f"odradek {'share' if group.type == SHARE else 'group'} describe {group.group}",
+            )
+
+
+def _why_it_lags(course: GroupCourse, watched_ms: int) -> str:
+    """Returns what keeps a group from catching up; nothing where it does."""
+    before, after = course
+    if not after.group.members and after.group.state not in REBALANCING:
+        return "nobody is in it"
+    if after.group.type != SHARE and before.committed == after.committed:
+        return f"has committed nothing for {_seconds(watched_ms)}"
+    if after.lag > before.lag:
+        return f"they are {after.lag - before.lag} more than {_seconds(watched_ms)} before"
+    return "" if after.lag < before.lag else f"they have not become fewer for {_seconds(watched_ms)}"
+
+
+def throttled_client(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    if facts.throttled_ms > 0:
+        yield Diagnosis(
+            WARNING,
+            "this client",
+            f"a quota made this very client wait for {facts.throttled_ms} ms, and all others of its user and "
+            "client.id.",
+            "odradek quota list",
+        )
+
+
+def unseen_parts(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    for part, reason in facts.unseen:
+        helps = "odradek acl list" if "AUTHORIZATION" in reason else "odradek cluster describe"
+        yield Diagnosis(UNSEEN, part, f"{part} could not be looked at: {reason}.", helps)
+
+
+Check = Callable[[ClusterFacts, DoctorLimits], Iterator[Diagnosis]]
+
+CHECKS: Final[tuple[Check, ...]] = (
+    quorum_without_leader,
+    offline_partitions,
+    below_min_isr,
+    fenced_brokers,
+    offline_disks,
+    hanging_transactions,
+    silent_controllers,
+    under_replicated,
+    full_disks,
+    flapping_groups,
+    lagging_groups,
+    throttled_client,
+    unseen_parts,
+)
+
+
+def _by_topic(places: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(places):
+        topics.setdefault(topic, []).append(index)
+    return list(topics.items())
+
+
+def _partitions(topic: str, indexes: list[int]) -> str:
+    """Returns the beginning of a sentence about partitions, with its verb."""
+    if len(indexes) == 1:
+        return f"{topic}-{indexes[0]} has"
+    return f"the partitions {_listed(indexes)} of {topic} have"
+
+
+def _listed(numbers: Iterable[int], most: int = 10) -> str:
+    listed = list(numbers)
+    rest = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(map(str, listed[:most])) + rest
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:g} s"

@@ -1,0 +1,67 @@
+"""The controllers' quorum, as its leader describes it (KIP-642, KIP-836)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from commands.client.cluster_client import ClusterClient
+from commands.errors import raise_if
+from protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    PartitionData,
+    ReplicaState,
+    TopicData,
+)
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+NOBODY: Final = -1
+
+
+class QuorumReplica(NamedTuple):
+    """A controller that votes, or a node that follows; times are in milliseconds since the epoch, -1 if unknown."""
+
+    node: int
+    is_voter: bool
+    log_end: int
+    fetched_ms: int
+    caught_up_ms: int
+
+
+class QuorumDescription(NamedTuple):
+    """Who leads the controllers, and how far the others are."""
+
+    leader: int
+    epoch: int
+    high_watermark: int
+    replicas: tuple[QuorumReplica, ...]
+
+    @property
+    def voters(self) -> list[QuorumReplica]:
+        return [replica for replica in self.replicas if replica.is_voter]
+
+
+async def describe_quorum(cluster: ClusterClient) -> QuorumDescription:
+    """Returns the quorum. Raises CommandError, UnsupportedVersion for a cluster that has ZooKeeper in its place."""
+    request = DescribeQuorumRequest(
+        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])]
+    )
+    answer = await cluster.any(request, DescribeQuorumResponse)
+    raise_if("the quorum", answer.error_code, answer.error_message)
+    partition = answer.topics[0].partitions[0]
+    raise_if("the quorum", partition.error_code, partition.error_message)
+    return QuorumDescription(
+        partition.leader_id,
+        partition.leader_epoch,
+        partition.high_watermark,
+        (
+            *(_replica(one, is_voter=True) for one in partition.current_voters),
+            *(_replica(one, is_voter=False) for one in partition.observers),
+        ),
+    )
+
+
+def _replica(state: ReplicaState, *, is_voter: bool) -> QuorumReplica:
+    return QuorumReplica(
+        state.replica_id, is_voter, state.log_end_offset, state.last_fetch_timestamp, state.last_caught_up_timestamp
+    )

@@ -1,0 +1,1 @@
+"""The words after `odradek`: each module declares the actions of one."""

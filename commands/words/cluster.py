@@ -1,0 +1,105 @@
+"""`odradek cluster describe` and `quorum`: beside `odradek cluster`, which starts one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from commands.client.cluster_client import ClusterClient
+from commands.declaring import Actions, Session
+from commands.errors import raise_if
+from commands.printing import Row
+from commands.state.quorum import describe_quorum
+from commands.times import show_time
+from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+BROKER_COLUMNS: Final = ("broker", "host", "port", "rack", "fenced", "led", "replicas", "behind", "bytes", "free_bytes")
+
+
+def declare(actions: Actions) -> None:
+    actions.add(
+        "describe",
+        "show a cluster's brokers, with what they lead and what they hold",
+        describe,
+        concurrent=True,
+        examples=("odradek cluster describe", "odradek cluster describe -o table"),
+    )
+    actions.add(
+        "quorum",
+        "show the controllers, which of them leads, and how far the others are",
+        quorum,
+        examples=("odradek cluster quorum", "odradek cluster quorum -o table"),
+    )
+
+
+async def describe(session: Session) -> None:
+    request = DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True)
+    answer = await session.cluster.any(request, DescribeClusterResponse)
+    raise_if("the cluster", answer.error_code, answer.error_message)
+    metadata = await session.cluster.metadata(None)
+    partitions = [partition for topic in metadata.topics for partition in topic.partitions]
+    disks = await _disks(session.cluster)
+    brokers: list[Row] = [
+        {
+            "broker": one.broker_id,
+            "host": one.host,
+            "port": one.port,
+            "rack": one.rack,
+            "fenced": one.is_fenced,
+            "led": sum(partition.leader_id == one.broker_id for partition in partitions),
+            "replicas": sum(one.broker_id in partition.replica_nodes for partition in partitions),
+            "behind": sum(
+                one.broker_id in partition.replica_nodes and one.broker_id not in partition.isr_nodes
+                for partition in partitions
+            ),
+            **disks.get(one.broker_id, {}),
+        }
+        for one in sorted(answer.brokers, key=lambda broker: broker.broker_id)
+    ]
+    head: dict[str, object] = {
+        "cluster": answer.cluster_id,
+        "brokers": len(brokers),
+        "topics": len(metadata.topics),
+        "partitions": len(partitions),
+        "without_leader": sum(partition.leader_id < 0 for partition in partitions),
+    }
+    session.output.document(
+        {**head, "brokers": brokers},
+        (("cluster", tuple(head), [head]), ("brokers", BROKER_COLUMNS, brokers)),
+    )
+
+
+async def _disks(cluster: ClusterClient) -> dict[int, dict[str, object]]:
+    """Returns what brokers hold, and how much room is left on the fullest of their disks; None if they do not say."""
+    answers = await cluster.every(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+    disks: dict[int, dict[str, object]] = {}
+    for node, answer in answers.items():
+        raise_if(f"log directories of broker {node}", answer.error_code)
+        sizes = [part.partition_size for entry in answer.results for topic in entry.topics for part in topic.partitions]
+        free = [entry.usable_bytes for entry in answer.results if entry.usable_bytes >= 0]
+        disks[node] = {"bytes": sum(sizes), "free_bytes": min(free, default=None)}
+    return disks
+
+
+async def quorum(session: Session) -> None:
+    described = await describe_quorum(session.cluster)
+    head: dict[str, object] = {
+        "leader": described.leader if described.leader >= 0 else None,
+        "epoch": described.epoch,
+        "high_watermark": described.high_watermark,
+    }
+    replicas: list[Row] = [
+        {
+            "node": one.node,
+            "role": "leader" if one.node == described.leader else "follower" if one.is_voter else "observer",
+            "log_end": one.log_end,
+            "lag": max(described.high_watermark - one.log_end, 0) if one.log_end >= 0 else None,
+            "fetched": show_time(one.fetched_ms),
+            "caught_up": show_time(one.caught_up_ms),
+        }
+        for one in described.replicas
+    ]
+    columns = ("node", "role", "log_end", "lag", "fetched", "caught_up")
+    session.output.document(
+        {**head, "replicas": replicas}, (("quorum", tuple(head), [head]), ("nodes", columns, replicas))
+    )

@@ -1,0 +1,139 @@
+"""`odradek config`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from commands.declaring import Actions, Session, assignments
+from commands.errors import misuse
+from commands.printing import Row
+from commands.state.configs import (
+    APPEND,
+    CLUSTER_DEFAULT,
+    DELETE,
+    KINDS,
+    SET,
+    SUBTRACT,
+    ConfigChange,
+    ConfigOwner,
+    ResourceKind,
+    alter_configs,
+    config_row,
+    describe_configs,
+    is_own,
+)
+
+ALL_BROKERS: Final = "all"
+"""In place of a broker's id: the configs that all brokers have by default."""
+
+SOURCES_HELP: Final = """\
+Sources: topic, group, client-metrics and broker are values that were set for this very thing; cluster those for all
+brokers; file those of server.properties; default the built-in ones."""
+
+
+def declare(actions: Actions) -> None:
+    actions.add(
+        "describe",
+        "show configs with the source of each value",
+        describe,
+        options=_describe_options,
+        examples=(
+            "odradek config describe topic orders",
+            "odradek config describe topic orders --all --docs",
+            "odradek config describe broker 1 --match log.retention",
+        ),
+        more=SOURCES_HELP,
+    )
+    actions.add(
+        "get",
+        "print the value of one config, and nothing else",
+        get,
+        options=_get_options,
+        examples=("odradek config get topic orders retention.ms", "odradek config get broker 1 num.partitions"),
+    )
+    actions.add(
+        "set",
+        "change configs: set them, take them back, add to a list or take from it",
+        change,
+        options=_set_options,
+        examples=(
+            "odradek config set topic orders retention.ms=86400000",
+            "odradek config set topic orders --append cleanup.policy=compact",
+            "odradek config set topic orders --subtract cleanup.policy=compact --unset retention.ms",
+            "odradek config set broker all log.cleaner.threads=2 --dry-run",
+        ),
+    )
+
+
+def _resource_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+
+
+def owner_of(kind: str, name: str) -> ConfigOwner:
+    """Returns the thing that two words name."""
+    is_default = KINDS[kind] is ResourceKind.BROKER and name == ALL_BROKERS
+    return ConfigOwner(KINDS[kind], CLUSTER_DEFAULT if is_default else name)
+
+
+def _describe_options(parser: argparse.ArgumentParser) -> None:
+    _resource_options(parser)
+    parser.add_argument("name", metavar="NAME", help="a topic's or group's name, a broker's id, or all: all brokers'")
+    parser.add_argument("--all", action="store_true", help="also what nobody set")
+    parser.add_argument("--docs", action="store_true", help="what each is for")
+    parser.add_argument("--match", metavar="TEXT", help="only those with this in their names, whoever set them")
+
+
+async def describe(session: Session) -> None:
+    options = session.options
+    configs = await describe_configs(session.cluster, owner_of(options.kind, options.name), documentation=options.docs)
+    rows: list[Row] = []
+    for config in configs:
+        if options.match in config.name if options.match else options.all or is_own(config):
+            row = {"kind": options.kind, "name": options.name, **config_row(config)}
+            row["synonyms"] = [synonym.name for synonym in config.synonyms if synonym.name != config.name]
+            rows.append({**row, "documentation": config.documentation} if options.docs else row)
+    columns = ("config", "value", "source", "type", "read_only", *(("documentation",) if options.docs else ()))
+    session.output.rows(columns, rows, empty="nothing was set; --all shows the defaults")
+
+
+def _get_options(parser: argparse.ArgumentParser) -> None:
+    _resource_options(parser)
+    parser.add_argument("name", metavar="NAME", help="a topic's or group's name, a broker's id, or all: all brokers'")
+    parser.add_argument("config", metavar="CONFIG")
+
+
+async def get(session: Session) -> None:
+    options = session.options
+    configs = await describe_configs(session.cluster, owner_of(options.kind, options.name), [options.config])
+    for config in configs:
+        if config.name == options.config:
+            if config.is_sensitive:
+                raise misuse(f"{options.config}: a secret, which no broker gives away")
+            session.output.line(config.value or "")
+            return
+    raise misuse(f"{options.config}: a {options.kind} has no such config; `odradek config describe --all` shows them")
+
+
+def _set_options(parser: argparse.ArgumentParser) -> None:
+    _resource_options(parser)
+    parser.add_argument("name", metavar="NAME", help="a topic's or group's name, a broker's id, or all: all brokers'")
+    parser.add_argument("configs", nargs="*", metavar="CONFIG=VALUE", help="configs to set")
+    parser.add_argument("--unset", action="append", default=[], metavar="CONFIG", help="take back a value")
+    parser.add_argument("--append", action="append", default=[], metavar="CONFIG=ITEM", help="add to a list")
+    parser.add_argument("--subtract", action="append", default=[], metavar="CONFIG=ITEM", help="take from a list")
+    parser.add_argument("--dry-run", action="store_true", help="let the cluster check, and change nothing")
+
+
+async def change(session: Session) -> int:
+    options = session.options
+    if "=" in options.name:
+        raise misuse(f"{options.name}: the name of a {options.kind} is expected before its configs")
+    changes = [ConfigChange(key, SET, value) for key, value in assignments(options.configs, "config").items()]
+    changes += [ConfigChange(key, DELETE) for key in options.unset]
+    for operation, option, given in ((APPEND, "--append", options.append), (SUBTRACT, "--subtract", options.subtract)):
+        changes += [ConfigChange(key, operation, value) for key, value in assignments(given, option).items()]
+    if not changes:
+        raise misuse("nothing to change: CONFIG=VALUE, --unset, --append or --subtract")
+    row = await alter_configs(session.cluster, owner_of(options.kind, options.name), changes, dry_run=options.dry_run)
+    return session.results(("kind", "name"), [row])

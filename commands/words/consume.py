@@ -1,0 +1,157 @@
+"""`odradek consume`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import AsyncIterator, Callable
+from typing import Final, NamedTuple
+
+from commands.declaring import Actions, Session
+from commands.errors import misuse
+from commands.records.fetching import FetchedRecords, PartitionReader
+from commands.records.layout import add_record_layout, record_writer
+from commands.records.output import FORMAT_HELP, PrintedRecord
+from commands.records.positions import (
+    EXPECTED,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Position,
+    bounds,
+    parse_position,
+    resolve,
+)
+from protocol.types import TopicPartition
+
+ISOLATION: Final = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
+
+
+def declare(actions: Actions) -> None:
+    actions.only(
+        "read records of topics, by partition or as a member of a group",
+        consume,
+        concurrent=True,
+        options=_options,
+        examples=(
+            "odradek consume orders --exit-at-end",
+            "odradek consume orders payments -n 10 -f '%t/%p@%o %D %k{hex} = %v\\n'",
+            "odradek consume orders --from -2 --exit-at-end -o json",
+            "odradek consume orders --from @-1h --until end -p 0 -p 1",
+            "odradek consume orders --isolation read_committed --exit-at-end | head -1",
+            "odradek consume orders -g billing --exit-at-end",
+        ),
+        more=f"A position is {EXPECTED}.\n\n{FORMAT_HELP}\n\nA terminal gets values, everything else lines of JSON.",
+    )
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    parser.add_argument("-g", "--group", help="as a member of this group, which shares partitions and keeps offsets")
+    parser.add_argument("-p", "--partition", type=int, action="append", metavar="N", help="repeatable; default: all")
+    parser.add_argument("--from", dest="start", metavar="POSITION", help="default: start; in a group: its offsets")
+    parser.add_argument("--until", metavar="POSITION", help="stop before it; one behind the end is waited for")
+    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after so many records")
+    parser.add_argument("-e", "--exit-at-end", action="store_true", help="stop where the partitions end now")
+    parser.add_argument("--isolation", choices=ISOLATION, default="read_committed")
+    add_record_layout(parser)
+
+
+class ReadLimits(NamedTuple):
+    """Where to stop: before these offsets, of which a partition may have none, and after so many records."""
+
+    ends: dict[TopicPartition, int]
+    limit: int | None
+
+
+async def consume(session: Session) -> None:
+    options = session.options
+    start = _position(session, options.start, "--from")
+    until = _position(session, options.until, "--until")
+    if until is not None and options.exit_at_end:
+        raise misuse("--until and --exit-at-end: one says where to stop")
+    write = record_writer(session)
+    if options.group is not None:
+        if options.partition or start is not None or until is not None:
+            raise misuse("--group has its own offsets and partitions: leave out -p, --from and --until")
+        from commands.groups.consumer import consume_as_member
+
+        await consume_as_member(session, write)
+        return
+    places = await _places(session)
+    isolation = ISOLATION[options.isolation]
+    reader = PartitionReader(session.cluster, isolation=isolation)
+    reader.positions |= await resolve(session.cluster, dict.fromkeys(places, start or parse_position("start", 0)))
+    limits = ReadLimits(await _ends(session, places, until, isolation), options.count)
+    try:
+        await _read(session, reader, limits, write)
+    finally:
+        await reader.close()
+
+
+def _position(session: Session, text: str | None, option: str) -> Position | None:
+    if text is None:
+        return None
+    try:
+        return parse_position(text, session.cluster.clock.now_ms())
+    except ValueError as error:
+        raise misuse(f"{option}: {error}") from None
+
+
+async def _places(session: Session) -> list[TopicPartition]:
+    places: list[TopicPartition] = []
+    chosen = set(session.options.partition or ())
+    for topic in await session.cluster.topics(session.options.topics):
+        indexes = {partition.partition_index for partition in topic.partitions}
+        if missing := sorted(chosen - indexes):
+            raise misuse(f"--partition {missing[0]}: {topic.name} has partitions 0 to {len(indexes) - 1}")
+        places += [TopicPartition(topic.name or "", index) for index in sorted(chosen or indexes)]
+    return places
+
+
+async def _ends(
+    session: Session, places: list[TopicPartition], until: Position | None, isolation: int
+) -> dict[TopicPartition, int]:
+    """Returns where to stop, by partition."""
+    if session.options.exit_at_end:
+        return (await bounds(session.cluster, places, isolation)).ends
+    if until is None:
+        return {}
+    if until.kind.value == "offset":
+        return dict.fromkeys(places, until.number)  # also one that is not there yet
+    return await resolve(session.cluster, dict.fromkeys(places, until), isolation)
+
+
+async def _read(
+    session: Session, reader: PartitionReader, limits: ReadLimits, write: Callable[[PrintedRecord], None]
+) -> None:
+    left = limits.limit
+    _drop_finished(reader, limits)
+    while reader.positions and left != 0:
+        async for printed in printed_records(session, reader, reader.poll(), limits):
+            write(printed)
+            left = None if left is None else left - 1
+            if left == 0:
+                break
+        sys.stdout.flush()
+        _drop_finished(reader, limits)
+
+
+async def printed_records(
+    session: Session, reader: PartitionReader, answers: AsyncIterator[FetchedRecords], limits: ReadLimits
+) -> AsyncIterator[PrintedRecord]:
+    """Yields the records of answers, up to where each partition is to stop."""
+    async for place, records, _ in answers:
+        end = limits.ends.get(place)
+        for record, kind in records:
+            if end is None or record.offset < end:
+                yield PrintedRecord(place, record, kind)
+    while reader.resets:
+        place = reader.resets.pop()
+        session.output.note(f"odradek: {place}: the records at its offset are gone; going on at its start")
+
+
+def _drop_finished(reader: PartitionReader, limits: ReadLimits) -> None:
+    """Stops partitions that have come to where they are to stop."""
+    for place, end in limits.ends.items():
+        if reader.positions.get(place, -1) >= end:
+            del reader.positions[place]

@@ -1,0 +1,175 @@
+"""`odradek consumers`: groups of consumers that meet in ZooKeeper, and the way of their offsets to Kafka and back."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from commands.client.cluster_client import ClusterClient
+from commands.declaring import Actions, Session
+from commands.errors import DONE, FAILED, CommandError
+from commands.groups.listing import describe_group, list_groups
+from commands.groups.offsets import commit_offsets, committed_offsets
+from commands.records.positions import LATEST, list_offsets
+from commands.zookeeper.assignors import STRATEGIES, Owners
+from commands.zookeeper.migration import MigrationStep, plan
+from commands.zookeeper.rebalancing import GroupView, unsettled
+from commands.zookeeper.znodes import OldGroup, read_group, write_offsets, zookeeper
+from protocol.types import TopicPartition
+
+RESTING: Final = frozenset({"Empty", "Dead", ""})
+"""States of a group without members."""
+
+SHOWN: Final = ("topic", "partition", "offset", "end", "lag", "owner", "due")
+MOVED: Final = ("topic", "partition", "source", "target", "action")
+
+
+def declare(actions: Actions) -> None:
+    actions.add(
+        "show",
+        "show a group in ZooKeeper: who owns which partition, its offset, its lag",
+        show,
+        options=_show_options,
+        examples=(
+            "odradek consumers show billing --zookeeper zk:2181/kafka -o table",
+            "odradek consumers show billing --zookeeper zk:2181/kafka --strategy roundrobin",
+        ),
+        more="OWNER is who has claimed a partition, DUE whom it falls to by the strategy. While they differ the group "
+        "has not settled.",
+    )
+    actions.add(
+        "migrate",
+        "take a group's offsets from ZooKeeper to Kafka, or back",
+        migrate,
+        options=_migrate_options,
+        examples=(
+            "odradek consumers migrate billing --zookeeper zk:2181/kafka",
+            "odradek consumers migrate billing --zookeeper zk:2181/kafka --execute",
+            "odradek consumers migrate billing --zookeeper zk:2181/kafka --to zookeeper --execute",
+        ),
+        more="Without --execute it shows what it would do. An offset that is larger in the target stays. It can be "
+        "repeated.",
+    )
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("group")
+    parser.add_argument(
+        "--zookeeper", required=True, metavar="HOST:PORT/PATH", help="as the brokers' zookeeper.connect"
+    )
+
+
+def _show_options(parser: argparse.ArgumentParser) -> None:
+    _options(parser)
+    parser.add_argument(
+        "--strategy",
+        choices=tuple(STRATEGIES),
+        default="range",
+        help="the consumers' partition.assignment.strategy; default: range",
+    )
+
+
+def _migrate_options(parser: argparse.ArgumentParser) -> None:
+    _options(parser)
+    parser.add_argument("--to", choices=("kafka", "zookeeper"), default="kafka", help="default: kafka")
+    parser.add_argument("--execute", action="store_true", help="do it")
+
+
+async def show(session: Session) -> int:
+    """Shows a row for each partition that is owned, has an offset, or falls to somebody."""
+    with zookeeper(session.options.zookeeper) as client:
+        group = read_group(client, session.options.group)
+    partitions = await _partitions(session.cluster)
+    due = _due(session, group, partitions)
+    named = sorted({*group.owners, *group.offsets, *due})
+    ends = await list_offsets(
+        session.cluster, {one: LATEST for one in named if one.partition in partitions.get(one.topic, ())}
+    )
+    rows = [
+        {
+            "topic": one.topic,
+            "partition": one.partition,
+            "offset": group.offsets.get(one),
+            "end": ends.get(one),
+            "lag": ends[one] - group.offsets[one] if one in ends and one in group.offsets else None,
+            "owner": group.owners.get(one),
+            "due": due.get(one),
+        }
+        for one in named
+    ]
+    session.output.rows(SHOWN, rows, empty=f"group {session.options.group} has neither members nor offsets")
+    return DONE
+
+
+def _due(session: Session, group: OldGroup, partitions: Mapping[str, Sequence[int]]) -> Owners:
+    """Returns whom each partition falls to, and notes who has yet to rebalance; nobody where that cannot be told."""
+    strategy = STRATEGIES[session.options.strategy]
+    try:
+        restless = unsettled(group.owners, GroupView(group.members, partitions, group.brokers), strategy)
+        due = strategy(group.members, partitions)
+    except ValueError as error:
+        session.output.note(str(error))
+        return {}
+    if restless:
+        session.output.note(f"the group has not settled: {', '.join(restless)} will rebalance")
+    return due
+
+
+async def migrate(session: Session) -> int:
+    """Shows the differences, and with --execute writes what the target lacks."""
+    name, to_kafka = session.options.group, session.options.to == "kafka"
+    cluster = session.cluster
+    with zookeeper(session.options.zookeeper) as client:
+        group = read_group(client, name)
+        committed = await committed_offsets(cluster, name)
+        source, target = (group.offsets, committed) if to_kafka else (committed, group.offsets)
+        partitions = await _partitions(cluster)
+        existing = {TopicPartition(topic, index) for topic, indexes in partitions.items() for index in indexes}
+        steps = plan(source, target, existing)
+        session.output.rows(MOVED, [_row(step) for step in steps], empty=f"group {name} has no offsets")
+        writes = {step.partition: step.source for step in steps if step.writes and step.source is not None}
+        if not session.options.execute:
+            session.output.note(f"{len(writes)} offsets would be written; --execute does it")
+            return DONE
+        await _refuse_running(cluster, name, group)
+        if to_kafka:
+            errors = await commit_offsets(cluster, name, writes) if writes else {}
+        else:
+            write_offsets(client, name, writes)
+            errors = {}
+    for place, error in errors.items():
+        session.output.note(f"{place}: its offset was not written: {error}")
+    session.output.note(f"{len(writes) - len(errors)} offsets were written")
+    return FAILED if errors else DONE
+
+
+def _row(step: MigrationStep) -> dict[str, object]:
+    topic, partition = step.partition
+    return {
+        "topic": topic,
+        "partition": partition,
+        "source": step.source,
+        "target": step.target,
+        "action": step.action,
+    }
+
+
+async def _partitions(cluster: ClusterClient) -> dict[str, list[int]]:
+    return {
+        topic.name or "": [partition.partition_index for partition in topic.partitions]
+        for topic in await cluster.topics(None)
+    }
+
+
+async def _refuse_running(cluster: ClusterClient, name: str, group: OldGroup) -> None:
+    """Raises CommandError while anybody consumes: they would go on committing where they do."""
+    if group.members:
+        names = ", ".join(one.consumer_id for one in group.members)
+        raise CommandError(f"group {name} has consumers in ZooKeeper: {names}; stop them first", FAILED)
+    listing = next((one for one in await list_groups(cluster) if one.group == name), None)
+    if listing is None:
+        return
+    described = await describe_group(cluster, name, listing.type)
+    if described.state not in RESTING:
+        raise CommandError(f"group {name} has members, and is {described.state}; stop them first", FAILED)

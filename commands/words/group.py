@@ -1,0 +1,235 @@
+"""`odradek group`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from commands.client.cluster_client import CoordinatorKind
+from commands.declaring import Actions, Session, add_yes
+from commands.errors import CommandError, explain
+from commands.groups.listing import SHARE, TYPES, GroupDescription, describe_all, list_groups
+from commands.groups.offsets import commit_offsets, committed_offsets, delete_offsets
+from commands.groups.reset import RESET_HELP, reset_offsets, reset_options
+from commands.printing import Row
+from commands.records.positions import LATEST as LOG_END
+from commands.records.positions import READ_COMMITTED, list_offsets
+from commands.shares.offsets import share_rows
+from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from protocol.types import TopicPartition
+
+LAG_COLUMNS: Final = ("topic", "partition", "committed", "end", "lag", "member", "client", "host")
+
+SHARE_COLUMNS: Final = ("topic", "partition", "start", "lag")
+
+
+def declare(actions: Actions) -> None:
+    actions.add(
+        "list",
+        "list groups of every type",
+        list_all,
+        options=_list_options,
+        examples=("odradek group list", "odradek group list --type consumer --type share -o table"),
+    )
+    actions.add(
+        "describe",
+        "show groups with what each partition has been read up to, and how far that is behind",
+        describe,
+        concurrent=True,
+        options=add_groups,
+        examples=("odradek group describe billing", "odradek group describe billing -o table"),
+    )
+    actions.add(
+        "members",
+        "show the members of groups, with the partitions that they have",
+        members,
+        concurrent=True,
+        options=add_groups,
+        examples=("odradek group members billing",),
+    )
+    actions.add(
+        "reset",
+        "set the offsets of a group that nobody is in; shows what would change unless told to",
+        reset,
+        options=reset_options,
+        examples=(
+            "odradek group reset billing --to start",
+            "odradek group reset billing --to @-1h --topic orders:0,1 --yes",
+            "odradek group reset billing --shift -10 --yes",
+            "odradek group reset billing --to-group shipping --yes",
+            "odradek group describe billing -o json > offsets.json",
+            "odradek group reset billing --to-file offsets.json --yes",
+        ),
+        more=RESET_HELP,
+    )
+    actions.add(
+        "forget",
+        "delete a group's offsets of topics",
+        forget,
+        options=_forget_options,
+        examples=("odradek group forget billing orders --yes",),
+    )
+    actions.add(
+        "delete",
+        "delete groups that nobody is in, with their offsets",
+        delete,
+        options=_delete_options,
+        examples=("odradek group delete billing --yes",),
+    )
+
+
+def add_groups(parser: argparse.ArgumentParser) -> None:
+    """Adds the names of groups."""
+    parser.add_argument("groups", nargs="+", metavar="GROUP")
+
+
+def _list_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--type", action="append", choices=TYPES, help="repeatable; default: all")
+    add_state(parser)
+
+
+def add_state(parser: argparse.ArgumentParser) -> None:
+    """Adds --state, which filters what is listed."""
+    parser.add_argument("--state", action="append", metavar="STATE", help="such as Stable or Empty; repeatable")
+
+
+async def list_all(session: Session) -> None:
+    await show_listings(session, session.options.type or ())
+
+
+async def show_listings(session: Session, types: Collection[str]) -> None:
+    """Shows groups of these types, all without any, and of the states that --state names."""
+    states = {state.lower() for state in session.options.state or ()}
+    rows = [
+        listing._asdict()
+        for listing in await list_groups(session.cluster)
+        if (not types or listing.type in types) and (not states or listing.state.lower() in states)
+    ]
+    session.output.rows(("group", "type", "state", "protocol", "coordinator"), rows, empty="there are no groups")
+
+
+async def describe(session: Session) -> None:
+    await show(session, await describe_all(session.cluster, session.options.groups))
+
+
+async def show(session: Session, groups: Iterable[GroupDescription]) -> None:
+    """Shows groups with their partitions."""
+    for group in groups:
+        is_shared = group.type == SHARE
+        partitions = await (share_rows(session.cluster, group.group) if is_shared else lag_rows(session, group))
+        lag = sum(lag for row in partitions if isinstance(lag := row["lag"], int))
+        total: dict[str, object] = {**_head(group), "lag": lag}
+        session.output.document(
+            {**total, "partitions": partitions},
+            (
+                (f"group {group.group}", ("type", "state", "assignor", "coordinator", "members", "lag"), [total]),
+                ("partitions", SHARE_COLUMNS if is_shared else LAG_COLUMNS, partitions),
+            ),
+        )
+
+
+def _head(group: GroupDescription) -> dict[str, object]:
+    return {
+        "group": group.group,
+        "type": group.type,
+        "state": group.state,
+        "assignor": group.assignor,
+        "coordinator": group.coordinator,
+        "members": len(group.members),
+    }
+
+
+async def lag_rows(session: Session, group: GroupDescription) -> list[Row]:
+    """Returns a row for each partition that the group has committed, or somebody in it reads."""
+    committed = await committed_offsets(session.cluster, group.group)
+    readers = {place: member for member in group.members for place in member.partitions}
+    places = sorted({*committed, *readers})
+    metadata = await session.cluster.metadata({place.topic for place in places})
+    there = {topic.name for topic in metadata.topics if not topic.error_code}
+    present = [place for place in places if place.topic in there]
+    ends = await list_offsets(session.cluster, dict.fromkeys(present, LOG_END), READ_COMMITTED)
+    rows: list[Row] = []
+    for place in places:
+        at, end, member = committed.get(place), ends.get(place), readers.get(place)
+        rows.append(
+            {
+                "topic": place.topic,
+                "partition": place.partition,
+                "committed": at,
+                "end": end,
+                "lag": None if at is None or end is None else max(end - at, 0),
+                "member": member.member if member else None,
+                "client": member.client if member else None,
+                "host": member.host if member else None,
+            }
+        )
+    return rows
+
+
+async def members(session: Session) -> None:
+    rows: list[Row] = [
+        {
+            "group": group.group,
+            "member": member.member,
+            "instance": member.instance,
+            "client": member.client,
+            "host": member.host,
+            "partitions": list(map(str, member.partitions)),
+        }
+        for group in await describe_all(session.cluster, session.options.groups)
+        for member in group.members
+    ]
+    columns = ("group", "member", "instance", "client", "host", "partitions")
+    session.output.rows(columns, rows, empty="nobody is a member")
+
+
+async def reset(session: Session) -> int:
+    return await reset_offsets(session, committed_offsets, commit_offsets)
+
+
+def _forget_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("group", metavar="GROUP")
+    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    add_yes(parser)
+
+
+async def forget(session: Session) -> int:
+    options = session.options
+    committed = await committed_offsets(session.cluster, options.group)
+    places: list[TopicPartition] = [place for place in committed if place.topic in options.topics]
+    if not places:
+        raise CommandError(f"group {options.group} has no offsets of {', '.join(options.topics)}")
+    session.confirm([options.group], "to delete offsets of")
+    errors = await delete_offsets(session.cluster, options.group, places)
+    rows = [
+        {"topic": place.topic, "partition": place.partition, **({"error": error} if error else {"result": "deleted"})}
+        for place, error in sorted(errors.items())
+    ]
+    return session.results(("topic", "partition"), rows)
+
+
+def _delete_options(parser: argparse.ArgumentParser) -> None:
+    add_groups(parser)
+    add_yes(parser)
+
+
+async def delete(session: Session) -> int:
+    names = session.options.groups
+    session.confirm(names, "to delete")
+    return session.results(("group",), [await delete_group(session, name) for name in names])
+
+
+async def delete_group(session: Session, name: str) -> Row:
+    """Deletes a group; returns a row that tells how that went."""
+    answer = await session.cluster.coordinated(
+        CoordinatorKind.GROUP,
+        name,
+        DeleteGroupsRequest(groups_names=[name]),
+        DeleteGroupsResponse,
+        code=lambda answer: answer.results[0].error_code,
+    )
+    result = answer.results[0]
+    if result.error_code:
+        return {"group": name, "error": explain(result.error_code, result.error_message)}
+    return {"group": name, "result": "deleted"}

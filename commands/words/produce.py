@@ -1,0 +1,162 @@
+"""`odradek produce`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterator
+from typing import Final
+
+from commands.declaring import Actions, Session, assignments
+from commands.errors import FAILED, misuse
+from commands.files import STANDARD_INPUT, open_binary, read_bytes
+from commands.records.input import InputRecord, LineLayout, chunks, from_json, unescape
+from commands.records.producer import ProduceOptions, RecordProducer
+from commands.state.topic_changes import create_topics
+from commands.times import parse_duration, parse_time
+from protocol.records.compression import Compression
+
+ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 0}
+CODECS: Final = {codec.name.lower(): codec for codec in Compression}
+
+MORE: Final = """\
+Each line of standard input, or of the files, is a value. With --json it is an object with the names of kcat's -J: key,
+payload, headers (names and values in turn), partition, ts; key_base64 and payload_base64 are for what is no
+text. `odradek consume -o json` prints such lines."""
+
+
+def declare(actions: Actions) -> None:
+    actions.only(
+        "send records to a topic",
+        produce,
+        concurrent=True,
+        options=_options,
+        examples=(
+            "echo hello | odradek produce orders",
+            "printf 'k1:one\\nk2:two\\n' | odradek produce orders -K : -H source=shop -z lz4",
+            """echo '{"key":"k","payload":"v","headers":["a","b"]}' | odradek produce orders --json""",
+            "odradek produce orders --whole README.md -k readme",
+            "echo paid | odradek produce orders -p 0 --acks 1 --no-idempotence --timestamp -1h",
+            "printf 'both\\nor none\\n' | odradek produce orders --transactional-id shop-1",
+            "odradek produce orders -k k1 --tombstone",
+        ),
+        more=MORE,
+    )
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("files", nargs="*", metavar="FILE", help='default "-", standard input')
+    layout = parser.add_mutually_exclusive_group()
+    layout.add_argument("-J", "--json", action="store_true", help="lines are JSON")
+    layout.add_argument("--whole", action="store_true", help="each file is one record")
+    layout.add_argument("--tombstone", action="store_true", help="one record without a value, for the key of -k")
+    parser.add_argument("-D", "--delimiter", default="\n", metavar="TEXT", help="between records; default: end of line")
+    parser.add_argument("-K", "--key-delimiter", metavar="TEXT", help="between key and value of a line, \\t is a tab")
+    parser.add_argument("-k", "--key", help="the key of all records")
+    parser.add_argument("-H", "--header", action="append", default=[], metavar="NAME=VALUE", help="repeatable")
+    parser.add_argument("--null", action="store_true", help="an empty value is null, a tombstone; an empty key is none")
+    parser.add_argument("-p", "--partition", type=int, help="default: by the key's hash, as Java's clients do")
+    parser.add_argument("--timestamp", metavar="TIME", help="default: now")
+    parser.add_argument("-z", "--codec", choices=CODECS, default="none")
+    parser.add_argument("--acks", choices=ACKS, default="all")
+    parser.add_argument("--no-idempotence", action="store_true", help="no producer id; implied by --acks 0 and 1")
+    parser.add_argument("--transactional-id", metavar="ID", help="all records are one transaction")
+    parser.add_argument("--transaction-timeout", default="60s", metavar="TIME", help="default 60s")
+    parser.add_argument("--create", action="store_true", help="create the topic if there is none")
+
+
+async def produce(session: Session) -> int | None:
+    options = session.options
+    producer = RecordProducer(session.cluster, _produce_options(options))
+    if options.create:
+        await _create(session)
+    await producer.begin()
+    committed = False
+    try:
+        batches = _batches(session)
+        while (records := await asyncio.to_thread(next, batches, None)) is not None:
+            await producer.send(options.topic, records)
+        await producer.end(commit=True)
+        committed = True
+    finally:
+        if not committed:
+            await producer.end(commit=False)
+        rows = [
+            {"topic": place.topic, "partition": place.partition, **written._asdict()}
+            for place, written in sorted(producer.written.items())
+        ]
+        session.output.rows(("topic", "partition", "records", "first", "last"), rows, empty="nothing was sent")
+    return None
+
+
+def _produce_options(options: argparse.Namespace) -> ProduceOptions:
+    acks = ACKS[options.acks]
+    if options.transactional_id is not None and (acks != -1 or options.no_idempotence):
+        raise misuse("--transactional-id needs --acks all and idempotence")
+    try:
+        timeout_ms = parse_duration(options.transaction_timeout)
+    except ValueError as error:
+        raise misuse(f"--transaction-timeout: {error}") from None
+    return ProduceOptions(
+        acks=acks,
+        codec=CODECS[options.codec],
+        idempotent=acks == -1 and not options.no_idempotence,
+        transactional_id=options.transactional_id,
+        transaction_timeout_ms=timeout_ms,
+    )
+
+
+async def _create(session: Session) -> None:
+    rows = await create_topics(
+        session.cluster,
+        [session.options.topic],
+        partitions=-1,
+        replicas=-1,
+        assigned={},
+        configs={},
+        dry_run=False,
+        if_not_exists=True,
+    )
+    if session.results(("topic",), [row for row in rows if row.get("error")]) == FAILED:
+        raise misuse(f"--create {session.options.topic}: the topic cannot be created")
+
+
+def _batches(session: Session) -> Iterator[list[InputRecord]]:
+    """Yields the records of the input, as many together as there are at the moment."""
+    options = session.options
+    timestamp = _timestamp(session)
+    headers = tuple((name, value.encode()) for name, value in assignments(options.header, "-H").items())
+    key = None if options.key is None else options.key.encode()
+
+    def placed(record: InputRecord) -> InputRecord:
+        return record._replace(
+            partition=record.partition if options.partition is None else options.partition,
+            timestamp=record.timestamp if timestamp is None else timestamp,
+        )
+
+    if options.tombstone:
+        if key is None or options.files:
+            raise misuse("--tombstone is for one key: -k says which, and there are no files")
+        yield [placed(InputRecord(key, None, headers))]
+        return
+    separator = unescape(options.key_delimiter) if options.key_delimiter else None
+    layout = LineLayout(separator, key, headers, options.null)
+    delimiter = unescape(options.delimiter)
+    for path in options.files or [STANDARD_INPUT]:
+        if options.whole:
+            yield [placed(InputRecord(key, read_bytes(path, "FILE"), headers))]
+            continue
+        with open_binary(path, "FILE") as file:
+            for parts in chunks(file, delimiter):
+                lines = [part for part in parts if part or not options.json]
+                yield [placed(from_json(line) if options.json else layout.record(line)) for line in lines]
+
+
+def _timestamp(session: Session) -> int | None:
+    if session.options.timestamp is None:
+        return None
+    try:
+        return parse_time(session.options.timestamp, session.cluster.clock.now_ms())
+    except ValueError as error:
+        raise misuse(f"--timestamp: {error}") from None

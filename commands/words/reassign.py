@@ -1,0 +1,238 @@
+"""`odradek topic reassign` and `topic elect`: which brokers hold partitions, and which of them lead."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from commands.client.cluster_client import ClusterClient
+from commands.declaring import Actions, Session
+from commands.errors import explain, misuse, raise_if
+from commands.printing import Row
+from commands.state.replica_plan import Replicas, spread
+from protocol.errors import ErrorCode
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
+)
+from protocol.messages.metadata import MetadataResponseTopic
+
+PREFERRED: Final = 0
+UNCLEAN: Final = 1
+"""Types of elections (KIP-460; org.apache.kafka.common.ElectionType)."""
+
+ASSIGNMENT: Final = "PARTITION:BROKER,BROKER… is expected, such as 0:1,2"
+
+REASSIGN_HELP: Final = """\
+Without any option it shows what is being moved. With --to replicas are spread evenly, and stay where they are as far as
+that allows. Data is copied in the background; old replicas go once new ones are in sync."""
+
+ELECT_HELP: Final = """\
+The preferred leader is the first of a partition's replicas; it leads if it is in sync. --unclean lets one that is not
+in sync lead a partition that nobody leads: the records that it lacks are lost."""
+
+
+def declare_moves(actions: Actions) -> None:
+    actions.add(
+        "reassign",
+        "move replicas to other brokers, or change their number; shows what would change unless told to",
+        reassign,
+        options=_reassign_options,
+        examples=(
+            "odradek topic reassign orders",
+            "odradek topic reassign orders --to 1",
+            "odradek topic reassign orders --assign 0:1 --yes",
+            "odradek topic reassign orders --cancel --yes",
+        ),
+        more=REASSIGN_HELP,
+    )
+    actions.add(
+        "elect",
+        "have the preferred replicas of a topic lead its partitions",
+        elect,
+        options=_elect_options,
+        examples=("odradek topic elect orders", "odradek topic elect orders --partition 0"),
+        more=ELECT_HELP,
+    )
+
+
+def assigned_partitions(texts: Sequence[str]) -> Replicas:
+    """Returns the brokers of each partition, of all --assign. Raises CommandError."""
+    assigned: Replicas = {}
+    for text in texts:
+        index, _, brokers = text.partition(":")
+        if not index.isdecimal():
+            raise misuse(f"--assign {text}: {ASSIGNMENT}")
+        if int(index) in assigned:
+            raise misuse(f"--assign {text}: partition {index} has been assigned before it")
+        assigned[int(index)] = _brokers(f"--assign {text}", brokers, ASSIGNMENT)
+    return assigned
+
+
+def _brokers(option: str, text: str, expected: str) -> list[int]:
+    """Returns the brokers of an option. Raises CommandError."""
+    try:
+        brokers = [int(one) for one in text.split(",")]
+    except ValueError:
+        raise misuse(f"{option}: {expected}") from None
+    if len(set(brokers)) < len(brokers):
+        raise misuse(f"{option}: a broker is named twice")
+    return brokers
+
+
+def _reassign_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", metavar="TOPIC")
+    wish = parser.add_mutually_exclusive_group()
+    wish.add_argument("--to", metavar="BROKER,BROKER…", help="spread the replicas over these brokers")
+    wish.add_argument(
+        "--assign", action="append", default=[], metavar="PARTITION:BROKER,BROKER…", help="replicas, the leader first"
+    )
+    wish.add_argument("--cancel", action="store_true", help="leave what is being moved where it was")
+    parser.add_argument("-r", "--replicas", type=int, metavar="N", help="with --to: so many; default: as many as now")
+    parser.add_argument("-y", "--yes", action="store_true", help="do it, instead of showing what would be done")
+
+
+async def reassign(session: Session) -> int | None:
+    """Moves replicas, or shows what is being moved (KIP-455)."""
+    options = session.options
+    if options.replicas is not None and (not options.to or options.replicas < 1):
+        raise misuse(f"-r {options.replicas}: a number of replicas, 1 or more, goes with --to")
+    topic = await session.cluster.topic(options.topic)
+    if options.cancel:
+        ongoing = await _ongoing(session.cluster, topic)
+        plan: Mapping[int, list[int] | None] = dict.fromkeys(ongoing)
+        return await _carry_out(session, topic, plan, "would be cancelled", "cancelled")
+    if not options.to and not options.assign:
+        rows = list((await _ongoing(session.cluster, topic)).values())
+        columns = ("topic", "partition", "replicas", "adding", "removing")
+        session.output.rows(columns, rows, empty="nothing is being moved")
+        return None
+    return await _carry_out(session, topic, _planned(session, topic), "would be moved", "is being moved")
+
+
+def _planned(session: Session, topic: MetadataResponseTopic) -> Replicas:
+    """Returns the new replicas of the partitions whose replicas change. Raises CommandError."""
+    options = session.options
+    current = {one.partition_index: one.replica_nodes for one in topic.partitions}
+    if options.assign:
+        wishes = assigned_partitions(options.assign)
+        if missing := sorted(wishes.keys() - current.keys()):
+            raise misuse(f"--assign {missing[0]}: {topic.name} has partitions 0 to {len(current) - 1}")
+    else:
+        brokers = _brokers(f"--to {options.to}", options.to, "BROKER,BROKER… is expected, such as 1,2")
+        try:
+            wishes = spread(current, brokers, options.replicas)
+        except ValueError as error:
+            raise misuse(f"--to {options.to}: {error}") from None
+    return {partition: brokers for partition, brokers in wishes.items() if brokers != current[partition]}
+
+
+async def _carry_out(
+    session: Session, topic: MetadataResponseTopic, plan: Mapping[int, list[int] | None], planned: str, done: str
+) -> int:
+    """Shows a plan, None for a reassignment that is to be cancelled; with --yes has it begun."""
+    name = topic.name or ""
+    before = {one.partition_index: one.replica_nodes for one in topic.partitions}
+    rows: list[dict[str, object]] = [
+        {"topic": name, "partition": one, "replicas": before[one], "new": plan[one], "result": planned}
+        for one in sorted(plan)
+    ]
+    if session.options.yes and plan:
+        errors = await _alter(session.cluster, name, plan)
+        for row, partition in zip(rows, sorted(plan), strict=True):
+            row |= {"error": error} if (error := errors.get(partition)) else {"result": done}
+    status = session.results(("topic", "partition", "replicas", "new"), rows)
+    if not plan:
+        session.output.note("odradek: nothing is to be changed")
+    elif not session.options.yes:
+        session.output.note("odradek: nothing was changed: --yes does it")
+    return status
+
+
+async def _alter(cluster: ClusterClient, topic: str, plan: Mapping[int, list[int] | None]) -> dict[int, str]:
+    """Begins or cancels reassignments; returns why some are not."""
+    partitions = [ReassignablePartition(partition_index=one, replicas=plan[one]) for one in sorted(plan)]
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=cluster.timeout_ms, topics=[ReassignableTopic(name=topic, partitions=partitions)]
+    )
+    answer = await cluster.controller(request, AlterPartitionReassignmentsResponse)
+    raise_if(f"topic {topic}", answer.error_code, answer.error_message)
+    return {
+        one.partition_index: explain(one.error_code, one.error_message)
+        for entry in answer.responses
+        for one in entry.partitions
+        if one.error_code
+    }
+
+
+async def _ongoing(cluster: ClusterClient, topic: MetadataResponseTopic) -> dict[int, Row]:
+    """Returns a row for each partition of a topic that is being moved."""
+    name, indexes = topic.name or "", [one.partition_index for one in topic.partitions]
+    request = ListPartitionReassignmentsRequest(
+        timeout_ms=cluster.timeout_ms,
+        topics=[ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)],
+    )
+    answer = await cluster.controller(request, ListPartitionReassignmentsResponse)
+    raise_if(f"topic {name}", answer.error_code, answer.error_message)
+    return {
+        one.partition_index: {
+            "topic": entry.name,
+            "partition": one.partition_index,
+            "replicas": one.replicas,
+            "adding": one.adding_replicas,
+            "removing": one.removing_replicas,
+        }
+        for entry in answer.topics
+        for one in sorted(entry.partitions, key=lambda partition: partition.partition_index)
+    }
+
+
+def _elect_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("--partition", type=int, action="append", metavar="N", help="this one alone; repeatable")
+    parser.add_argument("--unclean", action="store_true", help="one that is not in sync, where nobody leads")
+    parser.add_argument("-y", "--yes", action="store_true", help="with --unclean: do not ask for the name to be typed")
+
+
+async def elect(session: Session) -> int:
+    options = session.options
+    topic = await session.cluster.topic(options.topic)
+    indexes = [one.partition_index for one in topic.partitions]
+    if unknown := sorted(set(options.partition or ()) - set(indexes)):
+        raise misuse(f"--partition {unknown[0]}: {options.topic} has partitions 0 to {len(indexes) - 1}")
+    if options.unclean:
+        session.confirm([options.topic], "to have records lost of")
+    partitions = sorted(set(options.partition or indexes))
+    rows = await _elect(session.cluster, options.topic, partitions, is_unclean=options.unclean)
+    return session.results(("topic", "partition"), rows)
+
+
+async def _elect(cluster: ClusterClient, topic: str, partitions: Sequence[int], *, is_unclean: bool) -> list[Row]:
+    request = ElectLeadersRequest(
+        election_type=UNCLEAN if is_unclean else PREFERRED,
+        topic_partitions=[TopicPartitions(topic=topic, partitions=list(partitions))],
+        timeout_ms=cluster.timeout_ms,
+    )
+    answer = await cluster.controller(request, ElectLeadersResponse)
+    raise_if(f"topic {topic}", answer.error_code)
+    codes = {
+        one.partition_id: (one.error_code, one.error_message)
+        for entry in answer.replica_election_results
+        for one in entry.partition_result
+    }
+    return [{"topic": topic, "partition": one, **_elected(*codes.get(one, (0, None)))} for one in partitions]
+
+
+def _elected(code: int, message: str | None) -> dict[str, object]:
+    if code == ErrorCode.ELECTION_NOT_NEEDED:
+        return {"result": "has it already"}
+    return {"error": explain(code, message)} if code else {"result": "elected"}

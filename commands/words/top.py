@@ -1,0 +1,161 @@
+"""`odradek top`: a live screen of topics, groups and clients."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from broker.clock import SystemClock
+from broker.peers.waiting import done_by
+from commands.client.cluster_client import FAILURES, ClusterClient
+from commands.declaring import Actions, Session
+from commands.errors import misuse
+from commands.groups.facts import GroupFacts, group_facts, has_lag, readable_places
+from commands.groups.listing import list_groups
+from commands.records.positions import bounds
+from commands.state.live import CLIENT_COLUMNS, GROUP_COLUMNS, TOPIC_COLUMNS, ClusterSample, View, screen, view
+from commands.times import parse_duration
+
+ENTER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"
+LEAVE_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
+"""The terminal's other screen, and the cursor gone from it."""
+HOME: Final = "\x1b[H"
+END_OF_LINE: Final = "\x1b[K"
+END_OF_SCREEN: Final = "\x1b[J"
+
+QUIT: Final = b"qQ\x03\x04"
+"""The keys that end it: q, Ctrl-C, Ctrl-D."""
+
+
+def declare(actions: Actions) -> None:
+    actions.only(
+        "show topics, groups and clients, again and again",
+        top,
+        concurrent=True,
+        options=_options,
+        examples=("odradek top -n 1", "odradek top --every 200ms -n 2 -o table"),
+        more="On a terminal it fills the screen, until q is pressed; elsewhere each sample is a line of JSON.",
+    )
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--every", default="2s", metavar="TIME", help="between samples; default 2s")
+    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after so many samples")
+    parser.add_argument("--internal", action="store_true", help="the cluster's own topics too")
+
+
+async def top(session: Session) -> None:
+    options = session.options
+    try:
+        every_ms = parse_duration(options.every)
+    except ValueError as error:
+        raise misuse(f"--every: {error}") from None
+    if options.count is not None and options.count < 1:
+        raise misuse(f"-n {options.count}: a number of samples is expected, 1 or more")
+    has_screen = sys.stdout.isatty() and not session.output.is_json
+    clock = SystemClock()
+    quit_pressed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    with full_screen(quit_pressed) if has_screen else _nothing():
+        before: ClusterSample | None = None
+        left: int | None = options.count
+        while True:
+            now = await sample(session.cluster, internal=options.internal)
+            shown = view(before, now)
+            _draw(shown) if has_screen else _print(session, shown)
+            before, left = now, None if left is None else left - 1
+            deadline_ms = clock.monotonic_ms() + every_ms
+            if left == 0 or await done_by(clock, deadline_ms, quit_pressed):
+                return
+
+
+async def sample(cluster: ClusterClient, *, internal: bool) -> ClusterSample:
+    """Looks at a cluster."""
+    metadata = await cluster.metadata(None)
+    topics = [topic for topic in metadata.topics if internal or not topic.is_internal]
+    readable = readable_places(topics)
+    limits = await bounds(cluster, readable)
+    listings = [listing for listing in await list_groups(cluster) if has_lag(listing)]
+    everywhere = readable_places(metadata.topics)
+    groups = await asyncio.gather(*(group_facts(cluster, one, everywhere) for one in listings), return_exceptions=True)
+    return ClusterSample(
+        cluster.clock.now_ms(),
+        metadata.cluster_id or "",
+        len(metadata.brokers),
+        limits.ends,
+        limits.starts,
+        _facts(groups),
+    )
+
+
+def _facts(groups: Sequence[GroupFacts | BaseException]) -> list[GroupFacts]:
+    """Returns the groups that could be looked at; one may have gone since it was listed, or be another's to see."""
+    for one in groups:
+        if isinstance(one, BaseException) and not isinstance(one, FAILURES):
+            raise one
+    return [one for one in groups if not isinstance(one, BaseException)]
+
+
+def _print(session: Session, shown: View) -> None:
+    session.output.document(
+        shown.as_document(),
+        (
+            ("topics", TOPIC_COLUMNS, shown.topics),
+            ("groups", GROUP_COLUMNS, shown.groups),
+            ("clients", CLIENT_COLUMNS, shown.clients),
+        ),
+    )
+    sys.stdout.flush()
+
+
+def _draw(shown: View) -> None:
+    width, height = os.get_terminal_size(sys.stdout.fileno())
+    lines = "".join(f"{line}{END_OF_LINE}\r\n" for line in screen(shown, width, height - 1))
+    sys.stdout.write(f"{HOME}{lines}{END_OF_SCREEN}")
+    sys.stdout.flush()
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def full_screen(quit_pressed: asyncio.Future[None]) -> Iterator[None]:
+    """Takes the terminal's other screen, and gives the first one back whatever happens; a key of QUIT ends the
+    waiting."""
+    sys.stdout.write(ENTER_SCREEN)
+    try:
+        with _keys(quit_pressed) if sys.stdin.isatty() else _nothing():
+            yield
+    finally:
+        sys.stdout.write(LEAVE_SCREEN)
+        sys.stdout.flush()
+
+
+@contextmanager
+def _keys(quit_pressed: asyncio.Future[None]) -> Iterator[None]:
+    """Has keys come one by one, and unseen."""
+    import termios
+    import tty
+
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    loop = asyncio.get_running_loop()
+
+    def pressed() -> None:
+        keys = os.read(terminal, 64)
+        if (not keys or set(keys) & set(QUIT)) and not quit_pressed.done():
+            quit_pressed.set_result(None)
+
+    tty.setcbreak(terminal)
+    loop.add_reader(terminal, pressed)
+    try:
+        yield
+    finally:
+        loop.remove_reader(terminal)
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)

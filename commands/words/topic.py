@@ -1,0 +1,261 @@
+"""`odradek topic`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from commands.declaring import Actions, Session, add_yes, assignments
+from commands.errors import misuse
+from commands.printing import Row
+from commands.records.positions import EXPECTED, bounds, parse_position, resolve
+from commands.state.configs import (
+    DELETE,
+    SET,
+    ConfigChange,
+    ConfigOwner,
+    ResourceKind,
+    alter_configs,
+    own_configs,
+)
+from commands.state.topic_changes import create_topics, delete_records, delete_topics, grow_topic
+from commands.words.reassign import assigned_partitions, declare_moves
+from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from protocol.types import TopicPartition, uuid_to_text
+
+PARTITION_COLUMNS: Final = ("partition", "leader", "epoch", "replicas", "isr", "offline", "start", "end")
+
+
+def declare(actions: Actions) -> None:
+    actions.add(
+        "list",
+        "list topics",
+        list_topics,
+        options=_list_options,
+        examples=("odradek topic list", "odradek topic list --internal -o table"),
+    )
+    actions.add(
+        "create",
+        "create topics",
+        create,
+        options=_create_options,
+        examples=(
+            "odradek topic create orders",
+            "odradek topic create payments -p 3 -r 1 -c retention.ms=3600000 -c cleanup.policy=compact,delete",
+            "odradek topic create orders --if-not-exists",
+            "odradek topic create placed --assign 0:1 --assign 1:1 --dry-run",
+        ),
+    )
+    actions.add(
+        "describe",
+        "show topics' partitions with leaders, replicas and offsets, and the configs that were set",
+        describe,
+        options=_names,
+        examples=("odradek topic describe orders", "odradek topic describe orders payments -o table"),
+    )
+    actions.add(
+        "alter",
+        "set or unset configs of a topic",
+        alter,
+        options=_alter_options,
+        examples=(
+            "odradek topic alter orders -c retention.ms=600000 -c max.message.bytes=2000000",
+            "odradek topic alter orders --unset retention.ms",
+        ),
+    )
+    actions.add(
+        "grow",
+        "give a topic more partitions",
+        grow,
+        options=_grow_options,
+        examples=("odradek topic grow orders --to 4", "odradek topic grow orders --by 2 --dry-run"),
+        more="Keys that were in one partition may go to another one from then on; there is no way back.",
+    )
+    actions.add(
+        "trim",
+        "delete the oldest records of a topic's partitions",
+        trim,
+        options=_trim_options,
+        examples=(
+            "odradek topic trim orders --to -100 --yes",
+            "odradek topic trim orders --to end --partition 0 --yes",
+        ),
+        more=f"A position is {EXPECTED}.",
+    )
+    actions.add(
+        "delete",
+        "delete topics with all their records",
+        delete,
+        options=_delete_options,
+        examples=("odradek topic delete payments --yes",),
+    )
+    declare_moves(actions)
+
+
+def _names(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+
+
+def _list_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--internal", action="store_true", help="the cluster's own topics too")
+
+
+async def list_topics(session: Session) -> None:
+    topics = await session.cluster.topics(None)
+    rows = [
+        {
+            "topic": topic.name,
+            "partitions": len(topic.partitions),
+            "replicas": max((len(partition.replica_nodes) for partition in topic.partitions), default=0),
+            "internal": topic.is_internal,
+        }
+        for topic in topics
+        if session.options.internal or not topic.is_internal
+    ]
+    session.output.rows(("topic", "partitions", "replicas", "internal"), rows, empty="there are no topics")
+
+
+def _create_options(parser: argparse.ArgumentParser) -> None:
+    _names(parser)
+    parser.add_argument("-p", "--partitions", type=int, default=-1, help="default: the brokers' num.partitions")
+    parser.add_argument(
+        "-r", "--replicas", type=int, default=-1, help="default: the brokers' default.replication.factor"
+    )
+    parser.add_argument("-c", dest="configs", action="append", default=[], metavar="NAME=VALUE", help="a config")
+    parser.add_argument(
+        "--assign", action="append", default=[], metavar="PARTITION:BROKER,BROKER…", help="replicas, the leader first"
+    )
+    parser.add_argument("--if-not-exists", action="store_true", help="a topic that there is already is no error")
+    parser.add_argument("--dry-run", action="store_true", help="let the cluster check, and create nothing")
+
+
+async def create(session: Session) -> int:
+    options = session.options
+    assigned = assigned_partitions(options.assign)
+    if assigned and (options.partitions != -1 or options.replicas != -1):
+        raise misuse("--assign says how many partitions and replicas there are: leave out -p and -r")
+    rows = await create_topics(
+        session.cluster,
+        options.topics,
+        partitions=options.partitions,
+        replicas=options.replicas,
+        assigned=assigned,
+        configs=assignments(options.configs, "-c"),
+        dry_run=options.dry_run,
+        if_not_exists=options.if_not_exists,
+    )
+    return session.results(("topic", "partitions", "replicas"), rows)
+
+
+async def describe(session: Session) -> None:
+    topics = await session.cluster.topics(session.options.topics)
+    resources = [ConfigOwner(ResourceKind.TOPIC, topic.name or "") for topic in topics]
+    configs = await own_configs(session.cluster, resources)
+    for topic, own in zip(topics, configs, strict=True):
+        partitions = await _described_partitions(session, topic)
+        head: dict[str, object] = {
+            "topic": topic.name,
+            "id": uuid_to_text(topic.topic_id),
+            "internal": topic.is_internal,
+            "configs": dict(sorted(own.items())),
+        }
+        session.output.document(
+            {**head, "partitions": partitions},
+            (
+                (f"topic {topic.name}", ("id", "internal", "configs"), [head]),
+                ("partitions", PARTITION_COLUMNS, partitions),
+            ),
+        )
+
+
+async def _described_partitions(session: Session, topic: MetadataResponseTopic) -> list[Row]:
+    led = [TopicPartition(topic.name or "", one.partition_index) for one in topic.partitions if one.leader_id >= 0]
+    if len(led) < len(topic.partitions):
+        return [_partition_row(one, None, None) for one in topic.partitions]
+    starts, ends = await bounds(session.cluster, led)
+    offsets = zip(starts.values(), (ends[place] for place in starts), strict=True)
+    by_index = {place.partition: pair for place, pair in zip(starts, offsets, strict=True)}
+    return [_partition_row(one, *by_index[one.partition_index]) for one in topic.partitions]
+
+
+def _partition_row(partition: MetadataResponsePartition, start: int | None, end: int | None) -> Row:
+    return {
+        "partition": partition.partition_index,
+        "leader": partition.leader_id if partition.leader_id >= 0 else None,
+        "epoch": partition.leader_epoch,
+        "replicas": partition.replica_nodes,
+        "isr": partition.isr_nodes,
+        "offline": partition.offline_replicas,
+        "start": start,
+        "end": end,
+    }
+
+
+def _alter_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("-c", dest="configs", action="append", default=[], metavar="NAME=VALUE", help="set a config")
+    parser.add_argument("--unset", action="append", default=[], metavar="NAME", help="back to the brokers' default")
+    parser.add_argument("--dry-run", action="store_true", help="let the cluster check, and change nothing")
+
+
+async def alter(session: Session) -> int:
+    options = session.options
+    changes = [ConfigChange(name, SET, value) for name, value in assignments(options.configs, "-c").items()]
+    changes += [ConfigChange(name, DELETE) for name in options.unset]
+    if not changes:
+        raise misuse("nothing to change: -c NAME=VALUE sets a config, --unset NAME takes it back")
+    resource = ConfigOwner(ResourceKind.TOPIC, options.topic)
+    row = await alter_configs(session.cluster, resource, changes, dry_run=options.dry_run)
+    return session.results(("topic",), [{"topic": options.topic, **row}])
+
+
+def _grow_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", metavar="TOPIC")
+    count = parser.add_mutually_exclusive_group(required=True)
+    count.add_argument("--to", type=int, metavar="N", help="so many partitions in all")
+    count.add_argument("--by", type=int, metavar="N", help="so many more")
+    parser.add_argument("--dry-run", action="store_true", help="let the cluster check, and change nothing")
+
+
+async def grow(session: Session) -> int:
+    options = session.options
+    count = options.to
+    if count is None:
+        count = len((await session.cluster.topic(options.topic)).partitions) + options.by
+    row = await grow_topic(session.cluster, options.topic, count, dry_run=options.dry_run)
+    return session.results(("topic", "partitions"), [row])
+
+
+def _trim_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("--to", required=True, metavar="POSITION", help="the first record that stays")
+    parser.add_argument("--partition", type=int, action="append", metavar="N", help="this one alone; repeatable")
+    add_yes(parser)
+
+
+async def trim(session: Session) -> int:
+    options = session.options
+    try:
+        position = parse_position(options.to, session.cluster.clock.now_ms())
+    except ValueError as error:
+        raise misuse(f"--to: {error}") from None
+    topic = await session.cluster.topic(options.topic)
+    indexes = [partition.partition_index for partition in topic.partitions]
+    if unknown := sorted(set(options.partition or ()) - set(indexes)):
+        raise misuse(f"--partition {unknown[0]}: {options.topic} has partitions 0 to {len(indexes) - 1}")
+    places = [TopicPartition(options.topic, index) for index in options.partition or indexes]
+    session.confirm([options.topic], "to delete records of")
+    offsets = await resolve(session.cluster, dict.fromkeys(places, position))
+    rows = await delete_records(session.cluster, topic, {place.partition: offsets[place] for place in places})
+    return session.results(("topic", "partition", "start"), rows)
+
+
+def _delete_options(parser: argparse.ArgumentParser) -> None:
+    _names(parser)
+    add_yes(parser)
+
+
+async def delete(session: Session) -> int:
+    topics = session.options.topics
+    session.confirm(topics, "to delete")
+    return session.results(("topic",), await delete_topics(session.cluster, topics))

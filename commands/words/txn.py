@@ -1,0 +1,232 @@
+"""`odradek txn`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from commands.client.cluster_client import ClusterClient, CoordinatorKind, leaders
+from commands.declaring import Actions, Session, add_yes
+from commands.errors import CommandError, explain, misuse, raise_if
+from commands.printing import Row
+from commands.times import parse_duration, show_time
+from protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse, TopicRequest
+from protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionState,
+)
+from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from protocol.messages.metadata import MetadataResponseTopic
+from protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from protocol.types import TopicPartition
+
+MARKER_VERSION: Final = 1
+"""Of markers for a transaction whose coordinator has forgotten it, as kafka-transactions writes them."""
+
+
+def declare(actions: Actions) -> None:
+    actions.add(
+        "list",
+        "list transactional ids with the state of their transactions",
+        list_all,
+        examples=("odradek txn list", "odradek txn list -o table"),
+    )
+    actions.add(
+        "describe",
+        "show transactions with their partitions",
+        describe,
+        options=lambda parser: _add(parser, "ids", nargs="+", metavar="ID"),
+        examples=("odradek txn describe shop-1",),
+    )
+    actions.add(
+        "hanging",
+        "find transactions in topics that their coordinators know nothing of, and that hold back readers",
+        hanging,
+        concurrent=True,
+        options=_hanging_options,
+        examples=("odradek txn hanging orders", "odradek txn hanging --older-than 1h"),
+    )
+    actions.add(
+        "abort",
+        "abort a transaction that hangs in a partition",
+        abort,
+        options=_abort_options,
+        examples=("odradek txn abort orders:0 --start-offset 42 --yes",),
+        more="A producer that lives loses its records by it: only for what `odradek txn hanging` shows.",
+    )
+
+
+def _add(parser: argparse.ArgumentParser, name: str, *, nargs: str, metavar: str) -> None:
+    parser.add_argument(name, nargs=nargs, metavar=metavar)
+
+
+async def list_all(session: Session) -> None:
+    request = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
+    rows: list[Row] = []
+    for node, answer in (await session.cluster.every(request, ListTransactionsResponse)).items():
+        raise_if(f"transactions of broker {node}", answer.error_code)
+        rows += [
+            {
+                "id": one.transactional_id,
+                "state": one.transaction_state,
+                "producer": one.producer_id,
+                "coordinator": node,
+            }
+            for one in answer.transaction_states
+        ]
+    columns = ("id", "state", "producer", "coordinator")
+    session.output.rows(columns, sorted(rows, key=lambda row: str(row["id"])), empty="there are no transactional ids")
+
+
+async def describe(session: Session) -> None:
+    rows: list[Row] = []
+    for name in session.options.ids:
+        state = await _describe(session.cluster, name)
+        rows.append(
+            {
+                "id": name,
+                "state": state.transaction_state,
+                "producer": state.producer_id,
+                "epoch": state.producer_epoch,
+                "timeout_ms": state.transaction_timeout_ms,
+                "started": show_time(state.transaction_start_time_ms),
+                "partitions": [f"{topic.topic}-{index}" for topic in state.topics for index in topic.partitions],
+            }
+        )
+    session.output.rows(("id", "state", "producer", "epoch", "timeout_ms", "started", "partitions"), rows)
+
+
+async def _describe(cluster: ClusterClient, name: str) -> TransactionState:
+    answer = await cluster.coordinated(
+        CoordinatorKind.TRANSACTION,
+        name,
+        DescribeTransactionsRequest(transactional_ids=[name]),
+        DescribeTransactionsResponse,
+        code=lambda answer: answer.transaction_states[0].error_code,
+    )
+    raise_if(f"transactional id {name}", answer.transaction_states[0].error_code)
+    return answer.transaction_states[0]
+
+
+def _hanging_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all")
+    parser.add_argument("--older-than", default="15m", metavar="TIME", help="default 15m, brokers' longest timeout")
+
+
+async def hanging(session: Session) -> int:
+    try:
+        age_ms = parse_duration(session.options.older_than)
+    except ValueError as error:
+        raise misuse(f"--older-than: {error}") from None
+    rows = await hanging_rows(session.cluster, session.options.topics or None, age_ms)
+    columns = ("topic", "partition", "producer", "epoch", "start_offset", "coordinator_epoch", "last_write")
+    session.output.rows(columns, rows, empty="no transaction hangs")
+    return 1 if rows else 0
+
+
+async def hanging_rows(
+    cluster: ClusterClient, topics: list[str] | None, age_ms: int, *, skip_leaderless: bool = False
+) -> list[Row]:
+    """Returns transactions that are open in a partition for so long, and that no coordinator has open there. A
+    partition without a leader is passed over, or raises CommandError."""
+    open_rows = [
+        row
+        for topic in await cluster.topics(topics)
+        for row in await open_transactions(cluster, topic, skip_leaderless=skip_leaderless)
+    ]
+    before_ms = cluster.clock.now_ms() - age_ms
+    old = [row for row in open_rows if isinstance(row["last_write_ms"], int) and row["last_write_ms"] < before_ms]
+    if not old:
+        return []
+    places = await _coordinated_places(cluster)
+    return [
+        row
+        for row in old
+        if (row["producer"], TopicPartition(str(row["topic"]), int(str(row["partition"])))) not in places
+    ]
+
+
+async def _coordinated_places(cluster: ClusterClient) -> set[tuple[object, TopicPartition]]:
+    """Returns the producers and partitions of all transactions that coordinators have open."""
+    request = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
+    answers = await cluster.every(request, ListTransactionsResponse)
+    names = [one.transactional_id for answer in answers.values() for one in answer.transaction_states]
+    states = await cluster.together(_describe(cluster, name) for name in names)
+    return {
+        (state.producer_id, TopicPartition(topic.topic, index))
+        for state in states
+        for topic in state.topics
+        for index in topic.partitions
+    }
+
+
+async def open_transactions(
+    cluster: ClusterClient, topic: MetadataResponseTopic, *, skip_leaderless: bool = False
+) -> list[Row]:
+    """Returns a row for each transaction that is open in a topic's partitions, as their leaders say."""
+    rows: list[Row] = []
+    for leader, partitions in leaders(topic, skip_leaderless=skip_leaderless).items():
+        indexes = [partition.partition_index for partition in partitions]
+        request = DescribeProducersRequest(topics=[TopicRequest(name=topic.name or "", partition_indexes=indexes)])
+        answer = await cluster.node(leader, request, DescribeProducersResponse)
+        for partition in (partition for entry in answer.topics for partition in entry.partitions):
+            raise_if(f"{topic.name}-{partition.partition_index}", partition.error_code, partition.error_message)
+            rows += [
+                {
+                    "topic": topic.name,
+                    "partition": partition.partition_index,
+                    "producer": one.producer_id,
+                    "epoch": one.producer_epoch,
+                    "start_offset": one.current_txn_start_offset,
+                    "coordinator_epoch": one.coordinator_epoch,
+                    "last_write_ms": one.last_timestamp,
+                    "last_write": show_time(one.last_timestamp),
+                }
+                for one in partition.active_producers
+                if one.current_txn_start_offset >= 0
+            ]
+    return rows
+
+
+def _abort_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("partition", metavar="TOPIC:PARTITION")
+    parser.add_argument("--start-offset", type=int, required=True, metavar="N", help="where the transaction begins")
+    add_yes(parser)
+
+
+async def abort(session: Session) -> int:
+    name, _, index = session.options.partition.rpartition(":")
+    if not name or not index.isdecimal():
+        raise misuse(f"{session.options.partition}: TOPIC:PARTITION is expected, such as orders:0")
+    topic = await session.cluster.topic(name)
+    rows = await open_transactions(session.cluster, topic)
+    chosen = [
+        row for row in rows if row["partition"] == int(index) and row["start_offset"] == session.options.start_offset
+    ]
+    if not chosen:
+        raise CommandError(f"{name}-{index}: no transaction is open that begins at {session.options.start_offset}")
+    session.confirm([session.options.partition], "to abort the transaction in")
+    leader = next(one.leader_id for one in topic.partitions if one.partition_index == int(index))
+    return session.results(("topic", "partition", "producer"), [await _abort(session.cluster, leader, chosen[0])])
+
+
+async def _abort(cluster: ClusterClient, leader: int, row: Row) -> Row:
+    marker = WritableTxnMarker(
+        producer_id=int(str(row["producer"])),
+        producer_epoch=int(str(row["epoch"])),
+        transaction_result=False,
+        topics=[WritableTxnMarkerTopic(name=str(row["topic"]), partition_indexes=[int(str(row["partition"]))])],
+        coordinator_epoch=max(int(str(row["coordinator_epoch"])), 0),
+    )
+    request = WriteTxnMarkersRequest(markers=[marker])
+    answer = await cluster.node(leader, request, WriteTxnMarkersResponse, max_version=MARKER_VERSION)
+    shown = {key: row[key] for key in ("topic", "partition", "producer")}
+    codes = [one.error_code for entry in answer.markers for topic in entry.topics for one in topic.partitions]
+    error = next((explain(code) for code in codes if code), None)
+    return {**shown, "error": error} if error else {**shown, "result": "aborted"}

@@ -1,0 +1,130 @@
+"""The znodes of a group of consumers: read, and written where its offsets move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from commands.errors import FAILED, UNREACHABLE, CommandError, misuse
+from commands.zookeeper.consumers import OldMember, member
+from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+CONNECT_S: Final = 10
+"""How long an ensemble may take to answer."""
+
+BROKER_IDS: Final = "/brokers/ids"
+MAX_OFFSET: Final = (1 << 63) - 1
+MAX_DIGITS, OFFSET_DIGITS = 10, 19
+"""Of the index of a partition, and of an offset."""
+
+T = TypeVar("T")
+
+
+class OldGroup(NamedTuple):
+    """A group as ZooKeeper has it."""
+
+    members: list[OldMember]
+    owners: dict[TopicPartition, str]
+    offsets: dict[TopicPartition, int]
+    brokers: list[str]
+    """The ids that are registered."""
+
+
+@contextmanager
+def zookeeper(connect: str) -> Iterator[KazooClient]:
+    """Connects to an ensemble. Raises CommandError."""
+    try:
+        from kazoo.client import KazooClient
+        from kazoo.exceptions import KazooException
+        from kazoo.handlers.threading import KazooTimeoutError
+    except ModuleNotFoundError as error:
+        raise misuse(f"this needs {error.name}: pip install 'odradek[zookeeper]'") from None
+    try:
+        client = KazooClient(connect, timeout=CONNECT_S)
+    except ValueError as error:
+        raise misuse(
+            f"--zookeeper {connect}: HOST:PORT,HOST:PORT… is expected, with a path or none ({error})"
+        ) from None
+    try:
+        client.start(timeout=CONNECT_S)
+        yield client
+    except (KazooException, KazooTimeoutError) as error:
+        raise CommandError(f"--zookeeper {connect}: {error or type(error).__name__}", UNREACHABLE) from None
+    finally:
+        client.stop()
+        client.close()
+
+
+def group_path(group: str) -> str:
+    """Returns the path of a group. Raises CommandError for a name that is not one component of a path."""
+    if not group or "/" in group or group in (".", ".."):
+        raise misuse(f"{group!r} cannot be the name of a group in ZooKeeper")
+    return f"/consumers/{group}"
+
+
+def read_group(client: KazooClient, group: str) -> OldGroup:
+    """Returns the group, without members, owners and offsets that are not there. Raises CommandError for a znode with
+    what does not belong there."""
+    path = group_path(group)
+    members = [
+        _read(f"{path}/ids/{consumer_id}", data, partial(member, consumer_id))
+        for consumer_id in sorted(_children(client, f"{path}/ids"))
+        if (data := _data(client, f"{path}/ids/{consumer_id}")) is not None
+    ]
+    owners = dict(_by_partition(client, f"{path}/owners", bytes.decode))
+    return OldGroup(
+        members, owners, dict(_by_partition(client, f"{path}/offsets", _offset)), _children(client, BROKER_IDS)
+    )
+
+
+def write_offsets(client: KazooClient, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Sets offsets, each in a znode of its own."""
+    for one, offset in offsets.items():
+        path = f"{group_path(group)}/offsets/{one.topic}/{one.partition}"
+        client.ensure_path(path)
+        client.set(path, b"%d" % offset)
+
+
+def _by_partition(client: KazooClient, path: str, parse: Callable[[bytes], T]) -> Iterator[tuple[TopicPartition, T]]:
+    for topic in sorted(_children(client, path)):
+        for index in _children(client, f"{path}/{topic}"):
+            data = _data(client, f"{path}/{topic}/{index}")
+            if data and index.isascii() and index.isdecimal() and len(index) <= MAX_DIGITS:
+                yield TopicPartition(topic, int(index)), _read(f"{path}/{topic}/{index}", data, parse)
+
+
+def _offset(data: bytes) -> int:
+    text = data.decode().strip()
+    if not text.isascii() or not text.isdecimal() or len(text) > OFFSET_DIGITS or int(text) > MAX_OFFSET:
+        raise ValueError(f"{text:.40} is no offset")
+    return int(text)
+
+
+def _read(path: str, data: bytes, parse: Callable[[bytes], T]) -> T:
+    try:
+        return parse(data)
+    except ValueError as error:
+        raise CommandError(f"{path}: {error}", FAILED) from None
+
+
+def _children(client: KazooClient, path: str) -> list[str]:
+    from kazoo.exceptions import NoNodeError
+
+    try:
+        return list(client.get_children(path))
+    except NoNodeError:
+        return []
+
+
+def _data(client: KazooClient, path: str) -> bytes | None:
+    from kazoo.exceptions import NoNodeError
+
+    try:
+        return client.get(path)[0] or b""
+    except NoNodeError:
+        return None
