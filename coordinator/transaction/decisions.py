@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from coordinator.transaction import transaction as steps
-from coordinator.transaction.state import AT_REST, ENDING, State
+from coordinator.transaction.state import ENDING, State
 from coordinator.transaction.transaction import (
     LAST_CLIENT_EPOCH,
     NO_EPOCH,
@@ -46,15 +46,13 @@ def starting(
 
 
 def check_may_start(transaction: Transaction, expected: Producer | None) -> None:
-    """Raises PRODUCER_FENCED unless it is who it says, or was until its epochs ran out; CONCURRENT_TRANSACTIONS while
-    the last transaction is still being ended."""
+    """Raises as `check_markers_are_written`, then PRODUCER_FENCED if another producer has the id."""
+    check_markers_are_written(transaction)
     if expected is not None and not _is_or_was(transaction, expected):
         raise KafkaError(
             ErrorCode.PRODUCER_FENCED,
             f"{transaction.transactional_id}: its producer id is {transaction.producer_id}, not {expected.producer_id}",
         )
-    if transaction.state in ENDING:
-        raise _concurrent(transaction)
 
 
 def _is_or_was(transaction: Transaction, expected: Producer) -> bool:
@@ -68,17 +66,32 @@ def _is_or_was(transaction: Transaction, expected: Producer) -> bool:
 # AddPartitionsToTxn, AddOffsetsToTxn
 
 
-def check_producer(transaction: Transaction, producer: Producer) -> None:
-    """Whoever adds to a transaction is its producer, of this epoch, and the last one is over.
+def check_may_grow(transaction: Transaction, producer: Producer) -> None:
+    """Raises CONCURRENT_TRANSACTIONS, then as `check_producer`.
 
-    Raises INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+    The order is Kafka's: the answer to EndTxn gives the client the producer id and epoch of its next transaction, and
+    the transaction has them only when all markers are written.
     """
+    check_markers_are_written(transaction)
+    check_producer(transaction, producer)
+
+
+def check_producer(transaction: Transaction, producer: Producer) -> None:
+    """Raises INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED unless this is the producer id and epoch of the
+    transaction."""
     if transaction.producer_id != producer.producer_id:
         raise _other_producer(transaction, producer)
     if transaction.epoch != producer.epoch:
         raise _fenced(transaction, producer)
+
+
+def check_markers_are_written(transaction: Transaction) -> None:
+    """Raises CONCURRENT_TRANSACTIONS while the markers of the transaction that ended are being written."""
     if transaction.state in ENDING:
-        raise _concurrent(transaction)
+        raise KafkaError(
+            ErrorCode.CONCURRENT_TRANSACTIONS,
+            f"{transaction.transactional_id} is {transaction.state.text}: markers are being written",
+        )
 
 
 def growing(
@@ -99,15 +112,12 @@ class Verdict(Enum):
     END = "end the transaction"
     EMPTY_ABORT = "abort a transaction that no partition ever joined"
     DONE = "it is over already, and so"
-    CONCURRENT = "it is being ended, and so"
     INVALID = "there is nothing to end, or it is ended the other way"
 
 
 END_V1: dict[tuple[State, bool], Verdict] = {
     (State.ONGOING, True): Verdict.END,
     (State.ONGOING, False): Verdict.END,
-    (State.PREPARE_COMMIT, True): Verdict.CONCURRENT,
-    (State.PREPARE_ABORT, False): Verdict.CONCURRENT,
     (State.COMPLETE_COMMIT, True): Verdict.DONE,
     (State.COMPLETE_ABORT, False): Verdict.DONE,
 }
@@ -116,8 +126,6 @@ END_V1: dict[tuple[State, bool], Verdict] = {
 END_V2: dict[tuple[State, bool, bool], Verdict] = {
     (State.ONGOING, True, False): Verdict.END,
     (State.ONGOING, False, False): Verdict.END,
-    (State.PREPARE_COMMIT, True, True): Verdict.CONCURRENT,
-    (State.PREPARE_ABORT, False, True): Verdict.CONCURRENT,
     (State.COMPLETE_COMMIT, True, True): Verdict.DONE,
     (State.COMPLETE_ABORT, False, True): Verdict.DONE,
     (State.EMPTY, False, False): Verdict.EMPTY_ABORT,
@@ -155,8 +163,6 @@ def ending(
         next_producer_id = new_producer_id() if must_change else NO_PRODUCER_ID
     if verdict is Verdict.DONE:
         return Ending(None, transaction.producer)
-    if verdict is Verdict.CONCURRENT:
-        raise _concurrent(transaction)
     if verdict is Verdict.INVALID:
         outcome = "committed" if committed else "aborted"
         raise KafkaError(
@@ -174,14 +180,13 @@ def ending(
 
 
 def _verdict_v1(transaction: Transaction, producer: Producer, committed: bool) -> Verdict:
-    if transaction.producer_id != producer.producer_id:
-        raise _other_producer(transaction, producer)
-    if transaction.epoch != producer.epoch:
-        raise _fenced(transaction, producer)
+    check_producer(transaction, producer)
+    check_markers_are_written(transaction)
     return END_V1.get((transaction.state, committed), Verdict.INVALID)
 
 
 def _verdict_v2(transaction: Transaction, producer: Producer, committed: bool) -> Verdict:
+    check_markers_are_written(transaction)
     ran_out = (
         transaction.previous_producer_id == producer.producer_id
         and producer.epoch == LAST_CLIENT_EPOCH
@@ -190,15 +195,11 @@ def _verdict_v2(transaction: Transaction, producer: Producer, committed: bool) -
     if transaction.producer_id != producer.producer_id and not ran_out:
         raise _other_producer(transaction, producer)
     bumped = transaction.epoch == producer.epoch + 1
-    if transaction.state in ENDING:
-        is_valid = bumped
-    elif transaction.state in AT_REST and transaction.state is not State.EMPTY:
-        is_valid = bumped or ran_out or transaction.epoch == producer.epoch
-    else:
-        is_valid = transaction.epoch == producer.epoch
-    if not is_valid:
+    is_retry = bumped or ran_out
+    has_ended = transaction.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+    if transaction.epoch != producer.epoch and not (has_ended and is_retry):
         raise _fenced(transaction, producer)
-    return END_V2.get((transaction.state, committed, bumped or ran_out), Verdict.INVALID)
+    return END_V2.get((transaction.state, committed, is_retry), Verdict.INVALID)
 
 
 # Fencing
@@ -224,11 +225,4 @@ def _fenced(transaction: Transaction, producer: Producer) -> KafkaError:
         ErrorCode.PRODUCER_FENCED,
         f"{transaction.transactional_id}: producer {transaction.producer_id} is at epoch {transaction.epoch}, "
         f"not at {producer.epoch}",
-    )
-
-
-def _concurrent(transaction: Transaction) -> KafkaError:
-    return KafkaError(
-        ErrorCode.CONCURRENT_TRANSACTIONS,
-        f"{transaction.transactional_id} is {transaction.state.text}: markers are being written",
     )

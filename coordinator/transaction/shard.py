@@ -120,7 +120,7 @@ class TransactionShard:
         """Partitions join the transaction, which the first of them begin. Raises INVALID_REQUEST,
         INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS."""
         transaction = self._existing(transactional_id)
-        decisions.check_producer(transaction, producer)
+        decisions.check_may_grow(transaction, producer)
         after = decisions.growing(transaction, partitions, client_version, now_ms)
         records = () if after is None else (written(after),)
         return Outcome(records, [reply(ticket, None)])
@@ -135,6 +135,7 @@ class TransactionShard:
         """Those of the partitions that are part of the producer's transaction (KIP-890). Raises as `add_partitions`."""
         transaction = self._existing(transactional_id)
         decisions.check_producer(transaction, producer)
+        decisions.check_markers_are_written(transaction)
         return Outcome((), [reply(ticket, transaction.partitions.intersection(partitions))])
 
     def end(

@@ -34,8 +34,6 @@ def test_v1_an_ongoing_transaction_is_decided_and_answered(committed: bool, stat
     ("state", "on_commit", "on_abort"),
     [
         (State.EMPTY, INVALID, INVALID),
-        (State.PREPARE_COMMIT, CONCURRENT, INVALID),
-        (State.PREPARE_ABORT, INVALID, CONCURRENT),
         (State.COMPLETE_COMMIT, PRODUCER, INVALID),
         (State.COMPLETE_ABORT, INVALID, PRODUCER),
     ],
@@ -93,8 +91,6 @@ def test_v2_an_end_bumps_the_epoch(committed: bool, state: State) -> None:
 @pytest.mark.parametrize(
     ("state", "on_commit", "on_abort"),
     [
-        (State.PREPARE_COMMIT, CONCURRENT, INVALID),
-        (State.PREPARE_ABORT, INVALID, CONCURRENT),
         (State.COMPLETE_COMMIT, BUMPED, INVALID),
         (State.COMPLETE_ABORT, INVALID, BUMPED),
     ],
@@ -104,13 +100,6 @@ def test_v2_a_retry_is_known_by_the_epoch_before(state: State, on_commit: object
     given.put(transaction(state, BUMPED, client_version=2))
     assert given.commit(PRODUCER) == ([], on_commit)
     assert given.abort(PRODUCER) == ([], on_abort)
-
-
-@pytest.mark.parametrize("state", [State.PREPARE_COMMIT, State.PREPARE_ABORT])
-def test_v2_nobody_has_the_bumped_epoch_before_the_end_was_answered(state: State) -> None:
-    given = Given()
-    given.put(transaction(state, BUMPED, client_version=2))
-    assert given.commit(BUMPED) == ([], FENCED)
 
 
 @pytest.mark.parametrize("state", [State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT])

@@ -63,13 +63,6 @@ def test_a_producer_that_was_taken_over_is_fenced(expected: Producer) -> None:
     assert given.init(expected) == ([], ErrorCode.PRODUCER_FENCED)
 
 
-@pytest.mark.parametrize("state", [State.PREPARE_COMMIT, State.PREPARE_ABORT])
-def test_a_producer_waits_until_the_markers_of_the_last_transaction_are_written(state: State) -> None:
-    given = Given()
-    given.put(transaction(state))
-    assert given.init() == ([], ErrorCode.CONCURRENT_TRANSACTIONS)
-
-
 def test_an_open_transaction_is_aborted_first_and_the_producer_asks_again() -> None:
     given = Given()
     given.put(transaction(State.ONGOING, Producer(5, 3)))

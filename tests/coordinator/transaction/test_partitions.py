@@ -50,14 +50,6 @@ def test_only_the_current_producer_adds_and_asks(name: str, producer: Producer, 
     assert given.verify(producer, A, name=name) == ([], code)
 
 
-@pytest.mark.parametrize("state", [State.PREPARE_COMMIT, State.PREPARE_ABORT])
-def test_nothing_joins_while_the_transaction_ends(state: State) -> None:
-    given = Given()
-    given.put(transaction(state))
-    assert given.add(PRODUCER, B) == ([], ErrorCode.CONCURRENT_TRANSACTIONS)
-    assert given.verify(PRODUCER, A) == ([], ErrorCode.CONCURRENT_TRANSACTIONS)
-
-
 def test_verification_tells_which_partitions_are_in_it() -> None:
     given = Given()
     given.put(transaction(State.ONGOING))

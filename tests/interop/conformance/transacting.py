@@ -61,13 +61,15 @@ AGAIN = (
 
 
 class Transacting:
-    """A transactional id, a group, and a topic of two partitions, all of the same name."""
+    """A transactional id, its group, and a topic of two partitions, which is created unless it is named."""
 
-    def __init__(self, peer: Peer, name: str) -> None:
+    def __init__(self, peer: Peer, name: str, topic: str | None = None) -> None:
         self.peer = peer
         self.name = name
-        self.group = f"{name}-group"
-        peer.create(name, 2)
+        self.group = f"{topic or name}-group"
+        self.topic = topic or name
+        if topic is None:
+            peer.create(name, 2)
         peer.find_coordinator(name, TRANSACTION)
         peer.find_coordinator(self.group, GROUP)
         self.producer = self.first_producer()
@@ -115,7 +117,7 @@ class Transacting:
             v3_and_below_transactional_id=self.name if name is None else name,
             v3_and_below_producer_id=producer.producer_id,
             v3_and_below_producer_epoch=producer.epoch,
-            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic or self.name, partitions=list(partitions))],
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic or self.topic, partitions=list(partitions))],
         )
         answer = self.peer.quietly(request, version)
         assert isinstance(answer, AddPartitionsToTxnResponse)
@@ -143,7 +145,7 @@ class Transacting:
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             verify_only=verify,
-            topics=[AddPartitionsToTxnTopic(name=self.name, partitions=list(partitions))],
+            topics=[AddPartitionsToTxnTopic(name=self.topic, partitions=list(partitions))],
         )
         request = AddPartitionsToTxnRequest(transactions=[transaction])
         answer = self.peer.quietly(request, version)
@@ -179,7 +181,7 @@ class Transacting:
             base_sequence=sequence,
             transactional=True,
         )
-        data = TopicProduceData(name=self.name, partition_data=[PartitionProduceData(index=partition, records=batch)])
+        data = TopicProduceData(name=self.topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
         request = ProduceRequest(
             transactional_id=self.name if name == "" else name, acks=-1, timeout_ms=1000, topic_data=[data]
         )
@@ -208,21 +210,23 @@ class Transacting:
             producer_epoch=producer.epoch,
             generation_id_or_member_epoch=generation,
             member_id=member,
-            topics=[TxnOffsetCommitRequestTopic(name=self.name, partitions=[committed])],
+            topics=[TxnOffsetCommitRequestTopic(name=self.topic, partitions=[committed])],
         )
         self.peer.ask(request, version, TxnOffsetCommitResponse)
 
     def offset_request(self, *, stable: bool) -> OffsetFetchRequest:
         requested = OffsetFetchRequestGroup(
-            group_id=self.group, topics=[OffsetFetchRequestTopics(name=self.name, partition_indexes=[0, 1])]
+            group_id=self.group, topics=[OffsetFetchRequestTopics(name=self.topic, partition_indexes=[0, 1])]
         )
         return OffsetFetchRequest(groups=[requested], require_stable=stable)
 
     def fetch_offset(self, *, stable: bool = True) -> None:
         self.peer.ask(self.offset_request(stable=stable), 8, OffsetFetchResponse)
 
-    def end(self, *, committed: bool = True, producer: Producer | None = None, version: int = 5) -> Producer:
-        """The producer goes on with what the answer says."""
+    def end(
+        self, *, committed: bool = True, producer: Producer | None = None, version: int = 5, settled: bool = True
+    ) -> Producer:
+        """The producer goes on with what the answer says; once no marker is missing, unless that is not `settled`."""
         ending = producer or self.producer
         request = EndTxnRequest(
             transactional_id=self.name,
@@ -231,14 +235,15 @@ class Transacting:
             committed=committed,
         )
         answer = self.peer.ask(request, version, EndTxnResponse)
-        self.settle()
+        if settled:
+            self.settle()
         if version >= 5 and not answer.error_code and producer is None:
             self.producer = Producer(answer.producer_id, answer.producer_epoch)
         return self.producer
 
     def fetch(self, partition: int = 0, *, committed: bool = True, offset: int = 0) -> None:
         topic = FetchTopic(
-            topic=self.name,
+            topic=self.topic,
             partitions=[FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)],
         )
         request = FetchRequest(
@@ -257,7 +262,7 @@ class Transacting:
             request = ListOffsetsRequest(
                 replica_id=-1,
                 isolation_level=int(committed),
-                topics=[ListOffsetsTopic(name=self.name, partitions=requested)],
+                topics=[ListOffsetsTopic(name=self.topic, partitions=requested)],
             )
             self.peer.ask(request, 7, ListOffsetsResponse)
 
@@ -276,7 +281,7 @@ class Transacting:
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             transaction_result=committed,
-            topics=[WritableTxnMarkerTopic(name=self.name, partition_indexes=[partition])],
+            topics=[WritableTxnMarkerTopic(name=self.topic, partition_indexes=[partition])],
             coordinator_epoch=coordinator_epoch,
             transaction_version=transaction_version,
         )
@@ -294,7 +299,7 @@ class Transacting:
         self.note(request, 0, answer)
 
     def describe_producers(self, *partitions: int) -> None:
-        topic = TopicRequest(name=self.name, partition_indexes=list(partitions) or [0])
+        topic = TopicRequest(name=self.topic, partition_indexes=list(partitions) or [0])
         self.peer.ask(DescribeProducersRequest(topics=[topic]), 0, DescribeProducersResponse)
 
     def list_all(
