@@ -256,7 +256,7 @@ class Hosted:
             self._given_up(self)
             return
         self._arm()
-        if change is not None or self.engine.looks_back:
+        if change is not None or self.engine.has_available:
             self.wake()
 
     # Dead letters.

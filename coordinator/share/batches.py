@@ -6,8 +6,10 @@ that are alike become one batch; nothing stays below the start offset. Source: P
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 NO_START_OFFSET: Final = -1
@@ -23,13 +25,43 @@ class StateBatch(NamedTuple):
     delivery_count: int
 
 
-def combine(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """The batches of both, in order, without overlaps."""
-    batches = list(_from(so_far, start_offset))
-    batches += _from(new, start_offset)
-    if len(batches) < 2:
-        return batches
-    return _merge(batches)
+_last: Final = attrgetter("last_offset")
+
+
+def combine(so_far: Sequence[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+    """The batches of both, in order, without overlaps. `so_far` has been combined before: of its batches only those
+    are looked at that touch a new one."""
+    waiting = sorted(_from(new, start_offset), reverse=True)
+    at = bisect_left(so_far, start_offset, key=_last)
+    if at < len(so_far) and so_far[at].first_offset < start_offset:
+        waiting.append(StateBatch(start_offset, *so_far[at][1:]))
+        at += 1
+    result: list[StateBatch] = []
+    while waiting:
+        untouched = bisect_left(so_far, waiting[-1].first_offset - 1, at, key=_last)
+        result += so_far[at:untouched]
+        group, at = _group(so_far, untouched, waiting)
+        result += _merge(group)
+    result += so_far[at:]
+    return result
+
+
+def _group(so_far: Sequence[StateBatch], at: int, waiting: list[StateBatch]) -> tuple[list[StateBatch], int]:
+    """Takes off `waiting`, whose last is the first by offset, the batches that touch each other or a batch that was
+    there. Returns them with the batches from `at` on that they touch, and where the others begin."""
+    group = [waiting.pop()]
+    last = reach = group[0].last_offset
+    while True:
+        if at < len(so_far) and so_far[at].first_offset <= last + 1:
+            batch = so_far[at]
+            at += 1
+        elif waiting and waiting[-1].first_offset <= reach + 1:
+            batch = waiting.pop()
+            last = max(last, batch.last_offset)
+        else:
+            return group, at
+        group.append(batch)
+        reach = max(reach, batch.last_offset)
 
 
 def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBatch]:
