@@ -71,28 +71,25 @@ def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBat
         if state_batch.first_offset > state_batch.last_offset:
             continue
         if state_batch.first_offset >= start_offset:
-            yield StateBatch(*state_batch)
+            yield state_batch
         elif state_batch.last_offset >= start_offset:
             yield StateBatch(start_offset, *state_batch[1:])
 
 
-def _merge(batches: Sequence[StateBatch]) -> list[StateBatch]:
+def _merge(batches: list[StateBatch]) -> list[StateBatch]:
     """Takes the first two batches off the heap until they are apart; what is left of the losing one goes back."""
-    heap = list(batches)
+    heap = batches
     heapify(heap)
     done: list[StateBatch] = []
     current = heappop(heap)
     while heap:
         candidate = heappop(heap)
-        if candidate.first_offset > current.last_offset + 1:
+        if candidate.first_offset > current.last_offset:
             _append(done, current)
             current = candidate
         elif candidate[2:] == current[2:]:
             last = max(current.last_offset, candidate.last_offset)
             current = StateBatch(current.first_offset, last, *current[2:])
-        elif candidate.first_offset > current.last_offset:
-            _append(done, current)
-            current = candidate
         else:
             current = _overlap(current, candidate, heap)
     _append(done, current)

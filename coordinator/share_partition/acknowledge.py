@@ -99,11 +99,10 @@ def _runs(
             yield batch.runs.head, acknowledgement.types[0]
             return
     first = max(batch.first, acknowledgement.first, partition.start_offset)
-    for start, last, kind in _spans(acknowledgement, first, min(batch.last, acknowledgement.last)):
-        for run in batch.part(start, last):
-            _check(run, member_id)
-        for run in batch.cut(start, last):
-            yield run, kind
+    last = min(batch.last, acknowledgement.last)
+    for run in batch.part(first, last):
+        _check(run, member_id)
+    yield from batch.cut_by(_spans(acknowledgement, first, last))
 
 
 def _spans(acknowledgement: Acknowledgement, first: int, last: int) -> Iterator[tuple[int, int, int]]:

@@ -43,15 +43,31 @@ class InFlightBatch:
 
     def cut(self, first: int, last: int) -> list[Run]:
         """The runs from `first` to `last`, cut so that none goes beyond; the batch is tracked from now on."""
-        self.is_tracked = True
-        self._cut_before(first)
-        self._cut_before(last + 1)
-        return self.part(first, last)
+        span = max(first, self.first), min(last, self.last), 0
+        return [run for run, _ in self.cut_by((span,))]
 
-    def _cut_before(self, offset: int) -> None:
+    def cut_by(self, spans: Iterable[tuple[int, int, int]]) -> Iterator[tuple[Run, int]]:
+        """Yields the runs of spans within the batch, cut so that none goes beyond its span, each with the span's third
+        number."""
+        self.is_tracked = True
+        rest: Run | None = None
+        for first, last, number in spans:
+            while first <= last:
+                run = self._run_at(first) if rest is None or rest.first != first else rest
+                rest = self._split(run, last + 1) if run.last > last else None
+                first = run.last + 1
+                yield run, number
+
+    def _run_at(self, offset: int) -> Run:
+        """Returns the run that begins at an offset of the batch, cut if need be."""
         run = self.runs.floor(offset)
-        if run is not None and run.first < offset <= run.last:
-            self.runs.add(run.split(offset))
+        assert run is not None
+        return run if run.first == offset else self._split(run, offset)
+
+    def _split(self, run: Run, offset: int) -> Run:
+        rest = run.split(offset)
+        self.runs.add(rest)
+        return rest
 
     def join_before(self, offset: int) -> None:
         """Makes one of the runs on both sides of the boundary before `offset`, if they are alike."""

@@ -180,22 +180,19 @@ class Run:
 
     def split(self, offset: int) -> Run:
         """Cuts the run in two; it keeps what is below `offset`, the new one has the rest."""
-        self.index.remove(self)
         rest = Run(offset, self.last, self.state, self.delivery_count, self.member_id, self.lock_until_ms)
         rest.change, rest.before = self.change, self.before
         self.last = offset - 1
-        self.index.add(self)
-        rest.enter(self.index)
+        rest.index = self.index
+        self.index.add_part(rest)
         if self.change is not None:
             self.change.runs.append(rest)
         return rest
 
     def absorb(self, following: Run) -> None:
         """Becomes one with the run that follows, which is like it and no longer in the batch."""
-        self.index.remove(following)
-        self.index.remove(self)
+        self.index.remove_part(following)
         self.last = following.last
-        self.index.add(self)
 
     def is_like(self, following: Run) -> bool:
         """True if the two can be one: none is in a change."""

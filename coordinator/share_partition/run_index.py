@@ -135,3 +135,13 @@ class RunIndex:
             self.available.remove(run.first, run)
         elif state is ARCHIVING:
             self.archiving.remove(run)
+
+    def add_part(self, run: Run) -> None:
+        """Adds the second part of a run that was split; its records are counted already."""
+        if run.state not in TERMINAL:
+            self.add(run)
+
+    def remove_part(self, run: Run) -> None:
+        """Removes a run that the run before it absorbs; its records stay counted."""
+        if run.state not in TERMINAL:
+            self.remove(run)
