@@ -7,6 +7,7 @@ it, so that there is no fetch lock. Source: SharePartition's I/O (KIP-932).
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -256,7 +257,7 @@ class Hosted:
             self._given_up(self)
             return
         self._arm()
-        if change is not None or self.engine.looks_back:
+        if change is not None or self.engine.has_available:
             self.wake()
 
     # Dead letters.
@@ -321,17 +322,18 @@ def error_of(future: asyncio.Future[None]) -> KafkaError | None:
 
 
 def without(acquired: Iterable[Acquired], left_out: Iterable[tuple[int, int]]) -> list[Acquired]:
-    """Returns the acquired ranges without those left out, which are in order and do not overlap."""
-    remaining = list(acquired)
-    for first, last in left_out:
-        pieces: list[Acquired] = []
-        for whole in remaining:
-            if whole.last < first or whole.first > last:
-                pieces.append(whole)
-                continue
-            if whole.first < first:
-                pieces.append(Acquired(whole.first, first - 1, whole.delivery_count))
-            if whole.last > last:
-                pieces.append(Acquired(last + 1, whole.last, whole.delivery_count))
-        remaining = pieces
+    """Returns the acquired ranges without those left out; both are in order and do not overlap."""
+    remaining: list[Acquired] = []
+    gaps = deque(left_out)
+    for first, last, delivery_count in acquired:
+        start = first
+        while gaps and gaps[0][0] <= last:
+            if start < gaps[0][0]:
+                remaining.append(Acquired(start, gaps[0][0] - 1, delivery_count))
+            start = max(gaps[0][1] + 1, start)
+            if start > last:
+                break
+            gaps.popleft()
+        if start <= last:
+            remaining.append(Acquired(start, last, delivery_count))
     return remaining

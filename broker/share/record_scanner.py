@@ -121,7 +121,7 @@ class RecordScanner:
     def _apply(self, holdback: Holdback, scanned: Scanned, aborted: Sequence[Range], now_ms: int) -> None:
         holdback.learn(self._engine, scanned.facts, now_ms)
         for first, last in aborted:
-            archive(self._engine, first, min(last, scanned.facts.last), FREE, counts=True)
+            archive(self._engine, first, min(last, scanned.facts.last), FREE)
         if aborted:
             self._engine.advance()
         if scanned.invalid_count:

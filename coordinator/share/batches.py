@@ -6,8 +6,10 @@ that are alike become one batch; nothing stays below the start offset. Source: P
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 NO_START_OFFSET: Final = -1
@@ -23,13 +25,43 @@ class StateBatch(NamedTuple):
     delivery_count: int
 
 
-def combine(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """The batches of both, in order, without overlaps."""
-    batches = list(_from(so_far, start_offset))
-    batches += _from(new, start_offset)
-    if len(batches) < 2:
-        return batches
-    return _merge(batches)
+_last: Final = attrgetter("last_offset")
+
+
+def combine(so_far: Sequence[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+    """The batches of both, in order, without overlaps. `so_far` has been combined before: of its batches only those
+    are looked at that touch a new one."""
+    waiting = sorted(_from(new, start_offset), reverse=True)
+    at = bisect_left(so_far, start_offset, key=_last)
+    if at < len(so_far) and so_far[at].first_offset < start_offset:
+        waiting.append(StateBatch(start_offset, *so_far[at][1:]))
+        at += 1
+    result: list[StateBatch] = []
+    while waiting:
+        untouched = bisect_left(so_far, waiting[-1].first_offset - 1, at, key=_last)
+        result += so_far[at:untouched]
+        group, at = _group(so_far, untouched, waiting)
+        result += _merge(group)
+    result += so_far[at:]
+    return result
+
+
+def _group(so_far: Sequence[StateBatch], at: int, waiting: list[StateBatch]) -> tuple[list[StateBatch], int]:
+    """Takes off `waiting`, whose last is the first by offset, the batches that touch each other or a batch that was
+    there. Returns them with the batches from `at` on that they touch, and where the others begin."""
+    group = [waiting.pop()]
+    last = reach = group[0].last_offset
+    while True:
+        if at < len(so_far) and so_far[at].first_offset <= last + 1:
+            batch = so_far[at]
+            at += 1
+        elif waiting and waiting[-1].first_offset <= reach + 1:
+            batch = waiting.pop()
+            last = max(last, batch.last_offset)
+        else:
+            return group, at
+        group.append(batch)
+        reach = max(reach, batch.last_offset)
 
 
 def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBatch]:
@@ -39,28 +71,25 @@ def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBat
         if state_batch.first_offset > state_batch.last_offset:
             continue
         if state_batch.first_offset >= start_offset:
-            yield StateBatch(*state_batch)
+            yield state_batch
         elif state_batch.last_offset >= start_offset:
             yield StateBatch(start_offset, *state_batch[1:])
 
 
-def _merge(batches: Sequence[StateBatch]) -> list[StateBatch]:
+def _merge(batches: list[StateBatch]) -> list[StateBatch]:
     """Takes the first two batches off the heap until they are apart; what is left of the losing one goes back."""
-    heap = list(batches)
+    heap = batches
     heapify(heap)
     done: list[StateBatch] = []
     current = heappop(heap)
     while heap:
         candidate = heappop(heap)
-        if candidate.first_offset > current.last_offset + 1:
+        if candidate.first_offset > current.last_offset:
             _append(done, current)
             current = candidate
         elif candidate[2:] == current[2:]:
             last = max(current.last_offset, candidate.last_offset)
             current = StateBatch(current.first_offset, last, *current[2:])
-        elif candidate.first_offset > current.last_offset:
-            _append(done, current)
-            current = candidate
         else:
             current = _overlap(current, candidate, heap)
     _append(done, current)

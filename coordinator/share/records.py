@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from coordinator.outcome import Outcome
-from coordinator.share.batches import StateBatch
+from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine
 from coordinator.share.key import ShareKey
 from protocol.coordinator_records import SHARE_GROUP_STATE, decode_record, encode_key, encode_value
 from protocol.coordinator_records import share_state as messages
@@ -146,12 +146,19 @@ def _to_messages(batches: Iterable[StateBatch]) -> list[messages.StateBatch]:
 
 
 def _from_messages(batches: Iterable[messages.StateBatch]) -> list[StateBatch]:
-    return [
-        StateBatch(
-            state_batch.first_offset, state_batch.last_offset, state_batch.delivery_state, state_batch.delivery_count
-        )
-        for state_batch in batches
-    ]
+    return combine(
+        (),
+        (
+            StateBatch(
+                state_batch.first_offset,
+                state_batch.last_offset,
+                state_batch.delivery_state,
+                state_batch.delivery_count,
+            )
+            for state_batch in batches
+        ),
+        NO_START_OFFSET,
+    )
 
 
 def _decode(record: Record) -> ShareRecord | None:

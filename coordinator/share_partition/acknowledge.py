@@ -12,7 +12,7 @@ from typing import NamedTuple
 from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.run import Change, Run, given_up, settled
 from coordinator.share_partition.share_partition import SharePartition
-from coordinator.share_partition.states import ACQUIRED, ARCHIVING, MEANS, RENEW, TERMINAL, AcknowledgeType
+from coordinator.share_partition.states import ACQUIRED, ARCHIVING, MEANS, RENEW, AcknowledgeType
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -61,8 +61,6 @@ def _acknowledge(
                 if state is ARCHIVING and run.delivery_count >= partition.limits.max_delivery_count:
                     partition.rejected.update(range(run.first, run.last + 1))
             run.begin(settled(state, run.delivery_count, partition.limits), change)
-            if run.state in TERMINAL:
-                partition.delivery_complete_count += partition.from_start(run)
 
 
 def _batches(partition: SharePartition, acknowledgement: Acknowledgement) -> Sequence[InFlightBatch]:
@@ -76,7 +74,7 @@ def _batches(partition: SharePartition, acknowledgement: Acknowledgement) -> Seq
             ErrorCode.INVALID_RECORD_STATE,
             "Batch record not found. The request batch offsets are not found in the cache.",
         )
-    batches = cache.starting(floor.first, acknowledgement.last)
+    batches = cache.overlapping(floor.first, max(floor.first, acknowledgement.last))
     for which, offset in (("first", acknowledgement.first), ("last", acknowledgement.last)):
         if offset > batches[-1].last:
             raise KafkaError(
@@ -91,21 +89,20 @@ def _runs(
 ) -> Iterator[tuple[Run, int]]:
     """The runs of a batch with what is said of each, all checked to be the member's to speak of."""
     if not batch.is_tracked:
-        _check(batch.runs[0], member_id)
+        _check(batch.runs.head, member_id)
         starts_inside = batch.first < partition.start_offset <= batch.last
         if (
             len(acknowledgement.types) == 1
             and not starts_inside
             and batch.is_within(acknowledgement.first, acknowledgement.last)
         ):
-            yield batch.runs[0], acknowledgement.types[0]
+            yield batch.runs.head, acknowledgement.types[0]
             return
     first = max(batch.first, acknowledgement.first, partition.start_offset)
-    for start, last, kind in _spans(acknowledgement, first, min(batch.last, acknowledgement.last)):
-        for run in batch.part(start, last):
-            _check(run, member_id)
-        for run in batch.cut(start, last):
-            yield run, kind
+    last = min(batch.last, acknowledgement.last)
+    for run in batch.part(first, last):
+        _check(run, member_id)
+    yield from batch.cut_by(_spans(acknowledgement, first, last))
 
 
 def _spans(acknowledgement: Acknowledgement, first: int, last: int) -> Iterator[tuple[int, int, int]]:
@@ -137,5 +134,4 @@ def _check(run: Run, member_id: str) -> None:
 def _renew(partition: SharePartition, run: Run, now_ms: int) -> None:
     if not partition.limits.renew_enabled:
         raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
-    run.lock_until_ms = now_ms + partition.limits.lock_duration_ms
-    partition.next_lock_ms = min(partition.next_lock_ms, run.lock_until_ms)
+    run.renew(now_ms + partition.limits.lock_duration_ms)

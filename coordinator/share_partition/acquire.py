@@ -7,25 +7,47 @@ consumer takes no others with it. Source: SharePartition.acquire (KIP-932, KIP-1
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.expiry import archive
 from coordinator.share_partition.request import Acquired, AcquireRequest, FetchedBatch
-from coordinator.share_partition.run import NO_LOCK, NOBODY, Run
+from coordinator.share_partition.run import Run
 from coordinator.share_partition.share_partition import SharePartition
-from coordinator.share_partition.states import ACQUIRED, AVAILABLE, FREE
+from coordinator.share_partition.states import AVAILABLE, FREE
 
 LEAST_THROTTLED_COUNT: Final = 2
 """Records are throttled after half of their deliveries, but never before this many; with no more allowed than this,
 the last attempt is not made alone either."""
 
 
+_last: Final = attrgetter("last")
+
+
+class Throttle(NamedTuple):
+    """The delivery counts from which on records come in smaller portions, and alone."""
+
+    starts_at: int
+    alone_at: int
+
+    @classmethod
+    def of(cls, max_delivery_count: int) -> Throttle:
+        """Returns the throttle of a group's limit of deliveries."""
+        starts_at = max(LEAST_THROTTLED_COUNT, (max_delivery_count + 1) // 2)
+        return cls(starts_at, max_delivery_count - (max_delivery_count > LEAST_THROTTLED_COUNT))
+
+    def portion(self, size: int, delivery_count: int) -> int:
+        """Returns how many records of a batch of this size come at once: half, then a quarter, and so on."""
+        return max(1, size >> (delivery_count - self.starts_at + 1))
+
+
 class Acquisition:
     """One fetch at work."""
 
-    __slots__ = ("count", "fetched", "limit", "lock_until_ms", "partition", "request", "result")
+    __slots__ = ("count", "fetched", "limit", "lock_until_ms", "partition", "request", "result", "throttle")
 
     def __init__(
         self, partition: SharePartition, request: AcquireRequest, fetched: Sequence[FetchedBatch], now_ms: int
@@ -34,6 +56,7 @@ class Acquisition:
         self.request = request
         self.fetched = fetched
         self.lock_until_ms = now_ms + partition.limits.lock_duration_ms
+        self.throttle = Throttle.of(partition.limits.max_delivery_count)
         self.limit = 0
         """How many to acquire, before whole batches round it up."""
         self.count = 0
@@ -56,15 +79,13 @@ class Acquisition:
             base = max(base, partition.start_offset)
         elif floor.last >= base:
             base = floor.first
-        in_flight = partition.cache.starting(min(fetched[0].first, base), last)
+        in_flight = partition.cache.overlapping(min(fetched[0].first, base), last)
         if in_flight:
             self._between(in_flight, base, last)
         else:
             self._new(base, last)
         if not self.result:
             partition.advance()
-        else:
-            partition.next_lock_ms = min(partition.next_lock_ms, self.lock_until_ms)
         return self.result
 
     def _room(self, fetch_offset: int) -> int:
@@ -107,10 +128,10 @@ class Acquisition:
             return False
         is_part = not batch.is_within(first, last) or (self.request.is_exact and batch.size > self.left)
         if batch.is_tracked or is_part or throttled:
-            if batch.is_tracked or batch.runs[0].can_be_acquired:
+            if batch.is_tracked or batch.runs.head.can_be_acquired:
                 return not (self._part(batch, first, last) and throttled)
             return True
-        run = batch.runs[0]
+        run = batch.runs.head
         if run.can_be_acquired:
             self._acquire(run)
         return True
@@ -124,47 +145,41 @@ class Acquisition:
         self.result.append(acquired)
 
     def _is_throttled(self, batch: InFlightBatch, first: int, last: int) -> bool:
-        limit = throttle_limit(self.partition.limits.max_delivery_count)
+        throttled_from = self.throttle.starts_at
         runs = batch.part(first, last) if batch.is_tracked else batch.runs
-        return any(run.delivery_count >= limit and run.can_be_acquired for run in runs)
+        return any(run.delivery_count >= throttled_from and run.can_be_acquired for run in runs)
 
     def _part(self, batch: InFlightBatch, first: int, last: int) -> int:
         """Records of a batch one by one, as far as may be; how many."""
         batch.is_tracked = True
-        most = self.partition.limits.max_delivery_count
-        throttled_from = throttle_limit(most)
-        alone_at = most - 1 if most > LEAST_THROTTLED_COUNT else most
+        throttle = self.throttle
         portion = self.left if self.request.is_exact else last - first + 1
         acquired: list[Acquired] = []
         count = 0
         is_throttled = False
         for run in [run for run in batch.part(first, last) if run.can_be_acquired]:
-            if run.delivery_count == alone_at and count:
+            if run.delivery_count == throttle.alone_at and count:
                 break
-            if run.delivery_count >= throttled_from and not is_throttled:
+            if run.delivery_count >= throttle.starts_at and not is_throttled:
                 is_throttled = True
-                portion = min(portion, max(1, batch.size >> (run.delivery_count - throttled_from + 1)))
-            room = 1 if run.delivery_count == alone_at else max(portion - count, 1)
+                portion = min(portion, throttle.portion(batch.size, run.delivery_count))
+            room = 1 if run.delivery_count == throttle.alone_at else max(portion - count, 1)
             start = max(run.first, first)
-            piece = self._piece(batch, start, min(run.last, last, start + room - 1))
+            piece = batch.cut(start, min(run.last, last, start + room - 1))[0]
             piece.acquire(self.request.member_id, self.lock_until_ms)
             acquired.append(Acquired(piece.first, piece.last, piece.delivery_count))
             count += piece.size
-            if count >= portion or piece.delivery_count > alone_at:
+            if count >= portion or piece.delivery_count > throttle.alone_at:
                 break
         for acquired_range in joined(acquired):
             self._give(acquired_range)
         return count
 
-    @staticmethod
-    def _piece(batch: InFlightBatch, first: int, last: int) -> Run:
-        return batch.cut(first, last)[0]
-
     # Records that were not in flight yet.
 
     def _new(self, first: int, last: int) -> None:
         partition, most = self.partition, self.left
-        if not partition.cache.batches and partition.end_offset > first:
+        if not partition.cache and partition.end_offset > first:
             first = partition.end_offset
         if first > last:
             return
@@ -172,17 +187,16 @@ class Acquisition:
             end = self._batch_end(first + most - 1)
             last = min(end, last) if partition.has_gap else end
         self._take(first, last, most)
-        if partition.cache.firsts[0] == first:
-            partition.start_offset = first
+        if partition.cache.first_offset == first:
+            partition.cache.move_start(first)
         partition.end_offset = max(partition.end_offset, last)
         partition.close_gap(self.result[-1].last + 1)
 
     def _batch_end(self, offset: int) -> int:
         """The end of the log's batch that has the offset."""
-        for batch in self.fetched:
-            if offset <= batch.last:
-                return batch.last if batch.first <= offset else offset
-        return offset
+        at = bisect_left(self.fetched, offset, key=_last)
+        has_batch = at < len(self.fetched) and self.fetched[at].first <= offset
+        return self.fetched[at].last if has_batch else offset
 
     def _take(self, first: int, last: int, most: int) -> None:
         if self.request.is_exact:
@@ -190,24 +204,22 @@ class Acquisition:
             return
         least = max(self.request.batch_size, 1)  # no range is empty, whatever is asked for
         if last - first + 1 > least:
-            for batch in self.fetched:
-                if batch.first > last:
-                    break
-                if batch.first - first >= least:
-                    self._take_some(first, batch.first - 1, batch.first - 1)
-                    first = batch.first
+            at = bisect_left(self.fetched, first, key=_last)
+            while at < len(self.fetched) and self.fetched[at].first <= last:
+                start = self.fetched[at].first
+                if start - first >= least:
+                    self._take_some(first, start - 1, start - 1)
+                    first = start
+                at += 1
         self._take_some(first, last, last)
 
     def _take_some(self, first: int, last: int, until: int) -> None:
         """A new batch in flight, of which the records up to `until` are acquired now."""
-        run = Run(first, last, ACQUIRED, 1, self.request.member_id, self.lock_until_ms)
-        batch = InFlightBatch(run)
-        self.partition.cache.add(batch)
+        run = Run(first, last, AVAILABLE, 0)
+        batch = self.partition.cache.add(run)
         if until < last:
-            rest = batch.cut(until + 1, last)[0]
-            rest.state, rest.delivery_count = AVAILABLE, 0
-            rest.member_id, rest.lock_until_ms = NOBODY, NO_LOCK
-            self.partition.looks_back = True
+            batch.cut(first, until)
+        run.acquire(self.request.member_id, self.lock_until_ms)
         self._give(Acquired(first, until, 1))
 
 
@@ -228,25 +240,10 @@ def acquire(
 
 def pass_over(partition: SharePartition, fetch_offset: int, base: int) -> None:
     """Records that were asked for and not read are gone from the log: compacted away."""
-    if partition.gap is not None and fetch_offset <= _first_missing(partition, partition.gap.start) < base:
+    if partition.gap is not None and fetch_offset <= partition.first_missing(partition.gap.start) < base:
         partition.close_gap(base)
-    if archive(partition, fetch_offset, base - 1, FREE, counts=True):
-        partition.looks_back = True
+    if archive(partition, fetch_offset, base - 1, FREE):
         partition.advance()
-
-
-def _first_missing(partition: SharePartition, offset: int) -> int:
-    """The first offset from this one on that is not in flight: where a fetch looks for what is in the gap."""
-    for batch in partition.cache:
-        if batch.first > offset:
-            break
-        offset = max(offset, batch.last + 1)
-    return offset
-
-
-def throttle_limit(max_delivery_count: int) -> int:
-    """The delivery count from which on records come in smaller portions."""
-    return max(LEAST_THROTTLED_COUNT, (max_delivery_count + 1) // 2)
 
 
 def joined(ranges: Iterable[Acquired]) -> Iterable[Acquired]:

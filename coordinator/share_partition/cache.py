@@ -1,16 +1,18 @@
 """The records in flight: batches in the order of their offsets, each one run, or several once its records part ways.
 
 A batch has the records that were acquired at once. It stays one run as long as it is acknowledged as a whole; from the
-first acknowledgement of a part on it is tracked, as Kafka does by offset and we by runs. Source: Kafka's InFlightBatch,
-and the skip list that SharePartition keeps them in.
+first acknowledgement of a part on it is tracked, as Kafka does by offset and we by runs. All that is done to a part of
+a batch costs as much as the part has runs, however many the batch has. Source: Kafka's InFlightBatch, and the skip list
+that SharePartition keeps them in.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
+from coordinator.share_partition.by_offset import ByOffset
 from coordinator.share_partition.run import Run
+from coordinator.share_partition.run_index import RunIndex
 
 
 class InFlightBatch:
@@ -21,7 +23,8 @@ class InFlightBatch:
     def __init__(self, run: Run) -> None:
         self.first = run.first
         self.last = run.last
-        self.runs = [run]
+        self.runs = ByOffset[Run]()
+        self.runs.add(run)
         self.is_tracked = False
 
     def __repr__(self) -> str:
@@ -34,89 +37,134 @@ class InFlightBatch:
     def is_within(self, first: int, last: int) -> bool:
         return self.first >= first and self.last <= last
 
-    def part(self, first: int, last: int) -> Sequence[Run]:
+    def part(self, first: int, last: int) -> list[Run]:
         """The runs that have offsets from `first` to `last`, as they are."""
-        if len(self.runs) == 1:
-            return self.runs if self.first <= last and self.last >= first else ()
-        return [run for run in self.runs if run.last >= first and run.first <= last]
+        return self.runs.between(first, last)
 
-    def cut(self, first: int, last: int) -> Sequence[Run]:
+    def cut(self, first: int, last: int) -> list[Run]:
         """The runs from `first` to `last`, cut so that none goes beyond; the batch is tracked from now on."""
-        self.is_tracked = True
-        self._cut_before(first)
-        self._cut_before(last + 1)
-        return self.part(first, last)
+        span = max(first, self.first), min(last, self.last), 0
+        return [run for run, _ in self.cut_by((span,))]
 
-    def _cut_before(self, offset: int) -> None:
+    def cut_by(self, spans: Iterable[tuple[int, int, int]]) -> Iterator[tuple[Run, int]]:
+        """Yields the runs of spans within the batch, cut so that none goes beyond its span, each with the span's third
+        number."""
+        self.is_tracked = True
+        rest: Run | None = None
+        for first, last, number in spans:
+            while first <= last:
+                run = self._run_at(first) if rest is None or rest.first != first else rest
+                rest = self._split(run, last + 1) if run.last > last else None
+                first = run.last + 1
+                yield run, number
+
+    def _run_at(self, offset: int) -> Run:
+        """Returns the run that begins at an offset of the batch, cut if need be."""
+        run = self.runs.floor(offset)
+        assert run is not None
+        return run if run.first == offset else self._split(run, offset)
+
+    def _split(self, run: Run, offset: int) -> Run:
+        rest = run.split(offset)
+        self.runs.add(rest)
+        return rest
+
+    def join_before(self, offset: int) -> None:
+        """Makes one of the runs on both sides of the boundary before `offset`, if they are alike."""
         if not self.first < offset <= self.last:
             return
-        index = bisect_right(self.runs, offset, key=_first) - 1
-        if self.runs[index].first < offset:
-            self.runs.insert(index + 1, self.runs[index].split(offset))
+        run, before = self.runs.floor(offset), self.runs.floor(offset - 1)
+        assert run is not None
+        assert before is not None
+        if run is not before and before.is_like(run):
+            self.runs.remove(run)
+            before.absorb(run)
 
-    def tidy(self) -> None:
-        """Makes one of neighbours that are alike."""
-        runs = self.runs
-        if len(runs) == 1:
-            return
-        merged = [runs[0]]
+    def forget(self, runs: list[Run]) -> None:
+        """Makes one of the batch's first runs, which are done with and below the start offset."""
         for run in runs[1:]:
-            if merged[-1].is_like(run):
-                merged[-1].last = run.last
-            else:
-                merged.append(run)
-        self.runs = merged
-
-
-def _first(run: Run) -> int:
-    return run.first
+            self.runs.remove(run)
+            runs[0].absorb(run)
 
 
 class Cache:
-    """Batches by their first offset."""
+    """Batches by their first offset, and an index of their runs."""
 
-    __slots__ = ("batches", "firsts")
+    __slots__ = ("batches", "index")
 
     def __init__(self) -> None:
-        self.batches: list[InFlightBatch] = []
-        self.firsts: list[int] = []
+        self.batches = ByOffset[InFlightBatch]()
+        self.index = RunIndex()
 
     def __len__(self) -> int:
         return len(self.batches)
+
+    def __bool__(self) -> bool:
+        return bool(self.batches)
 
     def __iter__(self) -> Iterator[InFlightBatch]:
         return iter(self.batches)
 
     @property
+    def first_offset(self) -> int:
+        """The first offset in flight; there must be one."""
+        return self.batches.head.first
+
+    @property
     def last_offset(self) -> int:
         """The last offset in flight; there must be one."""
-        return self.batches[-1].last
+        return self.batches.tail.last
 
-    def add(self, batch: InFlightBatch) -> None:
-        index = bisect_left(self.firsts, batch.first)
-        self.firsts.insert(index, batch.first)
-        self.batches.insert(index, batch)
+    def runs(self) -> Iterator[Run]:
+        """Yields all runs, in order."""
+        for batch in self.batches:
+            yield from batch.runs
+
+    def add(self, run: Run) -> InFlightBatch:
+        """Adds a batch that is this run, and returns it."""
+        batch = InFlightBatch(run)
+        self.batches.add(batch)
+        run.enter(self.index)
+        return batch
 
     def floor(self, offset: int) -> InFlightBatch | None:
         """The batch that has the offset, or the one before it."""
-        index = bisect_right(self.firsts, offset)
-        return self.batches[index - 1] if index else None
-
-    def starting(self, first: int, last: int) -> list[InFlightBatch]:
-        """The batches whose first offset is from `first` to `last`."""
-        return self.batches[bisect_left(self.firsts, first) : bisect_right(self.firsts, last)]
+        return self.batches.floor(offset)
 
     def overlapping(self, first: int, last: int) -> list[InFlightBatch]:
         """The batches that have offsets from `first` to `last`."""
-        start = bisect_right(self.firsts, first)
-        if start and self.batches[start - 1].last >= first:
-            start -= 1
-        return self.batches[start : bisect_right(self.firsts, last)]
+        return self.batches.between(first, last)
 
-    def drop_first(self, count: int) -> None:
-        del self.batches[:count]
-        del self.firsts[:count]
+    def batch_of(self, run: Run) -> InFlightBatch:
+        """The batch that has the run."""
+        batch = self.batches.floor(run.first)
+        assert batch is not None
+        return batch
+
+    def join(self, runs: Iterable[Run]) -> None:
+        """Makes one run of each of these, in order, and its neighbours in the batch that are alike."""
+        joined = -1
+        for run in runs:
+            batch = self.batch_of(run)
+            if run.first != joined:
+                batch.join_before(run.first)
+            joined = run.last + 1
+            batch.join_before(joined)
+
+    def move_start(self, offset: int) -> None:
+        """Moves the start offset forward; records that it passes are no longer counted."""
+        start = self.index.start_offset
+        for batch in self.batches.between(start, offset - 1):
+            for run in batch.part(start, offset - 1):
+                self.index.pass_over(run, offset)
+        self.index.start_offset = offset
+
+    def drop_until(self, offset: int) -> None:
+        """Drops the batches up to this offset, all of them done with and below the start offset."""
+        while self.batches and self.batches.head.last <= offset:
+            self.batches.remove(self.batches.head)
 
     def clear(self) -> None:
+        """Drops all batches, all of them done with."""
         self.batches.clear()
-        self.firsts.clear()
+        self.index.done_count = 0

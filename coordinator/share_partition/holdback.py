@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from coordinator.share_partition.acquire import LEAST_THROTTLED_COUNT, joined, pass_over, throttle_limit
+from coordinator.share_partition.acquire import Throttle, joined, pass_over
 from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.expiry import archive
 from coordinator.share_partition.request import Acquired, AcquireRequest, FetchedBatch
@@ -115,7 +115,6 @@ class Holdback:
     def next_offset(self, partition: SharePartition, member_id: str) -> int | None:
         """Where to read for a member: the first record that it may have, else what is to be learned; None if there is
         no room for more."""
-        partition.looks_back = False
         for piece in self._free(partition, member_id, 0, self.frontier(partition) - 1):
             return piece.first
         return self.frontier(partition) if self.can_learn(partition) else None
@@ -169,12 +168,10 @@ class Holdback:
             partition.advance()
             return []
         lock_until_ms = now_ms + partition.limits.lock_duration_ms
-        partition.next_lock_ms = min(partition.next_lock_ms, lock_until_ms)
-        for piece in pieces:
-            for run in _runs(piece):
-                run.acquire(request.member_id, lock_until_ms)
-        for batch in {id(piece.batch): piece.batch for piece in pieces}.values():
-            batch.tidy()
+        runs = [run for piece in pieces for run in _runs(piece)]
+        for run in runs:
+            run.acquire(request.member_id, lock_until_ms)
+        partition.cache.join(runs)
         return list(joined(Acquired(piece.first, piece.last, piece.delivery_count + 1) for piece in pieces))
 
     def _free(self, partition: SharePartition, member_id: str, first: int, last: int) -> Iterator[Piece]:
@@ -250,13 +247,11 @@ def hold_back(partition: SharePartition, rules: HoldbackRules) -> None:
     """The rules from now on. Others than before are as if the share partition had just been loaded."""
     if (NO_RULES if partition.holdback is None else holdback_of(partition).rules) == rules:
         return
-    for batch in partition.cache:
-        for run in batch.runs:
-            if run.state is DELAYED and not run.delivery_count:
-                run.become(AVAILABLE)
-        batch.tidy()
+    delayed = [run for run in partition.cache.runs() if run.state is DELAYED and not run.delivery_count]
+    for run in delayed:
+        run.become(AVAILABLE)
+    partition.cache.join(delayed)
     partition.holdback = Holdback(rules) if rules.is_any else None
-    partition.looks_back = True
 
 
 def _enter(partition: SharePartition, first: int, last: int, largest: int = LARGEST_BATCH) -> None:
@@ -275,12 +270,12 @@ def _enter_hole(partition: SharePartition, first: int, last: int) -> None:
     """Archives offsets that are not in the log any more."""
     if first <= last:
         _enter(partition, first, last, last - first + 1)
-        archive(partition, first, last, FREE, counts=True)
+        archive(partition, first, last, FREE)
 
 
 def _add(partition: SharePartition, first: int, last: int, largest: int) -> None:
     for start in range(first, last + 1, largest):
-        partition.cache.add(InFlightBatch(Run(start, min(start + largest - 1, last), AVAILABLE, 0)))
+        partition.cache.add(Run(start, min(start + largest - 1, last), AVAILABLE, 0))
 
 
 def _alike(times: Mapping[int, int], first: int, now_ms: int) -> Iterator[tuple[int, int, int]]:
@@ -305,25 +300,23 @@ def _delay(partition: SharePartition, first: int, last: int, until_ms: int) -> N
         for run in batch.cut(max(first, batch.first), min(last, batch.last)):
             if run.can_be_acquired and not run.delivery_count:
                 run.delay(until_ms)
-                partition.next_lock_ms = min(partition.next_lock_ms, until_ms)
 
 
 def _portion(free: Iterator[Piece], most: int, max_delivery_count: int) -> Iterator[Piece]:
     """As many as are wanted. Records that fail again and again come in smaller portions and without others, at their
     last attempt alone (as in acquire.py)."""
-    throttled_from = throttle_limit(max_delivery_count)
-    alone_at = max_delivery_count - 1 if max_delivery_count > LEAST_THROTTLED_COUNT else max_delivery_count
+    throttle = Throttle.of(max_delivery_count)
     left, is_throttled, has_any = most, False, False
     for piece in free:
         count = piece.delivery_count
-        if count < throttled_from:
+        if count < throttle.starts_at:
             if is_throttled:
                 return
-        elif has_any and (not is_throttled or count >= alone_at):
+        elif has_any and (not is_throttled or count >= throttle.alone_at):
             return
         elif not is_throttled:
             is_throttled = True
-            left = 1 if count >= alone_at else min(left, max(1, piece.batch.size >> (count - throttled_from + 1)))
+            left = 1 if count >= throttle.alone_at else min(left, throttle.portion(piece.batch.size, count))
         if piece.last - piece.first + 1 >= left:
             yield piece._replace(last=piece.first + left - 1)
             return
@@ -334,5 +327,6 @@ def _portion(free: Iterator[Piece], most: int, max_delivery_count: int) -> Itera
 
 def _runs(piece: Piece) -> Sequence[Run]:
     batch = piece.batch
-    is_whole = len(batch.runs) == 1 and piece.first == batch.first and piece.last == batch.last
-    return batch.runs if is_whole else batch.cut(piece.first, piece.last)
+    if piece.first == batch.first and piece.last == batch.last:
+        return batch.part(piece.first, piece.last)
+    return batch.cut(piece.first, piece.last)

@@ -6,7 +6,7 @@ touch the records. Source: Kafka's InFlightState, of which a run stands for many
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.states import (
@@ -19,6 +19,9 @@ from coordinator.share_partition.states import (
     RecordState,
 )
 from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from coordinator.share_partition.run_index import RunIndex
 
 NOBODY: Final = ""
 NO_LOCK: Final = 0
@@ -41,11 +44,11 @@ class Limits(NamedTuple):
 class Change:
     """Records that are to be in another state once it is written."""
 
-    __slots__ = ("batches", "delivery_complete_count", "ranges", "start_offset")
+    __slots__ = ("batches", "delivery_complete_count", "runs", "start_offset")
 
     def __init__(self) -> None:
-        self.ranges: list[tuple[int, int]] = []
-        """The ranges that are to be committed or undone, as offsets first and last."""
+        self.runs: list[Run] = []
+        """The runs that are to be committed or undone, as far as they are still in this change."""
         self.batches: list[StateBatch] = []
         """The state batches that are to be written, with the two below."""
         self.start_offset = 0
@@ -74,9 +77,11 @@ def settled(next_state: RecordState, delivery_count: int, limits: Limits) -> Rec
 
 
 class Run:
-    """Offsets first to last, both included."""
+    """Offsets first to last, both included. Its state changes by these methods alone, which keep the index true."""
 
-    __slots__ = ("before", "change", "delivery_count", "first", "last", "lock_until_ms", "member_id", "state")
+    __slots__ = ("before", "change", "delivery_count", "first", "index", "last", "lock_until_ms", "member_id", "state")
+
+    index: RunIndex
 
     def __init__(
         self,
@@ -109,24 +114,43 @@ class Run:
     def can_be_acquired(self) -> bool:
         return self.state is AVAILABLE and self.change is None
 
+    def enter(self, index: RunIndex) -> None:
+        """Into the index of the cache that has the run from now on."""
+        self.index = index
+        index.add(self)
+
+    def _become(
+        self, state: RecordState, member_id: str = NOBODY, lock_until_ms: int = NO_LOCK, change: Change | None = None
+    ) -> None:
+        self.index.remove(self)
+        self.state = state
+        self.member_id = member_id
+        self.lock_until_ms = lock_until_ms
+        self.change = change
+        self.index.add(self)
+
+    def _must_follow(self, state: RecordState) -> None:
+        assert state in MAY_BECOME[self.state], f"{self!r} cannot become {state.name}"
+
     def become(self, state: RecordState) -> None:
         """To another state for good; an assertion error where that may not follow."""
-        assert state in MAY_BECOME[self.state], f"{self!r} cannot become {state.name}"
-        self.state = state
-        self.member_id = NOBODY
-        self.lock_until_ms = NO_LOCK
+        self._must_follow(state)
+        self._become(state)
 
     def acquire(self, member_id: str, lock_until_ms: int) -> None:
         """Delivered once more, to this member."""
-        self.become(ACQUIRED)
+        self._must_follow(ACQUIRED)
         self.delivery_count += 1
-        self.member_id = member_id
-        self.lock_until_ms = lock_until_ms
+        self._become(ACQUIRED, member_id, lock_until_ms)
+
+    def renew(self, lock_until_ms: int) -> None:
+        """The member keeps the records until then."""
+        self._become(ACQUIRED, self.member_id, lock_until_ms)
 
     def delay(self, until_ms: int) -> None:
         """Is not offered before `until_ms`; `become` ends the delay."""
-        self.become(DELAYED)
-        self.lock_until_ms = until_ms
+        self._must_follow(DELAYED)
+        self._become(DELAYED, lock_until_ms=until_ms)
 
     def begin(self, state: RecordState, change: Change) -> None:
         """Into another state if the change is written. Raises INVALID_RECORD_STATE where that may not follow."""
@@ -135,45 +159,48 @@ class Run:
                 ErrorCode.INVALID_RECORD_STATE, f"records {self.first} to {self.last} are {self.state.name.lower()}"
             )
         self.before = (self.state, self.member_id)
-        self.change = change
-        self.state = state
-        self.member_id = NOBODY
-        change.ranges.append((self.first, self.last))
+        self._become(state, NOBODY, self.lock_until_ms, change)
+        change.runs.append(self)
         change.note(self)
 
     def commit(self) -> None:
         """The change is written."""
-        self.change = None
-        self.lock_until_ms = NO_LOCK
+        self._become(self.state)
 
     def undo(self, limits: Limits, now_ms: int) -> None:
         """The change is not written: as before, or released, if the lock has run out since."""
-        self.change = None
-        self.state, self.member_id = self.before
-        if self.state is ACQUIRED and self.lock_until_ms <= now_ms:
+        state, member_id = self.before
+        self._become(state, member_id, self.lock_until_ms)
+        if state is ACQUIRED and self.lock_until_ms <= now_ms:
             self.become(settled(AVAILABLE, self.delivery_count, limits))
 
     def archive(self) -> None:
         """The records are gone from the log: whatever else is under way does not matter any more."""
-        self.state = ARCHIVED
-        self.member_id = NOBODY
-        self.lock_until_ms = NO_LOCK
-        self.change = None
+        self._become(ARCHIVED)
 
     def split(self, offset: int) -> Run:
         """Cuts the run in two; it keeps what is below `offset`, the new one has the rest."""
         rest = Run(offset, self.last, self.state, self.delivery_count, self.member_id, self.lock_until_ms)
         rest.change, rest.before = self.change, self.before
         self.last = offset - 1
+        rest.index = self.index
+        self.index.add_part(rest)
+        if self.change is not None:
+            self.change.runs.append(rest)
         return rest
 
-    def is_like(self, other: Run) -> bool:
-        """Whether the two could be one."""
+    def absorb(self, following: Run) -> None:
+        """Becomes one with the run that follows, which is like it and no longer in the batch."""
+        self.index.remove_part(following)
+        self.last = following.last
+
+    def is_like(self, following: Run) -> bool:
+        """True if the two can be one: none is in a change."""
         return (
-            self.state is other.state
-            and self.delivery_count == other.delivery_count
-            and self.member_id == other.member_id
-            and self.lock_until_ms == other.lock_until_ms
-            and self.change is other.change
-            and (self.change is None or self.before == other.before)
+            self.state is following.state
+            and self.delivery_count == following.delivery_count
+            and self.member_id == following.member_id
+            and self.lock_until_ms == following.lock_until_ms
+            and self.change is None
+            and following.change is None
         )

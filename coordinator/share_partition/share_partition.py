@@ -14,16 +14,16 @@ Source: kafka.server.share.SharePartition of Apache Kafka 4.3 (KIP-932, KIP-1206
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple, Protocol
 
 from coordinator.share.batches import StateBatch
-from coordinator.share_partition.cache import Cache, InFlightBatch
+from coordinator.share_partition.cache import Cache
 from coordinator.share_partition.request import Acquired, AcquireRequest, FetchedBatch
 from coordinator.share_partition.run import Change, Limits, Run
+from coordinator.share_partition.run_index import in_order
 from coordinator.share_partition.states import (
     ACQUIRED,
-    ARCHIVED,
-    ARCHIVING,
     AVAILABLE,
     FREE,
     LIFE,
@@ -68,24 +68,37 @@ class SharePartition:
         self.limits = limits
         self.lifecycle = Lifecycle.EMPTY
         self.cache = Cache()
-        self.start_offset = 0
-        """Everything below it is done with (SPSO)."""
         self.end_offset = 0
         """The last offset in flight (SPEO); the start offset when there is none."""
-        self.looks_back = False
-        """Something before the end may be available: the next fetch offset must be looked for."""
         self.gap: Gap | None = None
-        self.delivery_complete_count = 0
-        """Records from the start offset on that are in a terminal state (KIP-1226)."""
         self.rejected: set[int] = set()
         """Records that wait for the dead-letter queue because of a rejection, though it was their last delivery."""
-        self.next_lock_ms = NO_DEADLINE
-        """When to call `expire`, or a little earlier."""
         self.holdback: Acquirer | None = None
         """Holds records back by their time or their key (holdback.py), if the group has options for that."""
 
     def __repr__(self) -> str:
         return f"SharePartition({self.lifecycle.value} {self.start_offset}-{self.end_offset} {self.cache.batches})"
+
+    @property
+    def start_offset(self) -> int:
+        """Everything below it is done with (SPSO)."""
+        return self.cache.index.start_offset
+
+    @property
+    def delivery_complete_count(self) -> int:
+        """Records from the start offset on that are in a terminal state (KIP-1226)."""
+        return self.cache.index.done_count
+
+    @property
+    def next_lock_ms(self) -> int:
+        """When to call `expire`."""
+        due_ms = self.cache.index.timed.least()
+        return NO_DEADLINE if due_ms is None else due_ms
+
+    @property
+    def has_available(self) -> bool:
+        """True if records in flight can be acquired, or may be missing."""
+        return bool(self.cache.index.available) or self.has_gap
 
     # Life.
 
@@ -101,7 +114,7 @@ class SharePartition:
     def load(self, start_offset: int, batches: Iterable[StateBatch]) -> None:
         """Takes over what was stored. Raises UNKNOWN_SERVER_ERROR for what cannot have been; the partition has
         failed then."""
-        self.start_offset = start_offset
+        self.cache.move_start(start_offset)
         gap_start = None
         expected = start_offset
         for batch in batches:
@@ -114,8 +127,7 @@ class SharePartition:
             expected = batch.last_offset + 1
             self._load_batch(batch)
         self.end_offset = start_offset
-        if self.cache.batches:
-            self.looks_back = True
+        if self.cache:
             self.end_offset = self.cache.last_offset
             self.gap = None if gap_start is None else Gap(gap_start, self.end_offset)
             self.advance()
@@ -125,10 +137,7 @@ class SharePartition:
         """Leases end with the leader that gave them."""
         state = RecordState(batch.delivery_state)
         state = AVAILABLE if state is ACQUIRED else state
-        run = Run(batch.first_offset, batch.last_offset, state, batch.delivery_count)
-        self.cache.add(InFlightBatch(run))
-        if state in TERMINAL:
-            self.delivery_complete_count += run.size
+        self.cache.add(Run(batch.first_offset, batch.last_offset, state, batch.delivery_count))
 
     @property
     def is_active(self) -> bool:
@@ -143,7 +152,7 @@ class SharePartition:
     @property
     def in_flight_count(self) -> int:
         """Offsets from start to end, whatever their state: the room that they take."""
-        return self.end_offset - self.start_offset + 1 if self.cache.batches else 0
+        return self.end_offset - self.start_offset + 1 if self.cache else 0
 
     @property
     def can_acquire(self) -> bool:
@@ -155,31 +164,27 @@ class SharePartition:
     @property
     def is_drained(self) -> bool:
         """Nothing is in flight at or beyond the start offset."""
-        return not self.cache.batches or self.start_offset > self.cache.last_offset
+        return not self.cache or self.start_offset > self.cache.last_offset
 
     def next_fetch_offset(self) -> int:
         """Where to read: the first record that is available again, else what follows the end."""
         if self.is_drained:
-            self.looks_back = False
             return self.end_offset
-        if self.looks_back:
-            available = self._first_available()
-            if available is not None:
-                return available
-            self.looks_back = False
-        return self.end_offset + 1
+        offset = self.end_offset + 1
+        available = self.cache.index.available.least()
+        if available is not None:
+            offset = min(offset, max(available, self.start_offset))
+        if self.gap is not None and self.has_gap:
+            offset = min(offset, self.first_missing(self.gap.start))
+        return offset
 
-    def _first_available(self) -> int | None:
-        gap_start = self.gap.start if self.gap is not None and self.has_gap else None
-        for batch in self.cache:
-            if gap_start is not None:
-                if batch.first > gap_start:
-                    return gap_start
-                gap_start = max(batch.last + 1, gap_start)
-            for run in batch.runs:
-                if run.can_be_acquired and run.last >= self.start_offset:
-                    return max(run.first, self.start_offset)
-        return None
+    def first_missing(self, offset: int) -> int:
+        """Returns the first offset from this one on that is not in flight."""
+        for batch in self.cache.overlapping(offset, self.end_offset):
+            if batch.first > offset:
+                break
+            offset = batch.last + 1
+        return offset
 
     def close_gap(self, offset: int) -> None:
         """Everything below `offset` was looked at."""
@@ -195,33 +200,22 @@ class SharePartition:
 
     def complete(self, change: Change, is_written: bool, now_ms: int) -> bool:
         """The change is durable, or is not to be; whether a fetch that waits should look again."""
-        for first, last in change.ranges:
-            for batch in self.cache.overlapping(first, last):
-                self._complete_batch(batch, change, is_written, now_ms)
+        runs = [run for run in change.runs if run.change is change]
+        for run in runs:
+            self._complete_run(run, is_written, now_ms)
+        self.cache.join(runs)
         if not change.batches:
             return False
-        return self.advance() or self.looks_back or self.holdback is not None
+        return self.advance() or self.has_available or self.holdback is not None
 
-    def _complete_batch(self, batch: InFlightBatch, change: Change, is_written: bool, now_ms: int) -> None:
-        for run in batch.runs:
-            if run.change is not change:
-                continue
-            if is_written:
-                run.commit()
-                self.delay(run, now_ms)
-            else:
-                if run.state in TERMINAL:
-                    self.delivery_complete_count -= self.from_start(run)
-                run.undo(self.limits, now_ms)
-                if run.state in TERMINAL:
-                    self.delivery_complete_count += self.from_start(run)
-                elif run.state is ACQUIRED:
-                    self.next_lock_ms = min(self.next_lock_ms, run.lock_until_ms)
-            if run.state in FREE:
-                self.looks_back = True
-                if run.last < self.start_offset:
-                    run.archive()
-        batch.tidy()
+    def _complete_run(self, run: Run, is_written: bool, now_ms: int) -> None:
+        if is_written:
+            run.commit()
+            self.delay(run, now_ms)
+        else:
+            run.undo(self.limits, now_ms)
+        if run.state in FREE and run.last < self.start_offset:
+            run.archive()
 
     def delay(self, run: Run, now_ms: int) -> None:
         """Records that were let go are not offered again at once, if the group wants that."""
@@ -229,11 +223,6 @@ class SharePartition:
         if backoff_ms and run.state is AVAILABLE:
             pause_ms = min(backoff_ms << min(run.delivery_count - 1, 30), self.limits.redelivery_backoff_max_ms)
             run.delay(now_ms + pause_ms)
-            self.next_lock_ms = min(self.next_lock_ms, run.lock_until_ms)
-
-    def from_start(self, run: Run) -> int:
-        """How many of a run's records are at or beyond the start offset."""
-        return max(run.last - max(self.start_offset, run.first) + 1, 0)
 
     def seal(self, change: Change) -> Change:
         """The change is complete: with the offsets that are written beside it."""
@@ -249,79 +238,71 @@ class SharePartition:
 
     def _skip_hole(self) -> bool:
         """Moves the start offset over offsets before the first batch that are in no gap: the log does not have them."""
-        if not self.cache.batches:
+        if not self.cache:
             return False
-        target = self.cache.firsts[0]
+        target = self.cache.first_offset
         if self.gap is not None and self.has_gap:
             target = min(target, self.gap.start)
         if self.start_offset >= target:
             return False
-        self.start_offset = target
+        self.cache.move_start(target)
         return True
 
     def _pass_done(self) -> bool:
         if not self._can_move():
             return False
-        done, counted = self._last_done()
+        done = self._last_done()
         if done is None:
             return False
-        batches = self.cache.batches
         if done == self.cache.last_offset:
-            self.start_offset = self.end_offset = max(done + 1, self.start_offset)
+            self.end_offset = max(done + 1, self.start_offset)
             self.cache.clear()
-            self.delivery_complete_count = 0
+            self.cache.move_start(self.end_offset)
             return True
-        finished = 0
-        while batches[finished].last <= done:
-            finished += 1
-        if finished and batches[finished - 1].last == done:
-            following = batches[finished].first
-            if self.gap is not None and self.has_gap:
-                following = min(self.gap.start, following)
-            self.start_offset = max(following, self.start_offset)
-        else:
-            self.start_offset = max(done + 1, self.start_offset)
-        self.delivery_complete_count -= counted
-        self.cache.drop_first(finished)
+        self.cache.move_start(max(self._following(done), self.start_offset))
+        self.cache.drop_until(done)
         self._forget_passed()
         return True
 
+    def _following(self, done: int) -> int:
+        """Returns where the start offset goes if everything up to `done` is done with: past offsets that the log does
+        not have."""
+        following = self.cache.overlapping(done + 1, self.end_offset)[0].first
+        if self.gap is not None and self.has_gap:
+            following = min(self.gap.start, following)
+        return max(following, done + 1)
+
     def _forget_passed(self) -> None:
-        """Of the first batch, what is done with and below the start offset: it is not asked for any more."""
-        if not self.cache.batches:
-            return
-        runs = self.cache.batches[0].runs
-        passed = 0
-        while passed < len(runs) - 1 and runs[passed].last < self.start_offset and runs[passed].state in TERMINAL:
-            passed += 1
-        if passed:
-            runs[0] = Run(runs[0].first, runs[passed - 1].last, ARCHIVED, 0)
-            del runs[1:passed]
+        """Joins the runs of the first batch that are done with and below the start offset: nobody asks for them."""
+        batch = self.cache.batches.head
+        passed = list(takewhile(self._is_passed, batch.part(batch.first, self.start_offset - 1)))
+        batch.forget(passed)
+
+    def _is_passed(self, run: Run) -> bool:
+        return run.last < self.start_offset and run.state in TERMINAL and run.change is None
 
     def _can_move(self) -> bool:
         """Whether the record at the start offset is done with."""
         batch = self.cache.floor(self.start_offset)
         if batch is None:
             return False
-        run = next((run for run in batch.runs if run.last >= self.start_offset), batch.runs[-1])
-        return run.change is None and run.state in TERMINAL
+        run = batch.runs.floor(self.start_offset)
+        return run is not None and run.change is None and run.state in TERMINAL
 
-    def _last_done(self) -> tuple[int | None, int]:
-        """The last offset that all before it are done with, and how many of those the count has."""
+    def _last_done(self) -> int | None:
+        """The last offset that all before it are done with."""
         done: int | None = None
-        counted = 0
         for batch in self.cache:
             if self.gap is not None and self.has_gap and batch.last >= self.gap.start:
-                return done, counted
+                return done
             for run in batch.runs:
                 if run.change is not None or run.state not in TERMINAL:
-                    return done, counted
+                    return done
                 done = run.last
-                counted += self.from_start(run)
-        return done, counted
+        return done
 
     # Dead letters.
 
     def to_bury(self) -> list[Run]:
-        """Records that wait to be written to the dead-letter queue."""
-        return [run for batch in self.cache for run in batch.runs if run.state is ARCHIVING and run.change is None]
+        """Returns the records that wait to be written to the dead-letter queue."""
+        return in_order(self.cache.index.archiving)

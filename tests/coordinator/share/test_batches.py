@@ -75,7 +75,7 @@ def test_each_offset_has_the_furthest_of_what_was_said_of_it(
         for offset in range(max(batch.first_offset, start), batch.last_offset + 1):
             rank = batch.delivery_count, batch.delivery_state
             furthest[offset] = max(furthest.get(offset, rank), rank)
-    combined = combine(so_far, new, start)
+    combined = combine(combine([], so_far, NO_START_OFFSET), new, start)
     assert {
         offset: (batch.delivery_count, batch.delivery_state)
         for batch in combined

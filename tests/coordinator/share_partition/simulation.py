@@ -218,20 +218,20 @@ class Simulation:
         self.least_start = partition.start_offset
         end = -1
         complete = 0
-        for batch, first in zip(cache.batches, cache.firsts, strict=True):
-            assert batch.first == first > end
-            end = first - 1
+        for batch in cache:
+            assert batch.first > end
+            end = batch.first - 1
             for run in batch.runs:
                 assert run.first == end + 1 <= run.last + 1, states(cache.batches)
                 end = run.last
                 assert run.delivery_count <= self.limits.max_delivery_count
                 assert (run.state is ACQUIRED) == bool(run.member_id)
                 if run.state in TERMINAL:
-                    complete += partition.from_start(run)
+                    complete += cache.index.from_start(run)
             assert end == batch.last
         assert partition.delivery_complete_count == complete, (partition, partition.delivery_complete_count, complete)
         assert not cache.batches or end == cache.last_offset <= partition.end_offset
-        acquired = sum(partition.from_start(run) for batch in cache for run in batch.runs if run.state is ACQUIRED)
+        acquired = sum(cache.index.from_start(run) for batch in cache for run in batch.runs if run.state is ACQUIRED)
         assert acquired <= max(self.limits.max_in_flight_records, self.loaded) + self.SLACK
 
     ACTIONS: tuple[tuple[int, Callable[[Simulation], None]], ...] = (

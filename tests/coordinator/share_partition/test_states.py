@@ -6,6 +6,7 @@ import pytest
 
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.run import Change, Limits, Run, settled
+from coordinator.share_partition.run_index import RunIndex
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import (
     ACKNOWLEDGED,
@@ -40,6 +41,7 @@ ALLOWED = {
 @pytest.mark.parametrize("after", RecordState)
 def test_a_record_goes_where_the_table_says_and_nowhere_else(before: RecordState, after: RecordState) -> None:
     run = Run(0, 9, before, 1, "m")
+    run.enter(RunIndex())
     if (before, after) in ALLOWED:
         run.begin(after, Change())
         assert run.state is after
@@ -53,6 +55,7 @@ def test_a_record_goes_where_the_table_says_and_nowhere_else(before: RecordState
 @pytest.mark.parametrize("before", RecordState)
 def test_a_record_that_vanishes_is_archived_whatever_it_was(before: RecordState) -> None:
     run = Run(0, 9, before, 1, "m", 5)
+    run.enter(RunIndex())
     run.archive()
     assert (run.state, run.member_id, run.lock_until_ms) == (ARCHIVED, "", 0)
 

@@ -320,8 +320,8 @@ class SharePartitionWorld:
             for run in batch.runs:
                 must(run.first == end + 1 <= run.last + 1, "batches are in order and apart", partition)
                 end = run.last
-                complete += partition.from_start(run) if run.state in TERMINAL else 0
-                acquired += partition.from_start(run) if run.state is ACQUIRED else 0
+                complete += partition.cache.index.from_start(run) if run.state in TERMINAL else 0
+                acquired += partition.cache.index.from_start(run) if run.state is ACQUIRED else 0
             must(batch.last == end, "batches are in order and apart", partition)
         must(partition.delivery_complete_count == complete, "the lag adds up", (partition, complete))
         most = max(self.limits.max_in_flight_records, self.loaded) + LARGEST_BATCH

@@ -1,0 +1,147 @@
+"""RunIndex: the runs of a share partition by state, lock and member, so that no request has to look at all of them.
+
+A run enters it when it enters the cache, and each change of the run's state keeps it true (run.py).
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final
+
+from coordinator.share_partition.states import ACQUIRED, ARCHIVING, AVAILABLE, DELAYED, TERMINAL
+
+if TYPE_CHECKING:
+    from coordinator.share_partition.run import Run
+
+STALE_KEYS: Final = 64
+"""Keys that a heap may have beyond twice those in use; then it is made anew."""
+
+
+class RunsByKey:
+    """Runs by a number, an offset or a time; the least number is found at once."""
+
+    __slots__ = ("_heap", "_runs")
+
+    def __init__(self) -> None:
+        self._runs: dict[int, set[Run]] = {}
+        self._heap: list[int] = []
+        """All keys in use, and keys that no run has by now."""
+
+    def __bool__(self) -> bool:
+        return bool(self._runs)
+
+    def add(self, key: int, run: Run) -> None:
+        runs = self._runs.get(key)
+        if runs is not None:
+            runs.add(run)
+            return
+        self._runs[key] = {run}
+        heappush(self._heap, key)
+        if len(self._heap) > 2 * len(self._runs) + STALE_KEYS:
+            self._heap = list(self._runs)
+            heapify(self._heap)
+
+    def remove(self, key: int, run: Run) -> None:
+        runs = self._runs[key]
+        runs.remove(run)
+        if not runs:
+            del self._runs[key]
+
+    def least(self) -> int | None:
+        """Returns the least key, None if there is no run."""
+        heap = self._heap
+        while heap and heap[0] not in self._runs:
+            heappop(heap)
+        return heap[0] if heap else None
+
+    def up_to(self, key: int) -> list[Run]:
+        """Returns the runs whose keys are not above this one, in the order of their offsets."""
+        keys: list[int] = []
+        while (least := self.least()) is not None and least <= key:
+            heappop(self._heap)
+            keys.append(least)
+        runs = {run for due in keys for run in self._runs[due]}
+        for due in keys:
+            heappush(self._heap, due)
+        return in_order(runs)
+
+
+def in_order(runs: set[Run]) -> list[Run]:
+    """Returns the runs in the order of their offsets."""
+    return sorted(runs, key=lambda run: run.first)
+
+
+class RunIndex:
+    """The runs of one share partition."""
+
+    __slots__ = ("archiving", "available", "by_member", "done_count", "start_offset", "timed")
+
+    def __init__(self) -> None:
+        self.start_offset = 0
+        """Everything below it is done with (SPSO)."""
+        self.done_count = 0
+        """Records from the start offset on that are in a terminal state (KIP-1226)."""
+        self.available = RunsByKey()
+        """Runs that can be acquired, by their first offset."""
+        self.timed = RunsByKey()
+        """Runs that are acquired or delayed, by the time at which that ends."""
+        self.by_member: dict[str, set[Run]] = {}
+        """Runs that are acquired, by their member."""
+        self.archiving: set[Run] = set()
+        """Runs that wait to be written to the dead-letter queue."""
+
+    def from_start(self, run: Run) -> int:
+        """Returns how many of a run's records are at or beyond the start offset."""
+        return max(run.last - max(self.start_offset, run.first) + 1, 0)
+
+    def pass_over(self, run: Run, offset: int) -> None:
+        """Counts a run's records below `offset` no longer, which is about to be the start offset."""
+        if run.state in TERMINAL:
+            self.done_count -= min(run.last, offset - 1) - max(run.first, self.start_offset) + 1
+
+    def add(self, run: Run) -> None:
+        """Adds a run as it is now."""
+        state = run.state
+        if state in TERMINAL:
+            self.done_count += self.from_start(run)
+        elif state is ACQUIRED:
+            self.by_member.setdefault(run.member_id, set()).add(run)
+            self.timed.add(run.lock_until_ms, run)
+        elif state is DELAYED:
+            self.timed.add(run.lock_until_ms, run)
+        elif run.change is not None:
+            return
+        elif state is AVAILABLE:
+            self.available.add(run.first, run)
+        elif state is ARCHIVING:
+            self.archiving.add(run)
+
+    def remove(self, run: Run) -> None:
+        """Removes a run, which is as it was when it was added."""
+        state = run.state
+        if state in TERMINAL:
+            self.done_count -= self.from_start(run)
+        elif state is ACQUIRED:
+            runs = self.by_member[run.member_id]
+            runs.remove(run)
+            if not runs:
+                del self.by_member[run.member_id]
+            self.timed.remove(run.lock_until_ms, run)
+        elif state is DELAYED:
+            self.timed.remove(run.lock_until_ms, run)
+        elif run.change is not None:
+            return
+        elif state is AVAILABLE:
+            self.available.remove(run.first, run)
+        elif state is ARCHIVING:
+            self.archiving.remove(run)
+
+    def add_part(self, run: Run) -> None:
+        """Adds the second part of a run that was split; its records are counted already."""
+        if run.state not in TERMINAL:
+            self.add(run)
+
+    def remove_part(self, run: Run) -> None:
+        """Removes a run that the run before it absorbs; its records stay counted."""
+        if run.state not in TERMINAL:
+            self.remove(run)

@@ -1,0 +1,304 @@
+"""What an operation on a share partition costs: it is in proportion to what the operation touches.
+
+Each case is built at one size and at twice that size, and the lines of Python are counted that it executes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import pytest
+
+from broker.share.hosted import without
+from coordinator.share.batches import StateBatch, combine
+from coordinator.share_partition.acknowledge import Acknowledgement, acknowledge
+from coordinator.share_partition.expiry import archive_aborted, buried, expire, move_log_start, release
+from coordinator.share_partition.holdback import Facts, HoldbackRules, hold_back
+from coordinator.share_partition.request import RECORD_LIMIT, Acquired
+from coordinator.share_partition.run import Change, Limits
+from coordinator.share_partition.share_partition import SharePartition
+from coordinator.share_partition.states import ARCHIVED, AVAILABLE
+from protocol.errors import KafkaError
+from tests.coordinator.share_partition.given import ACCEPT, NOW_MS, REJECT, RELEASE, RENEW, fetch, say, share_partition
+from tests.counted_work import lines_run
+
+SIZE = 300
+LATER_MS = NOW_MS + 60_000
+PROPORTIONAL = 2.4
+"""Twice the size may take so many times the work: n log n is 2.2 here, and n squared 4."""
+CONSTANT = 1.3
+
+Work = Callable[[], object]
+Case = Callable[[int], Work]
+
+LIMITS = Limits(max_in_flight_records=1 << 20, max_delivery_count=5)
+LETTERS = LIMITS._replace(has_dead_letters=True)
+
+
+def acquired(size: int, limits: Limits = LIMITS) -> SharePartition:
+    """A batch of so many records, which a member has."""
+    partition = share_partition(limits=limits)
+    fetch(partition, "m", (0, size - 1))
+    return partition
+
+
+def alternating(size: int, *types: int) -> list[int]:
+    return [types[offset % len(types)] for offset in range(size)]
+
+
+def apart(size: int, *types: int, limits: Limits = LIMITS) -> SharePartition:
+    """The batch after an acknowledgement that alternates."""
+    partition = acquired(size, limits)
+    change = say(partition, "m", 0, size - 1, *alternating(size, *types))
+    assert change is not None
+    partition.complete(change, True, NOW_MS)
+    return partition
+
+
+def one_by_one(size: int, member: Callable[[int], str] = lambda offset: "m") -> SharePartition:
+    """A batch whose records were acquired one by one, each at its own time."""
+    partition = apart(size, RELEASE)
+    for offset in range(size):
+        fetch(partition, member(offset), (0, size - 1), max_records=1, mode=RECORD_LIMIT, now_ms=NOW_MS + offset)
+    return partition
+
+
+def said(partition: SharePartition, size: int, *types: int) -> Change:
+    change = say(partition, "m", 0, size - 1, *alternating(size, *types))
+    assert change is not None
+    return change
+
+
+def acknowledge_by_types(size: int) -> Work:
+    partition, types = acquired(size), alternating(size, ACCEPT, RELEASE)
+    return lambda: say(partition, "m", 0, size - 1, *types)
+
+
+def acknowledge_by_batches(size: int) -> Work:
+    partition = acquired(size)
+    each = [Acknowledgement(offset, offset, [ACCEPT]) for offset in range(size)]
+    return lambda: acknowledge(partition, "m", each, NOW_MS)
+
+
+def renew(size: int) -> Work:
+    partition, types = acquired(size), alternating(size, RENEW, ACCEPT)
+    return lambda: say(partition, "m", 0, size - 1, *types)
+
+
+def refuse(size: int) -> Work:
+    """All but the last record are the member's: nothing is acknowledged."""
+    partition = acquired(size)
+    change = say(partition, "m", size - 1, size - 1, ACCEPT)
+    assert change is not None
+    types = alternating(size, ACCEPT, RELEASE)
+
+    def work() -> None:
+        with suppress(KafkaError):
+            say(partition, "m", 0, size - 1, *types)
+
+    return work
+
+
+def complete(size: int) -> Work:
+    partition = acquired(size)
+    change = said(partition, size, RELEASE, ACCEPT)
+    return lambda: partition.complete(change, True, NOW_MS)
+
+
+def complete_failed(size: int) -> Work:
+    partition = acquired(size)
+    change = said(partition, size, RELEASE, ACCEPT)
+    return lambda: partition.complete(change, False, NOW_MS)
+
+
+def delay(size: int) -> Work:
+    partition = acquired(size, LIMITS._replace(redelivery_backoff_ms=100))
+    change = said(partition, size, RELEASE, ACCEPT)
+    return lambda: partition.complete(change, True, NOW_MS)
+
+
+def expire_locks(size: int) -> Work:
+    partition = one_by_one(size)
+    return lambda: expire(partition, LATER_MS)
+
+
+def expire_delays(size: int) -> Work:
+    partition = apart(size, RELEASE, ACCEPT, limits=LIMITS._replace(redelivery_backoff_ms=100))
+    return lambda: expire(partition, LATER_MS)
+
+
+def release_all(size: int) -> Work:
+    partition = one_by_one(size)
+    return lambda: release(partition, "m")
+
+
+def release_after_another(size: int) -> Work:
+    """Each of the members has one record, and all of them go."""
+    partition = one_by_one(size, str)
+    return lambda: [release(partition, str(offset)) for offset in range(size)]
+
+
+def acquire_again(size: int) -> Work:
+    partition = apart(size, RELEASE, ACCEPT)
+    return lambda: fetch(partition, "m", (0, size - 1), mode=RECORD_LIMIT)
+
+
+def acquire_throttled(size: int) -> Work:
+    partition = apart(size, RELEASE, ACCEPT)
+    for _ in range(2):
+        fetch(partition, "m", (0, size - 1))
+        change = release(partition, "m")
+        assert change is not None
+        partition.complete(change, True, NOW_MS)
+    return lambda: fetch(partition, "m", (0, size - 1))
+
+
+def acquire_batches(size: int) -> Work:
+    partition = share_partition(limits=LIMITS)
+    return lambda: fetch(partition, "m", *((offset, offset) for offset in range(size)), batch_size=1)
+
+
+def acquire_holes(size: int) -> Work:
+    """What was stored leaves out each second batch of the log."""
+    stored = [StateBatch(2 * offset + 1, 2 * offset + 1, ARCHIVED, 1) for offset in range(size)]
+    partition = share_partition(batches=stored, limits=LIMITS)
+    log = [(offset, offset) for offset in range(2 * size)]
+    return lambda: fetch(partition, "m", *log)
+
+
+def load(size: int) -> Work:
+    stored = [StateBatch(offset, offset, offset % 2 * ARCHIVED, 1) for offset in range(size)]
+    return lambda: share_partition(batches=stored, limits=LIMITS)
+
+
+def move_start(size: int) -> Work:
+    partition = apart(size, RELEASE, ACCEPT)
+    return lambda: move_log_start(partition, size - 1)
+
+
+def archive_batches(size: int) -> Work:
+    partition = acquired(2 * size)
+    aborted = [(2 * offset, 2 * offset) for offset in range(size)]
+    return lambda: archive_aborted(partition, aborted)
+
+
+def leave_out(size: int) -> Work:
+    return lambda: without([Acquired(0, 2 * size, 1)], [(2 * offset, 2 * offset) for offset in range(size)])
+
+
+def bury(size: int) -> Work:
+    partition = apart(size, REJECT, ACCEPT, limits=LETTERS)
+    return lambda: buried(partition, [(run.first, run.last) for run in partition.to_bury()])
+
+
+def by_key(size: int) -> SharePartition:
+    """Records that were learned, each with a key of its own."""
+    partition = share_partition(limits=LIMITS)
+    hold_back(partition, HoldbackRules(by_key=True))
+    learn(partition, size, keys=True)
+    return partition
+
+
+def learn(partition: SharePartition, size: int, *, keys: bool) -> None:
+    assert partition.holdback is not None
+    facts = Facts(
+        0,
+        size - 1,
+        [(offset, offset) for offset in range(size)],
+        {offset: offset for offset in range(size)} if keys else {},
+        {} if keys else {offset: NOW_MS + 100 * offset for offset in range(size)},
+    )
+    partition.holdback.learn(partition, facts, NOW_MS)  # type: ignore[attr-defined]
+
+
+def learn_times(size: int) -> Work:
+    partition = share_partition(limits=LIMITS)
+    hold_back(partition, HoldbackRules("due", 1 << 30))
+    return lambda: learn(partition, size, keys=False)
+
+
+def acquire_by_key(size: int) -> Work:
+    partition = by_key(size)
+    return lambda: fetch(partition, "m", (0, size - 1))
+
+
+def acquire_by_key_again(size: int) -> Work:
+    partition = by_key(size)
+    fetch(partition, "m", (0, size - 1))
+    change = said(partition, size, RELEASE, ACCEPT)
+    partition.complete(change, True, NOW_MS)
+    return lambda: fetch(partition, "m", (0, size - 1), offset=0)
+
+
+def write_state(size: int) -> Work:
+    so_far = [StateBatch(offset, offset, AVAILABLE, offset % 2) for offset in range(size)]
+    new = [StateBatch(offset, offset, ARCHIVED, 2 + offset % 2) for offset in range(size)]
+    return lambda: combine(so_far, new, 0)
+
+
+WHOLE: Sequence[Case] = (
+    acknowledge_by_types, acknowledge_by_batches, renew, refuse, complete, complete_failed, delay, expire_locks,
+    expire_delays, release_all, release_after_another, acquire_again, acquire_throttled, acquire_batches, acquire_holes,
+    load, move_start, archive_batches, leave_out, bury, learn_times, acquire_by_key, acquire_by_key_again, write_state,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WHOLE, ids=lambda case: case.__name__)
+def test_work_is_in_proportion_to_what_is_touched(case: Case) -> None:
+    assert lines_run(case(2 * SIZE)) < PROPORTIONAL * lines_run(case(SIZE))
+
+
+def find_the_last_available(size: int) -> Work:
+    partition = one_by_one(size)
+    change = say(partition, "m", size - 1, size - 1, RELEASE)
+    assert change is not None
+    partition.complete(change, True, NOW_MS)
+    return partition.next_fetch_offset
+
+
+def acknowledge_one(size: int) -> Work:
+    partition = apart(size, RELEASE, ACCEPT)
+    fetch(partition, "m", (0, size - 1))
+    middle = size // 4 * 2  # released before, and acquired again
+
+    def work() -> None:
+        change = say(partition, "m", middle, middle, RELEASE)
+        assert change is not None
+        partition.complete(change, True, NOW_MS)
+
+    return work
+
+
+def expire_one(size: int) -> Work:
+    partition = one_by_one(size)
+    return lambda: expire(partition, partition.next_lock_ms)
+
+
+def release_one(size: int) -> Work:
+    partition = one_by_one(size, lambda offset: "m2" if offset == size // 2 else "m")
+    return lambda: release(partition, "m2")
+
+
+def bury_one(size: int) -> Work:
+    partition = apart(size, RELEASE, ACCEPT, limits=LETTERS)
+    fetch(partition, "m", (0, size - 1))
+    change = say(partition, "m", size // 4 * 2, size // 4 * 2, REJECT)
+    assert change is not None
+    partition.complete(change, True, NOW_MS)
+    return lambda: buried(partition, [(run.first, run.last) for run in partition.to_bury()])
+
+
+def write_one_state(size: int) -> Work:
+    so_far = [StateBatch(offset, offset, AVAILABLE, offset % 2) for offset in range(size)]
+    return lambda: combine(so_far, [StateBatch(size // 2, size // 2, ARCHIVED, 3)], 0)
+
+
+ONE: Sequence[Case] = (
+    find_the_last_available, acknowledge_one, expire_one, release_one, bury_one, write_one_state,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ONE, ids=lambda case: case.__name__)
+def test_what_touches_one_record_costs_the_same_however_many_there_are(case: Case) -> None:
+    assert lines_run(case(4 * SIZE)) < CONSTANT * lines_run(case(SIZE))
