@@ -44,7 +44,7 @@ class LostMetadata(KafkaError):
 
 
 class Evidence(NamedTuple):
-    """What the files beside the metadata log know of its end. Find it before the log is opened."""
+    """Knowledge of the metadata log's end in the files beside it. Find it before the log is opened."""
 
     broker_epoch: int
     """The offset of this broker's last registration if it was then stopped in order; else -1."""
@@ -100,7 +100,9 @@ class Guard:
             if self._evidence.is_clean:
                 raise LostMetadata(self._folder, f"{where}, though the log was closed in order")
         self._keep(cut.offset, lost)
-        logger.warning("end of the metadata log cut", cut=str(cut), whole_batches=whole, kept=self._kept(cut.offset))
+        logger.warning(
+            "end of the metadata log cut", cut=str(cut), whole_batches=whole, kept=self._file_for(cut.offset)
+        )
 
     def before_truncation(self, path: str, offset: int, problem: str) -> None:
         """Keeps the segment with a batch whose header can't be right, and the later segments. Raises LostMetadata
@@ -108,7 +110,7 @@ class Guard:
         if not self._accept:
             raise LostMetadata(self._folder, f"{path} is damaged at offset {offset}: {problem}")
         self._keep(offset, self._bytes_from(path, 0))
-        logger.warning("metadata log cut", path=path, offset=offset, reason=problem, kept=self._kept(offset))
+        logger.warning("metadata log cut", path=path, offset=offset, reason=problem, kept=self._file_for(offset))
 
     def _bytes_from(self, path: str, position: int) -> bytes:
         """Returns the bytes of a segment from a position on, with those of the later segments."""
@@ -117,11 +119,11 @@ class Guard:
         files = [self._disk.read_file(os.path.join(self._folder, name)) for name in (own_name, *later)]
         return b"".join((files[0][position:], *files[1:]))
 
-    def _kept(self, offset: int) -> str:
+    def _file_for(self, offset: int) -> str:
         return os.path.join(self._folder, f"{offset:020d}{TORN}")
 
     def _keep(self, offset: int, lost: bytes) -> None:
-        self._disk.write_file(self._kept(offset), lost)
+        self._disk.write_file(self._file_for(offset), lost)
         self._disk.fsync_dir(self._folder)
 
     def check(self, end_offset: int, last_epoch: int, snapshots: Sequence[SnapshotId], quorum: QuorumState) -> None:

@@ -238,9 +238,9 @@ def test_an_operator_who_accepts_the_loss_goes_on(
     create(started, "afterwards")
     closed.stop(started)
     assert topics(closed.open()) == ["afterwards", *TOPICS[:left]]
-    kept = [file.read_bytes() for file in closed.folder().glob("*.torn")]
-    assert len(kept) == files
-    assert all(before.endswith(content) for content in kept)
+    torn = [file.read_bytes() for file in closed.folder().glob("*.torn")]
+    assert len(torn) == files
+    assert all(before.endswith(content) for content in torn)
 
 
 def test_the_evidence_of_a_crash_is_no_marker(crashed: Crashed) -> None:
