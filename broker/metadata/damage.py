@@ -9,7 +9,7 @@ follows other controllers fetches again what its log has lost (Kafka's KafkaRaft
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -21,7 +21,8 @@ from coordinator.cluster.topics.names import METADATA_TOPIC
 from protocol.errors import ErrorCode, KafkaError
 from storage.checkpoint import CLEAN_SHUTDOWN
 from storage.disk import Disk
-from storage.names import LOG, SNAPSHOT, base_offset_of, parse_folder, segment_file
+from storage.folders import stored_logs
+from storage.names import LOG, SNAPSHOT, base_offset_of, segment_file
 from storage.recovering.recovery import Cut
 from storage.recovering.salvage import whole_batches
 
@@ -62,22 +63,15 @@ def find_evidence(folder: str, log_dirs: Sequence[str], disk: Disk) -> Evidence:
     """Returns what there is in the log directories, and in the metadata log's folder. Raises OSError."""
     names = disk.listdir(folder) if disk.exists(folder) else []
     closed_at = max((base_offset_of(name) or 0 for name in names if name.endswith(SNAPSHOT)), default=0)
-    partitions = (path for directory in log_dirs for path in partition_folders(directory, disk))
+    partitions = (path for directory in log_dirs for path in _stored_partitions(directory, disk))
     return Evidence(previous_epoch(disk, log_dirs), closed_at, next(iter(partitions), None))
 
 
-def partition_folders(directory: str, disk: Disk) -> Sequence[str]:
-    """Returns the folders in a log directory that have the log of a partition; none if it can't be read."""
-    folders: list[str] = []
+def _stored_partitions(directory: str, disk: Disk) -> Iterator[str]:
     with suppress(OSError):
-        for name in disk.listdir(directory):
-            folder, path = parse_folder(name), os.path.join(directory, name)
-            if folder is None or folder.topic_partition.topic == METADATA_TOPIC:
-                continue
-            info = disk.stat(path)
-            if info is not None and info.is_directory and any(file.endswith(LOG) for file in disk.listdir(path)):
-                folders.append(path)
-    return folders
+        for path, partition in stored_logs(directory, disk):
+            if partition.topic != METADATA_TOPIC:
+                yield path
 
 
 class Guard:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from broker.clock import Clock
+from broker.logging import get_logger
 from broker.metadata.damage import Guard, find_evidence
 from broker.metadata.led_log import LedLog
 from broker.metadata.loading import load
@@ -27,7 +28,7 @@ from coordinator.cluster.brokers.features import bootstrap_records
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import Checker, ConfigRules
 from coordinator.cluster.controller import Controller
-from coordinator.cluster.formatting import Identity, check_formatted, claim, random_uuid
+from coordinator.cluster.formatting import Identity, check_directory_ids, check_formatted, claim, random_uuid
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader, raised
 from coordinator.cluster.options import ClusterOptions
@@ -41,6 +42,8 @@ from storage.checkpoint import delete_clean_shutdown
 from storage.config import LogConfig
 from storage.disk import Disk
 from storage.meta_properties import read_meta_properties
+
+logger = get_logger("broker.metadata")
 
 NO_CHANNEL = PeerTraffic()
 """Of a node that leads the log, and asks nobody for it: nothing is counted."""
@@ -204,9 +207,11 @@ def open_controller(
         return random_uuid(random_bytes)
 
     def bootstrap() -> Sequence[MetadataRecord]:
+        path = os.path.join(metadata_dir, BOOTSTRAP)
         try:
-            return read_snapshot(disk, os.path.join(metadata_dir, BOOTSTRAP)).records
+            return read_snapshot(disk, path).records
         except FileNotFoundError:
+            logger.warning("no bootstrap checkpoint: the cluster begins without users and with all features", path=path)
             return bootstrap_records()
 
     if options.is_reachable:
@@ -229,6 +234,7 @@ def open_controller(
     log.recover()
     loader = MetadataLoader(Image(identity.cluster_id), on_fault)
     replayed_bytes = load(loader, log, disk)
+    check_directory_ids(loader.image, options.node_id, identity.directory_ids, disk)
     log.listen(loader.commit)
     _lead(log, loader, options, identity.directory_ids[metadata_dir])
     image = loader.image

@@ -16,6 +16,7 @@ from storage.checkpoint import CorruptCheckpoint
 from storage.config import LogConfig
 from storage.disk import Disk
 from storage.epochs import LeaderEpochCache
+from storage.failure import tell
 from storage.markers import marker_in
 from storage.names import INDEX, LOG, TIME_INDEX, TXN_INDEX, base_offset_of, segment_file
 from storage.producers.state import ProducerBatch, ProducerState
@@ -286,6 +287,9 @@ class _Loader:
         self.segments.active.sealed = False
         log_end_offset = self._log_end_offset()
         self.segments.active.release()
+        if log_end_offset < self.log_start_offset and clean:  # a damaged checkpoint: nothing was lost in a clean stop
+            tell("log start offset is beyond the log's end", self.directory, offset=self.log_start_offset)
+            self.log_start_offset = self.segments.first.base_offset
         if log_end_offset < self.log_start_offset:
             self._start_over(config)
             log_end_offset, clean = self.log_start_offset, False
