@@ -90,7 +90,7 @@ def read_clean_shutdown(disk: Disk, directory: str) -> int | None:
     try:
         content = json.loads(disk.read_file(os.path.join(directory, CLEAN_SHUTDOWN)))
         return int(content["brokerEpoch"])
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
+    except (FileNotFoundError, ValueError, TypeError, KeyError, OverflowError):
         return None
 
 

@@ -16,6 +16,9 @@ VERSION = 1
 
 _ESCAPED = re.compile(r"\\(.)")
 
+_WITHOUT_DIRECTORY_ID = re.compile(r"\s*([#!][^=]*|(version|cluster\.id|node\.id|broker\.id)\s*=(\\.|[^\\=])*)?")
+"""A line of a file that has no directory.id, as of before Kafka 3.7: any other line may be what was directory.id."""
+
 
 class MetaProperties(NamedTuple):
     """The owner of a log directory; the directory's own id is what brokers assign replicas to (KIP-858)."""
@@ -37,7 +40,9 @@ def read_meta_properties(disk: Disk, log_dir: str) -> MetaProperties | None:
     cluster_id = _require(path, properties, "cluster.id", r".+", "'cluster.id=' and the cluster's id")
     node_id = _require(path, properties, "node.id", r"\d+", "'node.id=' and a number")
     directory_id = None
-    if "directory.id" in properties:
+    if "directory.id" not in properties:
+        _check_without_directory_id(path, text)
+    else:
         text = _require(path, properties, "directory.id", r"[\w-]{22}", "'directory.id=' and 22 characters of base64")
         directory_id = uuid_from_text(text)
     return MetaProperties(cluster_id, int(node_id), directory_id)
@@ -67,6 +72,14 @@ def _require(path: str, properties: dict[str, tuple[int, str, str]], key: str, p
     if re.fullmatch(pattern, value) is None:
         raise CorruptCheckpoint(path, number, line, expected)
     return value
+
+
+def _check_without_directory_id(path: str, text: str) -> None:
+    """Raises CorruptCheckpoint for a line that may have been the directory's id: without its id, the cluster takes a
+    directory for another, empty one."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if _WITHOUT_DIRECTORY_ID.fullmatch(line) is None:
+            raise CorruptCheckpoint(path, number, line, "a line of meta.properties, which has no directory.id")
 
 
 def _escape(value: str) -> str:

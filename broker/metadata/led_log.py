@@ -60,16 +60,17 @@ class LedLog(MetadataLog):
 
     def lead(self, node_id: int, opening: Sequence[QuorumRecord]) -> None:
         """Begins an epoch as its leader, as after an election without opponents: the epoch is one more than any before
-        it, is made durable, and begins with the control batch `opening`. Returns once that is committed.
+        it, begins with the control batch `opening`, and is made durable. Returns once that is committed.
 
-        Raises LogDirFailure, LogDirFull.
+        The log has the epoch before `quorum-state` has it: a log that ends in an older epoch has lost records. Raises
+        LogDirFailure, LogDirFull.
         """
         self.epoch = max(self.epoch, self._log.last_leader_epoch, 0) + 1
-        write_quorum_state(self._disk, self._log.directory, QuorumState(leader_id=node_id, leader_epoch=self.epoch))
-        self.leader_id = node_id
         now_ms = self._clock.now_ms()
         self._append(encode_quorum(opening, now_ms), (), opening)
         self._log.flush(now_ms)
+        write_quorum_state(self._disk, self._log.directory, QuorumState(leader_id=node_id, leader_epoch=self.epoch))
+        self.leader_id = node_id
         self._commit(self.end_offset)
 
     def epoch_end(self, epoch: int) -> LogEnd:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
+from broker.logging import get_logger
+from broker.metadata.damage import Guard
 from coordinator.cluster.quorum import FOLDER, TOPIC_ID
 from coordinator.cluster.quorum_state import QuorumState, read_quorum_state
 from coordinator.cluster.record import MetadataBatch, decode_batches
@@ -18,11 +20,13 @@ from coordinator.cluster.snapshot import SnapshotId, find_snapshots, leftovers, 
 from coordinator.cluster.topics.names import METADATA_TOPIC
 from coordinator.runtime import RuntimeClock
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import iter_batches
 from protocol.types import TopicPartition
 from storage.config import LogConfig
 from storage.disk import Disk
 from storage.failure import Report
 from storage.log import Log
+from storage.recovering.recovery import Cut
 
 MAX_BATCH_BYTES = 8 << 20
 """The largest batch of KRaft's log (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""
@@ -53,6 +57,8 @@ CONFIG = log_config()
 L = TypeVar("L", bound="MetadataLog")
 
 Listener = Callable[[MetadataBatch], None]
+
+logger = get_logger("broker.metadata")
 
 
 class Worker(Protocol):
@@ -161,26 +167,80 @@ class MetadataLog:
 
 
 def open_metadata_log(
-    kind: type[L], log_dir: str, *, disk: Disk, clock: RuntimeClock, worker: Worker, config: LogConfig = CONFIG
+    kind: type[L],
+    log_dir: str,
+    *,
+    disk: Disk,
+    clock: RuntimeClock,
+    worker: Worker,
+    config: LogConfig = CONFIG,
+    guard: Guard | None = None,
 ) -> L:
     """Opens the log in a log directory, as a log of this `kind`; creates it if it is not there, and removes what an
     interrupted snapshot or removal left.
 
-    A log that is behind its snapshot, by epoch or by offset in the same epoch, begins anew behind the snapshot, which
-    was fetched from a leader. Raises LogDirFailure, CorruptCheckpoint.
+    A `guard` refuses a log that has lost records. Without one, damaged records are cut, and a log that is behind its
+    snapshot, by epoch or by offset in the same epoch, begins anew behind the snapshot: a leader has all of them. Raises
+    LogDirFailure, CorruptCheckpoint, LostMetadata.
     """
     folder = os.path.join(log_dir, FOLDER)
     now_ms = clock.now_ms()
     log = Log.open(
-        folder, TopicPartition(METADATA_TOPIC, 0), config, disk=disk, now_ms=now_ms, clean=False, topic_id=TOPIC_ID
+        folder,
+        TopicPartition(METADATA_TOPIC, 0),
+        config,
+        disk=disk,
+        now_ms=now_ms,
+        clean=False,
+        topic_id=TOPIC_ID,
+        before_cut=_tell_cut if guard is None else guard.before_cut,
     )
+    _cut_at_fault(log, now_ms, guard)
     for name in leftovers(disk.listdir(folder)):
         disk.unlink(os.path.join(folder, name), missing_ok=True)
-    metadata_log = kind(log, read_quorum_state(disk, folder), disk=disk, clock=clock, worker=worker)
+    quorum = read_quorum_state(disk, folder)
+    metadata_log = kind(log, quorum, disk=disk, clock=clock, worker=worker)
     snapshots = metadata_log.snapshots()
+    if guard is not None:
+        guard.check(log.log_end_offset, max(log.last_leader_epoch, 0), snapshots, quorum)
     latest = snapshots[-1] if snapshots else SnapshotId(0, 0)
     if (latest.epoch, latest.offset) > (max(log.last_leader_epoch, 0), log.log_end_offset):
         log.truncate_fully(latest.offset, now_ms)
         log.assign_leader_epoch(latest.epoch, latest.offset)
     metadata_log.delete_snapshots(snapshot for snapshot in snapshots if snapshot.offset < log.log_start_offset)
     return metadata_log
+
+
+def _tell_cut(cut: Cut) -> None:
+    logger.warning("damaged metadata cut: the controllers have them", cut=str(cut))
+
+
+def _cut_at_fault(log: Log, now_ms: int, guard: Guard | None) -> None:
+    """Cuts the log before the first batch whose base offset or leader epoch, which no CRC covers, can't be right.
+    Raises LostMetadata if the guard doesn't accept that."""
+    fault = _first_fault(log)
+    if fault is None:
+        return
+    offset, problem = fault
+    path = log.segments.since(offset)[0].path
+    if guard is None:
+        logger.warning("damaged metadata cut: the controllers have them", path=path, offset=offset, reason=problem)
+    else:
+        guard.before_truncation(path, offset, problem)
+    log.truncate_to(offset, now_ms)
+
+
+def _first_fault(log: Log) -> tuple[int, str] | None:
+    """Returns the offset at which the log has no sound batch, with the reason; None if each batch follows the last."""
+    offset, epoch, end_offset = log.log_start_offset, 0, log.log_end_offset
+    while offset < end_offset:
+        parts = log.read(offset, READ_BYTES, max_offset=end_offset).parts
+        for header in (header for part in parts for _, header in iter_batches(part)):
+            if header.base_offset > offset:
+                return offset, f"the next batch begins at offset {header.base_offset}"
+            if header.partition_leader_epoch < epoch:
+                return offset, f"its epoch is {header.partition_leader_epoch}, after epoch {epoch}"
+            offset, epoch = max(offset, header.next_offset), header.partition_leader_epoch
+        if not parts:
+            return offset, "nothing can be read there"
+    return None

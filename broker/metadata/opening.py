@@ -16,6 +16,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from broker.clock import Clock
+from broker.logging import get_logger
+from broker.metadata.damage import Guard, find_evidence
 from broker.metadata.led_log import LedLog
 from broker.metadata.loading import load
 from broker.metadata.local_controller import LocalController
@@ -26,21 +28,33 @@ from coordinator.cluster.brokers.features import bootstrap_records
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import Checker, ConfigRules
 from coordinator.cluster.controller import Controller
-from coordinator.cluster.formatting import Identity, check_formatted, claim, random_uuid
+from coordinator.cluster.formatting import Identity, check_directory_ids, check_formatted, claim, random_uuid
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader, raised
 from coordinator.cluster.options import ClusterOptions
-from coordinator.cluster.quorum import opening_records, sole_voter
+from coordinator.cluster.quorum import FOLDER, opening_records, sole_voter
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
 from protocol.errors import ErrorCode, KafkaError
 from protocol.peer_traffic import PeerTraffic
-from protocol.types import Uuid
+from protocol.types import NO_UUID, Uuid
+from storage.checkpoint import delete_clean_shutdown
 from storage.config import LogConfig
 from storage.disk import Disk
+from storage.meta_properties import read_meta_properties
+
+logger = get_logger("broker.metadata")
 
 NO_CHANNEL = PeerTraffic()
 """Of a node that leads the log, and asks nobody for it: nothing is counted."""
+
+
+class AtOnce:
+    """A worker that has no event loop to keep free."""
+
+    def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None:
+        work()
+        then(None)
 
 
 class MetadataSettings(NamedTuple):
@@ -193,9 +207,11 @@ def open_controller(
         return random_uuid(random_bytes)
 
     def bootstrap() -> Sequence[MetadataRecord]:
+        path = os.path.join(metadata_dir, BOOTSTRAP)
         try:
-            return read_snapshot(disk, os.path.join(metadata_dir, BOOTSTRAP)).records
+            return read_snapshot(disk, path).records
         except FileNotFoundError:
+            logger.warning("no bootstrap checkpoint: the cluster begins without users and with all features", path=path)
             return bootstrap_records()
 
     if options.is_reachable:
@@ -210,10 +226,15 @@ def open_controller(
         disk=disk,
         now_ms=clock.now_ms(),
     )
-    log = open_metadata_log(LedLog, metadata_dir, disk=disk, clock=clock, worker=worker, config=settings.log_config)
+    folder = os.path.join(metadata_dir, FOLDER)
+    guard = Guard(folder, find_evidence(folder, settings.log_dirs, disk), disk)
+    log = open_metadata_log(
+        LedLog, metadata_dir, disk=disk, clock=clock, worker=worker, config=settings.log_config, guard=guard
+    )
     log.recover()
     loader = MetadataLoader(Image(identity.cluster_id), on_fault)
     replayed_bytes = load(loader, log, disk)
+    check_directory_ids(loader.image, options.node_id, identity.directory_ids, disk)
     log.listen(loader.commit)
     _lead(log, loader, options, identity.directory_ids[metadata_dir])
     image = loader.image
@@ -225,6 +246,28 @@ def open_controller(
     controller.activate(bootstrap)
     snapshots.write_if_due()
     return ControllerPart(identity, ClusterPart(image, loader, log, controller, snapshots, controller.stop), log)
+
+
+def accept_loss(log_dirs: Sequence[str], metadata_dir: str, *, disk: Disk, clock: Clock) -> int:
+    """Has a controller's next start go on with the records that its log still has, and returns the log's end offset.
+
+    Keeps what is damaged in a file beside the log, and begins an epoch after any that other files know of; the next
+    start doesn't miss the lost records then. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
+    """
+    check_formatted(metadata_dir, disk)
+    properties = read_meta_properties(disk, metadata_dir)
+    assert properties is not None
+    folder = os.path.join(metadata_dir, FOLDER)
+    guard = Guard(folder, find_evidence(folder, log_dirs, disk), disk, accept=True)
+    log = open_metadata_log(LedLog, metadata_dir, disk=disk, clock=clock, worker=AtOnce(), guard=guard)
+    log.recover()
+    loader = MetadataLoader(Image(properties.cluster_id))
+    load(loader, log, disk)
+    _lead(log, loader, ClusterOptions(node_id=properties.node_id), properties.directory_id or NO_UUID)
+    log.close()
+    for directory in dict.fromkeys((*log_dirs, metadata_dir)):
+        delete_clean_shutdown(disk, directory)
+    return log.end_offset
 
 
 def _lead(log: LedLog, loader: MetadataLoader, options: ClusterOptions, directory_id: Uuid) -> None:

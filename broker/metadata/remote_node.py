@@ -92,6 +92,8 @@ class RemoteNode(Node):
         self._problem = ""
         self._request: BrokerRegistrationRequest | None = None
         """The registration, once it was taken."""
+        self._replaced_ms: int | None = None
+        """The time since when another incarnation is registered in place of this broker; None while none is."""
         self._unnotified: dict[Uuid, asyncio.Future[None]] = {}
         """Log directories that have failed, and that no controller knows of yet."""
         self._heartbeats: asyncio.Task[None] | None = None
@@ -215,14 +217,37 @@ class RemoteNode(Node):
             await done_by(self._clock, self._clock.monotonic_ms() + delay_ms, self._hurried)
 
     async def _refresh_registration(self) -> None:
-        """Registers once more, as the same incarnation, where the metadata has no directories of this broker, since its
-        version was too old for them, and could have them by now (BrokerRegistrationTracker)."""
+        """Registers once more, as the same incarnation, if the metadata have no log directories of this broker but
+        could have them by now (BrokerRegistrationTracker), or have another incarnation in its place: a copy of a
+        request of its former process came late. Raises KafkaError."""
         registration = self._image.brokers.get(self.node_id)
-        if self._request is None or registration is None or registration.epoch != self.broker_epoch:
+        if self._request is None or registration is None or self.state is NodeState.PENDING_CONTROLLED_SHUTDOWN:
             return
-        if not registration.log_dirs and self._image.features.get(METADATA_VERSION, 0) >= FIRST_WITH_DIRECTORIES:
+        if registration.epoch > self.broker_epoch:
+            epoch = await self._take_back(self._request)
+            log.warning("registered anew, after another incarnation of this broker", node=self.node_id, epoch=epoch)
+        elif registration.epoch < self.broker_epoch or registration.log_dirs:
+            return
+        elif self._image.features.get(METADATA_VERSION, 0) >= FIRST_WITH_DIRECTORIES:
             self.broker_epoch = (await self._controller.register_broker(self._request)).broker_epoch
             log.info("registered anew, with log directories", node=self.node_id, epoch=self.broker_epoch)
+
+    async def _take_back(self, request: BrokerRegistrationRequest) -> int:
+        """Registers again, and returns the new broker epoch. Raises KafkaError while the controller keeps the other
+        incarnation, which may be alive; ends the broker if it still does after initial.broker.registration.timeout.ms.
+        """
+        now_ms = self._clock.monotonic_ms()
+        if self._replaced_ms is None:
+            self._replaced_ms = now_ms
+        try:
+            self.broker_epoch = (await self._controller.register_broker(request)).broker_epoch
+        except KafkaError as error:
+            if now_ms - self._replaced_ms >= self._times.registration_ms:
+                self._on_failure(self._not_registered(error))
+                self._replaced_ms = now_ms
+            raise
+        self._replaced_ms = None
+        return self.broker_epoch
 
     # Take in the answer to a heartbeat, and return the delay of the next one in milliseconds.
 

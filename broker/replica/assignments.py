@@ -42,6 +42,14 @@ from storage.logs import Logs
 log = get_logger("broker.replica")
 
 
+def differs_in_one_character(topic_id: Uuid | None, other: Uuid) -> bool:
+    """True if a damaged byte of partition.metadata may have made the one id of the other: two topics' random ids differ
+    in most characters."""
+    if topic_id is None:
+        return False
+    return sum(one != its for one, its in zip(uuid_to_text(topic_id), uuid_to_text(other), strict=True)) == 1
+
+
 class Assignments:
     """Subscribed to the image: applies its changes to `replicas` and `logs`."""
 
@@ -91,6 +99,9 @@ class Assignments:
         down (KAFKA-14616)."""
         for stored in list(self.logs):
             topic = self.image.topic(stored.topic_partition.topic)
+            if topic is not None and differs_in_one_character(stored.topic_id, topic.topic_id):
+                log.warning("a damaged topic id is written anew", partition=str(stored.topic_partition))
+                stored.topic_id = None
             if topic is not None and stored.topic_id not in (None, topic.topic_id):
                 log.warning("log of a deleted topic set aside", partition=str(stored.topic_partition))
                 self.logs.set_stray_aside(stored.topic_partition)

@@ -11,14 +11,22 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
-from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.brokers.info import ASSUMED_ONLINE, Endpoint
+from coordinator.cluster.image import Image
 from coordinator.cluster.quorum import FOLDER, KRAFT_VERSION, sole_voter
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.snapshot import BOOTSTRAP, SnapshotId, snapshot_path, write_snapshot
 from protocol.records.control import KRaftVersionRecord, VotersRecord
 from protocol.types import Uuid, uuid_to_text
 from storage.disk import Disk
-from storage.meta_properties import META_PROPERTIES, MetaProperties, read_meta_properties, write_meta_properties
+from storage.folders import stored_logs
+from storage.meta_properties import (
+    META_PROPERTIES,
+    VERSION,
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
 
 FIRST_FREE_UUID = 100
 """Kafka keeps the smaller ones for itself: no directory, lost directory, the metadata topic …"""
@@ -79,13 +87,17 @@ def claim(
     """The node's identity, from its directories' meta.properties; directories without one are formatted.
 
     `cluster_id` is what a new cluster is to be named; None draws a name. A directory that fails has no id then, and is
-    for the logs to find out about. Raises WrongOwner, CorruptCheckpoint, and OSError for the metadata's directory.
+    for the logs to find out about. Raises WrongOwner, also for a directory with logs that is not formatted,
+    CorruptCheckpoint, and OSError for the metadata's directory.
     """
     properties_by_directory = {metadata_dir: read_meta_properties(disk, metadata_dir)}
     for directory in dict.fromkeys(log_dirs):
         with suppress(OSError):
             disk.mkdir(directory, parents=True)
             properties_by_directory[directory] = read_meta_properties(disk, directory)
+    for directory in [path for path, properties in properties_by_directory.items() if properties is None]:
+        with suppress(OSError):
+            _check_no_logs(directory, metadata_dir, disk)
     cluster_id = check_owner(properties_by_directory, node_id, cluster_id) or uuid_to_text(new_uuid())
     directory_ids = {}
     for directory, properties in properties_by_directory.items():
@@ -106,6 +118,37 @@ def claim(
                 continue
         directory_ids[directory] = directory_id
     return Identity(cluster_id, directory_ids)
+
+
+def _check_no_logs(directory: str, metadata_dir: str, disk: Disk) -> None:
+    """Raises WrongOwner for a directory without meta.properties that has logs: under a new id they would not be
+    served."""
+    for path, _ in stored_logs(directory, disk):
+        raise WrongOwner(
+            f"log.dirs {directory}: there is no {META_PROPERTIES}, but {path} has a log: put the file back, with the "
+            f"lines cluster.id, node.id, directory.id and version={VERSION}; `odradek log metadata {metadata_dir}` "
+            "shows the directory.id of each log directory"
+        )
+
+
+def check_directory_ids(image: Image, node_id: int, directory_ids: Mapping[str, Uuid], disk: Disk) -> None:
+    """Raises WrongOwner for a log directory with partitions that the cluster has under an id that is no directory's of
+    this node: they would have no leader. Raises OSError."""
+    registration = image.brokers.get(node_id)
+    known = () if registration is None else registration.log_dirs
+    changed = [path for path, own_id in directory_ids.items() if known and own_id not in known]
+    for directory in changed:
+        for path, (name, index) in stored_logs(directory, disk):
+            topic = image.topic(name)
+            partition = None if topic is None else topic.partitions.get(index)
+            expected = None if partition is None else partition.directory_of(node_id)
+            if expected in (None, *ASSUMED_ONLINE, *directory_ids.values()):
+                continue
+            assert expected is not None
+            raise WrongOwner(
+                f"log.dirs {directory}: directory.id {uuid_to_text(directory_ids[directory])} in {META_PROPERTIES} is "
+                f"not what the cluster has for {path}: put directory.id={uuid_to_text(expected)} there"
+            )
 
 
 def make_directory(directory: str, disk: Disk) -> None:

@@ -10,9 +10,14 @@ from collections.abc import Sequence
 
 from broker.clock import SystemClock
 from broker.disks.lock import LOCK_FILE, DirectoryInUse, DirectoryLock
+from broker.metadata.opening import accept_loss
+from coordinator.cluster.formatting import WrongOwner
 from programs.log.dump import Options, Unreadable, dump
+from programs.log.metadata import examine
 from programs.log.progress import Progress, megabytes
 from programs.log.verify import Counts, folders_of, size_of, verify
+from protocol.errors import KafkaError
+from storage.checkpoint import CorruptCheckpoint
 from storage.disk import Disk, OsDisk
 
 SOUND, UNSOUND, MISUSED = range(3)
@@ -26,6 +31,15 @@ __cluster_metadata) are decoded by the name of their folder, or as --as says.
 VERIFY = """\
 Check every checksum, index, snapshot and checkpoint of log directories or folders of partitions, while no broker uses
 them. Prints one line for each problem, and for each note of something that the next start puts right by itself.
+"""
+METADATA = """\
+Show what the metadata log of a controller still has: topics, brokers with the ids of their log directories, where the
+log is damaged, and which records behind the damage would be given up. A controller doesn't start on a log that has lost
+records. Restore the log from a backup if there is one. If not, --accept has the next start go on with the records
+before the damage, and keeps the others in a file (.torn) beside the log. The partitions of topics that are lost this
+way stay on disk, as folders that end in -stray.
+
+DIR is the directory with __cluster_metadata-0; with --accept, name the other log directories of the node behind it.
 """
 CODES = "exit codes: 0 no problem, 1 problems, 2 wrong arguments or data in use"
 
@@ -56,6 +70,16 @@ def _parser() -> argparse.ArgumentParser:
     verifying.add_argument("paths", nargs="+", metavar="DIR", help="a log directory or a partition's folder")
     verifying.add_argument("--deep", action="store_true", help="decompress and decode every record too")
     verifying.set_defaults(run=_verify)
+    examining = commands.add_parser(
+        "metadata",
+        help="show what a controller's log has lost, and go on without",
+        description=METADATA,
+        epilog=CODES,
+        formatter_class=raw,
+    )
+    examining.add_argument("paths", nargs="+", metavar="DIR", help="the log directory with the metadata, then others")
+    examining.add_argument("--accept", action="store_true", help="go on without the records that are lost")
+    examining.set_defaults(run=_metadata)
     return parser
 
 
@@ -73,13 +97,42 @@ def _dump(options: argparse.Namespace, disk: Disk) -> int:
     return status
 
 
-def _verify(options: argparse.Namespace, disk: Disk) -> int:
+def _unusable(options: argparse.Namespace, disk: Disk) -> bool:
+    """Writes why a directory can't be looked into, if so."""
     for path in options.paths:
         problem = None if _is_folder(disk, path) else f"{path}: there is no such directory"
         problem = problem or (f"{path}: a broker uses it: stop it first" if in_use(path) else None)
         if problem:
             sys.stderr.write(f"odradek: {problem}\n")
-            return MISUSED
+            return True
+    return False
+
+
+def _metadata(options: argparse.Namespace, disk: Disk) -> int:
+    if _unusable(options, disk):
+        return MISUSED
+    status = SOUND
+    for line, is_problem in examine(disk, options.paths[0]):
+        sys.stdout.write(f"{line}\n")
+        status = UNSOUND if is_problem else status
+    if options.accept:
+        return _accept(options.paths, disk)
+    return status
+
+
+def _accept(paths: Sequence[str], disk: Disk) -> int:
+    try:
+        end_offset = accept_loss(paths, paths[0], disk=disk, clock=SystemClock())
+    except (WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
+        sys.stderr.write(f"odradek: {error}\n")
+        return UNSOUND
+    sys.stdout.write(f"accepted: the next start goes on at offset {end_offset}\n")
+    return SOUND
+
+
+def _verify(options: argparse.Namespace, disk: Disk) -> int:
+    if _unusable(options, disk):
+        return MISUSED
     counts = Counts()
     folders = [folder for path in options.paths for folder in folders_of(disk, path)]
     progress = Progress(size_of(disk, folders), sys.stderr, SystemClock())

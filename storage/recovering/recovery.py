@@ -7,7 +7,7 @@ where the first bad one begins, and indexes, producers and epochs are rebuilt. K
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from protocol.errors import KafkaError
@@ -16,6 +16,7 @@ from storage.checkpoint import CorruptCheckpoint
 from storage.config import LogConfig
 from storage.disk import Disk
 from storage.epochs import LeaderEpochCache
+from storage.failure import tell
 from storage.markers import marker_in
 from storage.names import INDEX, LOG, TIME_INDEX, TXN_INDEX, base_offset_of, segment_file
 from storage.producers.state import ProducerBatch, ProducerState
@@ -42,6 +43,14 @@ class Cut(NamedTuple):
         more = f" and {self.segments_lost} later segments" if self.segments_lost else ""
         where = f"byte {self.position}, offset {self.offset}"
         return f"{self.path}: cut {self.bytes_lost} bytes{more} from {where} on: {self.reason}"
+
+
+BeforeCut = Callable[[Cut], None]
+"""Called before a log is cut: keeps what is going to be lost, or raises KafkaError if the log must stay as it is."""
+
+
+def cut_at_once(_: Cut) -> None:
+    """Leaves nothing of what is cut."""
 
 
 class Recovered(NamedTuple):
@@ -81,8 +90,10 @@ def load(
     recovery_point: int,
     log_start_offset: int,
     clean: bool,
+    before_cut: BeforeCut = cut_at_once,
 ) -> LoadedLog:
-    """Open what is in a partition's folder, or begin it at `log_start_offset`. Raises OSError."""
+    """Open what is in a partition's folder, or begin it at `log_start_offset`. Raises OSError, and what `before_cut`
+    raises."""
     names = tidy(directory, config, disk=disk, now_ms=now_ms, clean=clean)
     producer_state.find_snapshots(names)
     opened = (_open(directory, name, config, disk, now_ms) for name in names if name.endswith(LOG))
@@ -90,7 +101,7 @@ def load(
     if not segments:
         return _begin(directory, names, config, producer_state, disk, now_ms, log_start_offset)
     producer_state.remove_stray_snapshots([segment.base_offset for segment in segments])
-    loader = _Loader(directory, segments, producer_state, disk, now_ms, log_start_offset)
+    loader = _Loader(directory, segments, producer_state, disk, now_ms, log_start_offset, before_cut)
     loader.rebuild_indexes(names, len(segments) if clean else len(loader.below(recovery_point)))
     if not clean:
         loader.recover(recovery_point)
@@ -145,8 +156,10 @@ class _Loader:
         disk: Disk,
         now_ms: int,
         log_start_offset: int,
+        before_cut: BeforeCut,
     ) -> None:
         self.directory = directory
+        self.before_cut = before_cut
         self.disk = disk
         self.now_ms = now_ms
         self.segments = Segments(directory, segments, disk=disk)
@@ -252,6 +265,7 @@ class _Loader:
     def _cut(self, segment: Segment, valid_bytes: int, next_offset: int, problem: str) -> None:
         later = [other for other in self.segments if other.base_offset > segment.base_offset]
         self.cut = Cut(segment.path, valid_bytes, next_offset, segment.size_bytes - valid_bytes, len(later), problem)
+        self.before_cut(self.cut)
         cut_in_place(segment, valid_bytes, self.disk)
         if later:
             self._drop(later)
@@ -273,6 +287,9 @@ class _Loader:
         self.segments.active.sealed = False
         log_end_offset = self._log_end_offset()
         self.segments.active.release()
+        if log_end_offset < self.log_start_offset and clean:  # a damaged checkpoint: nothing was lost in a clean stop
+            tell("log start offset is beyond the log's end", self.directory, offset=self.log_start_offset)
+            self.log_start_offset = self.segments.first.base_offset
         if log_end_offset < self.log_start_offset:
             self._start_over(config)
             log_end_offset, clean = self.log_start_offset, False

@@ -61,8 +61,11 @@ def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCac
 
 
 def _note_epoch(epochs: LeaderEpochCache, header: BatchHeader) -> None:
-    """The batches count, not the file: that may still have an epoch that a truncation took."""
+    """The batches count, not the file: that may still have an epoch that a truncation took. Raises KafkaError for an
+    epoch that can't be: no CRC covers it."""
     epoch = header.partition_leader_epoch
+    if epoch < NO_PARTITION_LEADER_EPOCH:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} is of epoch {epoch}")
     if epoch != NO_PARTITION_LEADER_EPOCH and epochs.epoch_for_offset(header.last_offset) != epoch:
         epochs.assign(epoch, header.base_offset)
 

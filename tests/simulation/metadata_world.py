@@ -12,8 +12,9 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from random import Random
 
+from broker.metadata.damage import LostMetadata
 from broker.metadata.log import log_config
-from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
+from broker.metadata.opening import Metadata, MetadataSettings, accept_loss, open_metadata
 from broker.metadata.snapshots import SnapshotRules
 from coordinator.cluster.changes import Delta
 from coordinator.cluster.image import Image
@@ -73,8 +74,14 @@ class MetadataWorld:
         return metadata
 
     def start(self) -> None:
-        """Wherever the last session ended, this one begins, unless the disk fails by now."""
+        """Wherever the last session ended, this one begins, unless the disk fails by now. A loss of power may leave
+        whole batches behind a damaged batch of those that nobody was told of: the operator accepts that."""
         try:
+            with suppress(LostMetadata):
+                self.open()
+                return
+            self.counts["loss accepted"] += 1
+            accept_loss([DIRECTORY], DIRECTORY, disk=self.disk, clock=self.clock)
             self.open()
         except (KafkaError, OSError) as error:
             if not self.disk.fault_rate:

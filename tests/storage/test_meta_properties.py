@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,27 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
     with pytest.raises(CorruptCheckpoint) as error:
         read_meta_properties(DISK, str(tmp_path))
     assert str(error.value).startswith(f"{path}, {message}")
+
+
+def test_no_damaged_byte_makes_it_another_directory_s(tmp_path: Path) -> None:
+    """Each byte: the file is refused, or one of its three values has another character."""
+    written = MetaProperties("4L6g3nShT-eMCtK--X86sw", 3, DIRECTORY_ID)
+    write_meta_properties(DISK, str(tmp_path), written)
+    path = tmp_path / META_PROPERTIES
+    sound = path.read_bytes()
+    for position, damaged in product(range(len(sound)), b"\x00\n #=X\xff"):
+        path.write_bytes(sound[:position] + bytes([damaged]) + sound[position + 1 :])
+        with suppress(CorruptCheckpoint):
+            properties = read_meta_properties(DISK, str(tmp_path))
+            assert properties is not None
+            assert properties.directory_id is not None, f"byte {position} is {damaged}"
+            assert sum(one != other for one, other in zip(properties, written, strict=True)) <= 1
+
+
+@pytest.mark.parametrize("size_bytes", range(100))
+def test_a_file_that_is_cut_is_refused(tmp_path: Path, size_bytes: int) -> None:
+    write_meta_properties(DISK, str(tmp_path), MetaProperties("4L6g3nShT-eMCtK--X86sw", 3, DIRECTORY_ID))
+    path = tmp_path / META_PROPERTIES
+    path.write_bytes(path.read_bytes()[:-1][:-1][:size_bytes])
+    with pytest.raises(CorruptCheckpoint):
+        read_meta_properties(DISK, str(tmp_path))

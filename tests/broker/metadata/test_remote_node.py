@@ -38,6 +38,7 @@ class FakeController:
         self.heartbeats: list[BrokerHeartbeatRequest] = []
         self.assigned: list[AssignReplicasToDirsRequest] = []
         self.is_caught_up = self.should_shut_down = False
+        self.epoch = EPOCH
         self.is_fenced = True
 
     def _refuse(self) -> None:
@@ -47,11 +48,13 @@ class FakeController:
     async def register_broker(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
         self.registered.append(request)
         self._refuse()
-        return BrokerRegistrationResponse(error_code=0, broker_epoch=EPOCH)
+        return BrokerRegistrationResponse(error_code=0, broker_epoch=self.epoch)
 
     async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
         self.heartbeats.append(request)
         self._refuse()
+        if request.broker_epoch != self.epoch:
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
         return BrokerHeartbeatResponse(
             error_code=0,
             is_caught_up=self.is_caught_up,
@@ -285,3 +288,46 @@ async def test_a_replica_that_was_moved_is_reported_until_a_controller_takes_it(
     assert [(one.id, [topic.topic_id for topic in one.topics]) for one in request.directories] == [
         (TWO, [given.TOPIC_ID])
     ]
+
+
+def replace(harness: RemoteNodeHarness) -> None:
+    """Another incarnation is registered in place of the node, as its image tells it."""
+    harness.controller.epoch = EPOCH + 10
+    harness.image.brokers[7] = BrokerRegistration(7, EPOCH + 5, b"former----------", (), {}, None, fenced=True)
+
+
+async def test_a_broker_whose_registration_was_replaced_registers_anew() -> None:
+    harness = RemoteNodeHarness()
+    await harness.running()
+    replace(harness)
+    await harness.until(lambda: harness.controller.heartbeats[-1].broker_epoch == EPOCH + 10)
+    assert [request.incarnation_id for request in harness.controller.registered] == [b"incarnation-----"] * 2
+    assert harness.node.broker_epoch == EPOCH + 10
+    registrations = len(harness.controller.registered)
+    heartbeats = len(harness.controller.heartbeats)
+    await harness.until(lambda: len(harness.controller.heartbeats) > heartbeats + 3)
+    assert len(harness.controller.registered) == registrations
+    await harness.end()
+
+
+async def test_a_broker_gives_up_if_the_incarnation_in_its_place_is_alive() -> None:
+    harness = RemoteNodeHarness()
+    await harness.running()
+    replace(harness)
+    harness.controller.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 100
+    assert 60_000 <= await harness.until(lambda: bool(harness.failures)) <= 80_000
+    (failure,) = harness.failures
+    assert failure.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert "node.id 7 of cluster the-cluster could not register" in failure.message
+    await harness.end()
+
+
+async def test_a_broker_that_was_unregistered_stays_out() -> None:
+    harness = RemoteNodeHarness()
+    await harness.running()
+    harness.image.offset = EPOCH + 5
+    harness.controller.epoch = EPOCH + 10
+    heartbeats = len(harness.controller.heartbeats)
+    await harness.until(lambda: len(harness.controller.heartbeats) > heartbeats + 3)
+    assert len(harness.controller.registered) == 1
+    await harness.end()

@@ -1,0 +1,260 @@
+"""A controller's metadata log that is damaged: a torn end is cut, and nothing else is given up in silence."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.metadata.damage import LostMetadata, find_evidence
+from broker.metadata.opening import Metadata, accept_loss
+from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
+from coordinator.cluster.snapshot import SnapshotId, write_snapshot
+from protocol.errors import KafkaError
+from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.records.batch import HEADER_SIZE, BatchHeader, iter_batches
+from storage.checkpoint import CLEAN_SHUTDOWN, write_clean_shutdown
+from storage.recovering.salvage import whole_batches
+from tests.broker.metadata.harness import MetadataHarness, now
+from tests.coordinator.cluster import given
+
+TOPICS = [f"topic-{number}" for number in range(6)]
+
+
+def create(metadata: Metadata, name: str) -> None:
+    now(metadata.controller.create_topics(CreateTopicsRequest(topics=[given.creatable(name)])))
+
+
+def topics(metadata: Metadata) -> list[str]:
+    return metadata.image.topic_names()
+
+
+class Crashed(MetadataHarness):
+    """The directories of a controller that was killed, with topics in its log, each in a batch."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        super().__init__(tmp_path)
+        self.running = self.open()
+        for name in TOPICS:
+            create(self.running, name)
+
+    @property
+    def segment(self) -> Path:
+        return self.folder() / f"{0:020d}.log"
+
+    def batches(self) -> list[tuple[int, BatchHeader]]:
+        return list(iter_batches(self.segment.read_bytes()))
+
+    def flip(self, position: int, mask: int = 1) -> None:
+        data = bytearray(self.segment.read_bytes())
+        data[position] ^= mask
+        self.segment.write_bytes(data)
+
+    def cut(self, position: int) -> bytes:
+        """Cuts the log there, and returns the bytes that are lost."""
+        data = self.segment.read_bytes()
+        self.segment.write_bytes(data[:position])
+        return data[position:]
+
+    def close(self) -> None:
+        self.stop(self.running)
+
+    def content(self) -> dict[str, bytes]:
+        """The files that tell of the cluster."""
+        return {file.name: file.read_bytes() for file in self.folder().iterdir() if "index" not in file.name}
+
+    def accept(self) -> int:
+        return accept_loss(self.directories, self.directories[0], disk=self.disk, clock=self.clock)
+
+
+@pytest.fixture
+def crashed(tmp_path: Path) -> Crashed:
+    return Crashed(tmp_path)
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Crashed:
+    harness = Crashed(tmp_path)
+    harness.close()
+    return harness
+
+
+def refusal(harness: MetadataHarness) -> str:
+    with pytest.raises(LostMetadata) as refused:
+        harness.open()
+    return refused.value.message
+
+
+def test_a_damaged_batch_with_whole_batches_behind_it_is_refused_and_left_as_it_is(crashed: Crashed) -> None:
+    position, header = crashed.batches()[-4]
+    crashed.flip(position + HEADER_SIZE + 3)
+    before = crashed.content()
+    message = refusal(crashed)
+    assert f"{crashed.segment} is damaged at byte {position}, offset {header.base_offset}" in message
+    assert "3 whole batches follow" in message
+    assert f"`odradek log metadata {crashed.directories[0]}`" in message
+    assert crashed.content() == before
+
+
+def test_a_torn_end_is_cut_and_kept(crashed: Crashed) -> None:
+    position, header = crashed.batches()[-1]
+    crashed.cut(position + header.size_bytes - 5)
+    torn = crashed.segment.read_bytes()[position:]
+    assert topics(crashed.open()) == TOPICS[:-1]
+    assert (crashed.folder() / f"{header.base_offset:020d}.torn").read_bytes() == torn
+
+
+def test_the_file_of_a_torn_end_is_no_part_of_the_log(crashed: Crashed) -> None:
+    crashed.cut(crashed.batches()[-1][0] + 70)
+    crashed.stop(crashed.open())
+    assert topics(crashed.open()) == TOPICS[:-1]
+    assert len(list(crashed.folder().glob("*.torn"))) == 1
+
+
+def test_an_end_that_is_torn_though_the_log_was_closed_in_order_is_refused(closed: Crashed) -> None:
+    closed.cut(closed.batches()[-1][0] + 70)
+    assert "though the log was closed in order" in refusal(closed)
+
+
+def test_no_flipped_bit_takes_topics_away(crashed: Crashed, tmp_path: Path) -> None:
+    """Bytes of a batch in the middle, and the header of the last: the start is refused, or has all topics."""
+    first, header = crashed.batches()[-3]
+    last, _ = crashed.batches()[-1]
+    sound = crashed.segment.read_bytes()
+    shutil.copytree(crashed.directories[0], tmp_path / "sound")
+    no_crc = [*range(first, first + 17), *range(last, last + 17)]
+    for position in (*no_crc, *range(first + 17, first + header.size_bytes, 20)):
+        shutil.rmtree(crashed.directories[0])
+        shutil.copytree(tmp_path / "sound", crashed.directories[0])
+        crashed.flip(position, 0x81)
+        try:
+            started = crashed.open(register=False)
+        except KafkaError:
+            assert len(crashed.segment.read_bytes()) == len(sound), f"byte {position} was cut"
+        else:
+            assert set(topics(started)) >= set(TOPICS[:-1] if position >= last else TOPICS), f"byte {position}"
+
+
+def test_no_length_of_a_log_that_was_closed_in_order_is_taken_for_its_end(closed: Crashed, tmp_path: Path) -> None:
+    shutil.copytree(closed.directories[0], tmp_path / "sound")
+    for position, _ in closed.batches():
+        for length in (position, position + 30):
+            shutil.rmtree(closed.directories[0])
+            shutil.copytree(tmp_path / "sound", closed.directories[0])
+            closed.cut(length)
+            refusal(closed)
+
+
+def remove_segment(harness: Crashed) -> None:
+    harness.segment.unlink()
+
+
+def empty_segment(harness: Crashed) -> None:
+    harness.cut(0)
+
+
+def remove_folder(harness: Crashed) -> None:
+    shutil.rmtree(harness.folder())
+
+
+@pytest.mark.parametrize("damage", [remove_segment, empty_segment, remove_folder])
+def test_a_missing_log_beside_partitions_is_no_new_cluster(crashed: Crashed, damage: Callable[[Crashed], None]) -> None:
+    partition = Path(crashed.directories[0]) / "orders-0"
+    partition.mkdir()
+    (partition / f"{0:020d}.log").touch()
+    damage(crashed)
+    (crashed.folder() / "quorum-state").unlink(missing_ok=True)
+    assert f"{partition} has the log of a partition" in refusal(crashed)
+
+
+@pytest.mark.parametrize("damage", [remove_segment, empty_segment])
+def test_a_missing_log_beside_its_quorum_state_is_no_new_cluster(
+    crashed: Crashed, damage: Callable[[Crashed], None]
+) -> None:
+    damage(crashed)
+    assert "quorum-state says that epoch 1 has begun" in refusal(crashed)
+
+
+def test_a_missing_log_after_a_stop_in_order_is_no_new_cluster(closed: Crashed) -> None:
+    remove_folder(closed)
+    assert f"{CLEAN_SHUTDOWN} says that this broker was registered at offset" in refusal(closed)
+
+
+def test_a_log_that_ends_before_the_epoch_that_quorum_state_has_is_refused(crashed: Crashed) -> None:
+    write_quorum_state(crashed.disk, str(crashed.folder()), QuorumState(1, 2))
+    assert "in epoch 1, and quorum-state says that epoch 2 has begun" in refusal(crashed)
+
+
+def test_a_log_that_ends_long_after_the_epoch_that_quorum_state_has_is_refused(crashed: Crashed) -> None:
+    for _ in range(3):
+        crashed.open()
+    write_quorum_state(crashed.disk, str(crashed.folder()), QuorumState(1, 1))
+    assert "in epoch 4, and quorum-state says that epoch 1 is the last" in refusal(crashed)
+
+
+def test_a_log_that_ends_before_its_snapshot_is_refused(crashed: Crashed) -> None:
+    name = SnapshotId(5_000, 1).file_name
+    write_snapshot(
+        crashed.disk, str(crashed.folder() / name), (), metadata_version=30, last_timestamp=0, now_ms=0, epoch=1
+    )
+    assert f"{name} has those before offset 5000" in refusal(crashed)
+
+
+def test_an_epoch_is_in_the_log_before_it_is_in_quorum_state(crashed: Crashed) -> None:
+    """A start that ends in between is no loss."""
+    before = (crashed.folder() / "quorum-state").read_bytes()
+    crashed.open()
+    (crashed.folder() / "quorum-state").write_bytes(before)
+    assert crashed.open().metadata_log.epoch == 3
+
+
+def damaged(harness: Crashed) -> None:
+    harness.flip(harness.batches()[-3][0] + HEADER_SIZE + 3)
+
+
+def base_offset_of_the_last(harness: Crashed) -> None:
+    harness.flip(harness.batches()[-1][0] + 5)
+
+
+def shorter(harness: Crashed) -> None:
+    harness.cut(harness.batches()[-2][0])
+
+
+@pytest.mark.parametrize(
+    ("damage", "left", "files"),
+    [(damaged, 5, 1), (base_offset_of_the_last, 6, 1), (shorter, 6, 0), (empty_segment, 0, 0)],
+)
+def test_an_operator_who_accepts_the_loss_goes_on(
+    closed: Crashed, damage: Callable[[Crashed], None], left: int, files: int
+) -> None:
+    damage(closed)
+    before = closed.segment.read_bytes()
+    refusal(closed)
+    closed.accept()
+    started = closed.open()
+    assert topics(started) == TOPICS[:left]
+    create(started, "afterwards")
+    closed.stop(started)
+    assert topics(closed.open()) == ["afterwards", *TOPICS[:left]]
+    torn = [file.read_bytes() for file in closed.folder().glob("*.torn")]
+    assert len(torn) == files
+    assert all(before.endswith(content) for content in torn)
+
+
+def test_the_evidence_of_a_crash_is_no_marker(crashed: Crashed) -> None:
+    evidence = find_evidence(str(crashed.folder()), crashed.directories, crashed.disk)
+    assert not evidence.is_clean
+    write_clean_shutdown(crashed.disk, crashed.directories[0], 7)
+    assert find_evidence(str(crashed.folder()), crashed.directories, crashed.disk).broker_epoch == 7
+
+
+def test_whole_batches_are_found_among_damaged_bytes(crashed: Crashed) -> None:
+    data = crashed.segment.read_bytes()
+    positions = [position for position, _ in iter_batches(data)]
+    assert [position for position, _ in whole_batches(data)] == positions
+    garbage = bytes(range(256)) * 3 + bytes(500)
+    assert [position - len(garbage) for position, _ in whole_batches(garbage + data)] == positions
+    assert [position for position, _ in whole_batches(data[: positions[-1] + 90])] == positions[:-1]
+    assert not list(whole_batches(garbage))
