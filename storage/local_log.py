@@ -15,7 +15,8 @@ from storage.checkpoint import sync_partition_metadata
 from storage.config import MAX_LONG, LogConfig
 from storage.disk import Disk
 from storage.failure import OUR_OWN, OUT_OF_SPACE, LogDirFailure, Report, StorageError, failing, failure, full, unheard
-from storage.recovering.recovery import LoadedLog, rebuild_producers
+from storage.recovering.loaded import LoadedLog
+from storage.recovering.producers import rebuild_producers
 from storage.recovering.truncation import shorten
 from storage.retention import Deletable, deletable
 from storage.segment.segment import Segment

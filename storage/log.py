@@ -28,7 +28,7 @@ from storage.plain_append import append_plain
 from storage.producers.entry import CachedBatch, Origin, Verification
 from storage.producers.state import ProducerBatch, ProducerState
 from storage.read import ReadResult, aborted_transactions, read, upper_bound_offset
-from storage.recovering.recovery import BeforeCut, cut_at_once, load
+from storage.recovering.recovery import BeforeCut, load
 from storage.segment.offsets_for_time import Looked, TimestampAndOffset, max_timestamp, offset_for_timestamp
 from storage.segment.rolling import should_roll
 from storage.segment.txn_index import AbortedTxn
@@ -66,7 +66,7 @@ class Log(LocalLog):
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
         verification_enabled: bool = False,
         report: Report = unheard,
-        before_cut: BeforeCut = cut_at_once,
+        before_cut: BeforeCut | None = None,
     ) -> Log:
         """Open the log in a folder, made if it is not there. Unless `clean`, everything from the recovery point on is
         checked first; `recovered` then says what was cut. The high watermark is that of the checkpoint, as far as there

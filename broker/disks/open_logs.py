@@ -13,6 +13,7 @@ from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode, KafkaError
 from storage.config import LogConfig
 from storage.disk import Disk
+from storage.log import Log
 from storage.logs import Logs
 
 NAME_BYTES = 16
@@ -55,9 +56,7 @@ def open_logs(
         for warning in report.warnings:
             log.warning("found while opening", log_dir=report.path, problem=warning)
     for opened in logs:
-        if opened.recovered is not None and opened.recovered.cut is not None:
-            log.warning("torn tail cut", partition=str(opened.topic_partition), cut=str(opened.recovered.cut))
-    tell_rebuilt(logs)
+        tell_recovered(opened)
     for log_dir in logs.dirs.values():
         if log_dir.error is not None:
             log.error("log directory is offline", log_dir=log_dir.path, reason=str(log_dir.error))
@@ -66,12 +65,17 @@ def open_logs(
     return logs
 
 
-def tell_rebuilt(logs: Logs) -> None:
-    """Logs the rebuilt indexes that were missing or could not be right, though their segments needed no recovery."""
-    for opened in logs:
-        if opened.recovered is not None and (rebuilt := opened.recovered.rebuilt):
-            segments = rebuilt[:LISTED_SEGMENTS]
-            log.warning("indexes made anew", partition=str(opened.topic_partition), segments=segments)
+def tell_recovered(opened: Log) -> None:
+    """Logs damage that was found in a log: how it differed from what a clean stop leaves, what was cut off, and the
+    rebuilt indexes that were missing or could not be right, though their segments needed no recovery."""
+    partition, recovered = str(opened.topic_partition), opened.recovered
+    if recovered.doubt is not None:
+        log.warning("log is not as the last stop left it: recovered", partition=partition, reason=recovered.doubt)
+    if recovered.cut is not None:
+        event = "torn tail cut" if recovered.cut.set_aside is None else "records set aside"
+        log.warning(event, partition=partition, cut=str(recovered.cut))
+    if recovered.rebuilt:
+        log.warning("indexes made anew", partition=partition, segments=recovered.rebuilt[:LISTED_SEGMENTS])
 
 
 class Opening:

@@ -23,8 +23,8 @@ from storage.checkpoint import CLEAN_SHUTDOWN
 from storage.disk import Disk
 from storage.folders import stored_logs
 from storage.names import LOG, SNAPSHOT, base_offset_of, segment_file
-from storage.recovering.recovery import Cut
-from storage.recovering.salvage import whole_batches
+from storage.recovering.loaded import Cut
+from storage.recovering.salvage import sound_batches
 
 TORN = ".torn"
 """The suffix of the file that keeps what was cut; Apache Kafka passes over it."""
@@ -86,7 +86,7 @@ class Guard:
     def before_cut(self, cut: Cut) -> None:
         """Keeps what is going to be cut. Raises LostMetadata if it is no torn end."""
         lost = self._bytes_from(cut.path, cut.position)
-        whole = sum(1 for _ in whole_batches(lost))
+        whole = sum(1 for _ in sound_batches(memoryview(lost)))
         if not self._accept:
             where = f"{cut.path} is damaged at byte {cut.position}, offset {cut.offset} ({cut.reason})"
             if whole:

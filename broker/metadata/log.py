@@ -26,7 +26,7 @@ from storage.config import LogConfig
 from storage.disk import Disk
 from storage.failure import Report
 from storage.log import Log
-from storage.recovering.recovery import Cut
+from storage.recovering.loaded import Cut
 
 MAX_BATCH_BYTES = 8 << 20
 """The largest batch of KRaft's log (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""

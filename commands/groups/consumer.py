@@ -12,8 +12,8 @@ from typing import Final
 
 from commands.client.patience import EmptyHanded
 from commands.declaring import Session
-from commands.groups.listing.membership import Membership
-from commands.groups.listing.offsets import commit_offsets, committed_offsets
+from commands.groups.membership import Membership
+from commands.groups.offsets import commit_offsets, committed_offsets
 from commands.records.fetching import PartitionReader
 from commands.records.output import PrintedRecord
 from commands.records.positions import READ_COMMITTED, READ_UNCOMMITTED, START, bounds, resolve

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from commands.client.cluster_client import ClusterClient
-from commands.groups.listing.listing import SHARE, STREAMS, GroupDescription, GroupListing, describe_group
-from commands.groups.listing.offsets import committed_offsets
+from commands.groups.listing import SHARE, STREAMS, GroupDescription, GroupListing, describe_group
+from commands.groups.offsets import committed_offsets
 from commands.records.positions import LATEST, READ_COMMITTED, Offsets, list_offsets
 from commands.shares.offsets import share_rows
 from protocol.messages.metadata import MetadataResponseTopic

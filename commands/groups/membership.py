@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from commands.client.cluster_client import PAUSE, ClusterClient, draw
 from commands.client.patience import LOST, Patience
 from commands.errors import raise_if
-from commands.groups.listing.range_assignor import assign_by_range
+from commands.groups.range_assignor import assign_by_range
 from protocol import consumer_protocol
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from protocol.errors import ErrorCode, error_code

@@ -7,7 +7,7 @@ from typing import Final
 
 from commands.client.cluster_client import ClusterClient, CoordinatorKind
 from commands.errors import explain, raise_if
-from commands.groups.listing.membership import GroupIdentity
+from commands.groups.membership import GroupIdentity
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

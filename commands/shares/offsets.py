@@ -8,7 +8,7 @@ from typing import Final
 
 from commands.client.cluster_client import ClusterClient, CoordinatorKind
 from commands.errors import explain, raise_if
-from commands.groups.listing.offsets import by_topic
+from commands.groups.offsets import by_topic
 from commands.printing import Row
 from commands.records.positions import Offsets
 from protocol.messages.alter_share_group_offsets import (

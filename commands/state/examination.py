@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from commands.client.cluster_client import FAILURES, ClusterClient
 from commands.errors import CommandError, raise_if
-from commands.groups.listing.facts import GroupFacts, group_facts, has_lag, readable_places
-from commands.groups.listing.listing import GroupListing, list_groups
+from commands.groups.facts import GroupFacts, group_facts, has_lag, readable_places
+from commands.groups.listing import GroupListing, list_groups
 from commands.printing import Row
 from commands.state.configs import config_of_topics
 from commands.state.quorum import NOBODY, QuorumDescription, describe_quorum

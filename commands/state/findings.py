@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from commands.groups.listing.listing import SHARE
+from commands.groups.listing import SHARE
 from commands.state.examination import ClusterFacts, GroupCourse
 from commands.state.quorum import NOBODY
 from protocol.types import TopicPartition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from commands.groups.listing.facts import GroupFacts
+from commands.groups.facts import GroupFacts
 from commands.printing import Row, aligned, cell
 from commands.times import show_time
 from protocol.types import TopicPartition

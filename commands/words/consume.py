@@ -73,7 +73,7 @@ async def consume(session: Session) -> None:
     if options.group is not None:
         if options.partition or start is not None or until is not None:
             raise misuse("--group has its own offsets and partitions: leave out -p, --from and --until")
-        from commands.groups.listing.consumer import consume_as_member
+        from commands.groups.consumer import consume_as_member
 
         await consume_as_member(session, write)
         return

@@ -9,8 +9,8 @@ from typing import Final
 from commands.client.cluster_client import ClusterClient
 from commands.declaring import Actions, Session
 from commands.errors import DONE, FAILED, CommandError
-from commands.groups.listing.listing import describe_group, list_groups
-from commands.groups.listing.offsets import commit_offsets, committed_offsets
+from commands.groups.listing import describe_group, list_groups
+from commands.groups.offsets import commit_offsets, committed_offsets
 from commands.records.positions import LATEST, list_offsets
 from commands.zookeeper.assignors import STRATEGIES, Owners
 from commands.zookeeper.migration import MigrationStep, plan

@@ -9,9 +9,9 @@ from typing import Final
 from commands.client.cluster_client import CoordinatorKind
 from commands.declaring import Actions, Session, add_yes
 from commands.errors import CommandError, explain
-from commands.groups.listing.listing import SHARE, TYPES, GroupDescription, describe_all, list_groups
-from commands.groups.listing.offsets import commit_offsets, committed_offsets, delete_offsets
-from commands.groups.listing.reset import RESET_HELP, reset_offsets, reset_options
+from commands.groups.listing import SHARE, TYPES, GroupDescription, describe_all, list_groups
+from commands.groups.offsets import commit_offsets, committed_offsets, delete_offsets
+from commands.groups.reset import RESET_HELP, reset_offsets, reset_options
 from commands.printing import Row
 from commands.records.positions import LATEST as LOG_END
 from commands.records.positions import READ_COMMITTED, list_offsets

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from commands.declaring import Actions, Session, add_yes
 from commands.errors import CommandError, misuse
-from commands.groups.listing.listing import SHARE, GroupDescription, describe_all
-from commands.groups.listing.reset import RESET_HELP, reset_offsets, reset_options
+from commands.groups.listing import SHARE, GroupDescription, describe_all
+from commands.groups.reset import RESET_HELP, reset_offsets, reset_options
 from commands.records.layout import add_record_layout, record_writer
 from commands.records.output import FORMAT_HELP
 from commands.shares.offsets import forget_start_offsets, set_start_offsets, start_offsets, state_rows

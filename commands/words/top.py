@@ -15,8 +15,8 @@ from broker.peers.waiting import done_by
 from commands.client.cluster_client import FAILURES, ClusterClient
 from commands.declaring import Actions, Session
 from commands.errors import misuse
-from commands.groups.listing.facts import GroupFacts, group_facts, has_lag, readable_places
-from commands.groups.listing.listing import list_groups
+from commands.groups.facts import GroupFacts, group_facts, has_lag, readable_places
+from commands.groups.listing import list_groups
 from commands.records.positions import bounds
 from commands.state.live import CLIENT_COLUMNS, GROUP_COLUMNS, TOPIC_COLUMNS, ClusterSample, View, screen, view
 from commands.times import parse_duration

@@ -22,7 +22,7 @@ from protocol.types import uuid_to_text
 from storage.checkpoint import CorruptCheckpoint
 from storage.disk import Disk
 from storage.names import LOG, base_offset_of
-from storage.recovering.salvage import whole_batches
+from storage.recovering.salvage import sound_batches
 
 
 class Stored(NamedTuple):
@@ -86,7 +86,7 @@ def read_batches(disk: Disk, folder: str, names: list[str]) -> Stored:
         path = os.path.join(folder, name)
         data = memoryview(disk.read_file(path))
         end = 0
-        for position, header in whole_batches(data):
+        for position, header in sound_batches(memoryview(data)):
             is_next = position == end and expected in (-1, header.base_offset)
             if stored.damage is None and not (is_next and header.partition_leader_epoch >= epoch):
                 stored = stored._replace(damage=f"{path}: damaged at byte {end}, offset {max(expected, 0)}")

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 from storage.config import LogConfig
 from storage.disk import Disk
+from storage.failure import tell
 from storage.names import CLEANED, DELETED, INDEXES, LOG, SWAP, base_offset_of, segment_file
+from storage.recovering.ending import find_end
 from storage.segment.segment import Segment
 
 METADATA_SNAPSHOT_DELETED = ".checkpoint" + DELETED
@@ -25,7 +27,7 @@ def tidy(directory: str, config: LogConfig, *, disk: Disk, now_ms: int, clean: b
     """
     names = disk.listdir(directory)
     if not any(name.endswith((DELETED, CLEANED, SWAP)) for name in names):
-        return _without_orphans(directory, names, disk)
+        return _without_orphans(directory, names, disk, clean=clean)
     if not clean:
         disk.fsync_dir(directory)
     unfinished = [offset for name in names if name.endswith(CLEANED) and (offset := base_offset_of(name)) is not None]
@@ -36,7 +38,7 @@ def tidy(directory: str, config: LogConfig, *, disk: Disk, now_ms: int, clean: b
         if set_aside or invalid or name.endswith(CLEANED):
             disk.unlink(os.path.join(directory, name), missing_ok=True)
     _complete_swaps(directory, config, disk, now_ms)
-    return _without_orphans(directory, disk.listdir(directory), disk)
+    return _without_orphans(directory, disk.listdir(directory), disk, clean=False)
 
 
 def _complete_swaps(directory: str, config: LogConfig, disk: Disk, now_ms: int) -> None:
@@ -44,7 +46,7 @@ def _complete_swaps(directory: str, config: LogConfig, disk: Disk, now_ms: int) 
     swaps = [_open_swap(directory, name, config, disk, now_ms) for name in names if name.endswith(LOG + SWAP)]
     if swaps:
         low = min(segment.base_offset for segment in swaps)
-        high = max(segment.read_next_offset() for segment in swaps)
+        high = max(find_end(segment).offset for segment in swaps)
         for name in names:
             offset = base_offset_of(name)
             if offset is not None and low <= offset < high and not name.endswith(SWAP):
@@ -64,9 +66,12 @@ def _open_swap(directory: str, name: str, config: LogConfig, disk: Disk, now_ms:
     return Segment(directory, offset, config, disk=disk, now_ms=now_ms, size_bytes=size, sealed=True, suffix=SWAP)
 
 
-def _without_orphans(directory: str, names: list[str], disk: Disk) -> list[str]:
+def _without_orphans(directory: str, names: list[str], disk: Disk, *, clean: bool) -> list[str]:
     orphans = set(_orphans(names))
     for name in orphans:
+        if clean:
+            log_name = segment_file(base_offset_of(name) or 0, LOG)
+            tell("segment is missing", os.path.join(directory, log_name), left=name)
         disk.unlink(os.path.join(directory, name), missing_ok=True)
     return [name for name in names if name not in orphans]
 

@@ -1,83 +1,38 @@
 """Opening a log: what its folder holds becomes segments, offsets, epochs and producers.
 
-After a clean stop nothing is scanned. Otherwise every batch from the recovery point on is checked, the log is cut
-where the first bad one begins, and indexes, producers and epochs are rebuilt. Kafka class LogLoader.
+After a clean stop nothing is scanned, unless the end is not where the stop left it. Otherwise every batch from the
+recovery point on is checked, the log is cut where the first bad one begins, and indexes, producers and epochs are
+rebuilt. What can be read behind the cut is set aside (`kept.py`). Kafka class LogLoader.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable
 
 from protocol.errors import KafkaError
-from protocol.records.batch import CONTROL
+from protocol.records.batch import NO_PARTITION_LEADER_EPOCH
 from storage.checkpoint import CorruptCheckpoint
-from storage.config import LogConfig
+from storage.config import MAX_LONG, LogConfig
 from storage.disk import Disk
 from storage.epochs import LeaderEpochCache
 from storage.failure import tell
-from storage.markers import marker_in
 from storage.names import INDEX, LOG, TIME_INDEX, TXN_INDEX, base_offset_of, segment_file
-from storage.producers.state import ProducerBatch, ProducerState
+from storage.producers.state import ProducerState
+from storage.recovering.ending import check_indexes, find_end
+from storage.recovering.kept import RecordKeeper, SegmentEnd
 from storage.recovering.leftovers import tidy
-from storage.recovering.scan import Scan, scan
+from storage.recovering.loaded import ClosedAt, Cut, LoadedLog, Recovered
+from storage.recovering.producers import rebuild_producers
+from storage.recovering.scan import OffsetBounds, Scan, note_epoch, scan
+from storage.segment.batches import until_damage
 from storage.segment.index import CorruptIndex
 from storage.segment.segment import Segment
 from storage.segment.segments import Segments
 
-
-class Cut(NamedTuple):
-    """Where a log was cut, for its operator to be told."""
-
-    path: str
-    position: int
-    """The segment file's size now."""
-    offset: int
-    """The first offset that is gone."""
-    bytes_lost: int
-    segments_lost: int
-    reason: str
-
-    def __str__(self) -> str:
-        more = f" and {self.segments_lost} later segments" if self.segments_lost else ""
-        where = f"byte {self.position}, offset {self.offset}"
-        return f"{self.path}: cut {self.bytes_lost} bytes{more} from {where} on: {self.reason}"
-
-
 BeforeCut = Callable[[Cut], None]
-"""Called before a log is cut: keeps what is going to be lost, or raises KafkaError if the log must stay as it is."""
-
-
-def cut_at_once(_: Cut) -> None:
-    """Leaves nothing of what is cut."""
-
-
-class Recovered(NamedTuple):
-    """The report of opening a log after an unclean stop."""
-
-    segments: int
-    """How many were scanned."""
-    bytes_scanned: int
-    cut: Cut | None
-    rebuilt: tuple[str, ...]
-    """Segments whose missing or damaged indexes were made anew, though they needed no recovery."""
-
-
-class LoadedLog(NamedTuple):
-    """A log as it was found, or made."""
-
-    segments: Segments
-    log_start_offset: int
-    log_end_offset: int
-    recovery_point: int
-    epochs: LeaderEpochCache
-    producer_state: ProducerState
-    recovered: Recovered
-    clean: bool
-    """True when everything was as a clean stop left it."""
-    is_new: bool = False
-    """True when the folder was empty."""
+"""Called before a log is cut: keeps what is going to be lost, or raises KafkaError if the log must stay as it is.
+Without it, what can be read is set aside (`kept.py`)."""
 
 
 def load(
@@ -90,7 +45,7 @@ def load(
     recovery_point: int,
     log_start_offset: int,
     clean: bool,
-    before_cut: BeforeCut = cut_at_once,
+    before_cut: BeforeCut | None = None,
 ) -> LoadedLog:
     """Open what is in a partition's folder, or begin it at `log_start_offset`. Raises OSError, and what `before_cut`
     raises."""
@@ -99,10 +54,17 @@ def load(
     opened = (_open(directory, name, config, disk, now_ms) for name in names if name.endswith(LOG))
     segments = [segment for segment in opened if segment is not None]
     if not segments:
-        return _begin(directory, names, config, producer_state, disk, now_ms, log_start_offset)
+        doubt = f"{directory}: has no segment, where {recovery_point} was the end" if clean and recovery_point else None
+        return _begin(directory, names, config, producer_state, disk, now_ms, log_start_offset, doubt)
     producer_state.remove_stray_snapshots([segment.base_offset for segment in segments])
-    loader = _Loader(directory, segments, producer_state, disk, now_ms, log_start_offset, before_cut)
+    loader = _Loader(
+        directory, segments, producer_state, disk, now_ms, log_start_offset, before_cut, gaps=config.compact
+    )
+    loader.restore_epochs()
+    closed = loader.closed_at(recovery_point) if clean else None
     loader.rebuild_indexes(names, len(segments) if clean else len(loader.below(recovery_point)))
+    if closed is not None:
+        clean = not loader.doubts(closed)
     if not clean:
         loader.recover(recovery_point)
     return loader.finish(config, recovery_point, clean)
@@ -124,19 +86,20 @@ def _begin(
     disk: Disk,
     now_ms: int,
     offset: int,
+    doubt: str | None,
 ) -> LoadedLog:
     """Returns a new log, in a folder of files with these names."""
     epochs = _load_epochs(directory, disk) if names else LeaderEpochCache(directory, disk=disk)
     epochs.clear()
     segment = Segment.create(directory, offset, config, disk=disk, now_ms=now_ms)
     producer_state.truncate_fully(offset)
-    nothing = Recovered(0, 0, None, ())
+    nothing = Recovered(0, 0, None, (), doubt)
     segments = Segments(directory, [segment], disk=disk)
     return LoadedLog(segments, offset, offset, offset, epochs, producer_state, nothing, False, is_new=not names)
 
 
 def _load_epochs(directory: str, disk: Disk) -> LeaderEpochCache:
-    """Returns the leader epochs, empty if the file is damaged: those of the batches that are recovered come back."""
+    """Returns the leader epochs, empty if the file is damaged."""
     try:
         return LeaderEpochCache.load(directory, disk=disk)
     except CorruptCheckpoint:
@@ -156,8 +119,11 @@ class _Loader:
         disk: Disk,
         now_ms: int,
         log_start_offset: int,
-        before_cut: BeforeCut,
+        before_cut: BeforeCut | None,
+        *,
+        gaps: bool,
     ) -> None:
+        """`gaps` is True if the topic is compacted, and its log may lack offsets anywhere."""
         self.directory = directory
         self.before_cut = before_cut
         self.disk = disk
@@ -172,8 +138,26 @@ class _Loader:
         self.dropped = False
         """True when segments were removed."""
         self.rebuilt: list[str] = []
+        self.doubt: str | None = None
+        self.limit = MAX_LONG
+        """The log cannot end beyond this offset."""
+        self.gaps = gaps
         self.in_tail = False
         """True while the segment that is recovered lies behind the recovery point."""
+
+    def restore_epochs(self) -> None:
+        """Reads the leader epochs off the batches if their file was damaged or is missing."""
+        if self.epochs.latest_epoch is not None:
+            return
+        for segment in self.segments:
+            for _, header in until_damage(segment.batches(), segment.path):
+                if header.partition_leader_epoch == NO_PARTITION_LEADER_EPOCH:
+                    return  # of a time before there were epochs
+                try:
+                    note_epoch(self.epochs, header)
+                except KafkaError as error:
+                    tell("batch is damaged", segment.path, reason=error.message)
+                    return
 
     def below(self, recovery_point: int) -> list[Segment]:
         """Returns the segments that are wholly below the recovery point, and so are on the disk as they were
@@ -186,26 +170,52 @@ class _Loader:
         for segment in list(self.segments)[:count]:
             if self.cut is None and not self._has_indexes(segment, present):
                 self.rebuilt.append(segment.path)
-                self._recover(segment)
+                self._recover(segment, is_trusted=segment is not self.segments.active)
 
     def _has_indexes(self, segment: Segment, names: frozenset[str]) -> bool:
         if not {segment_file(segment.base_offset, extension) for extension in (INDEX, TIME_INDEX)} <= names:
             return False
         try:
             if segment_file(segment.base_offset, TXN_INDEX) in names:
-                segment.txn_index.sanity_check()
+                segment.txn_index.sanity_check(self.segments.end_of(segment, MAX_LONG))
             if segment is self.segments.active:
-                segment.index.sanity_check()
-                segment.time_index.sanity_check()
-        except CorruptIndex:
+                check_indexes(segment)
+        except (CorruptIndex, KafkaError):
             return False
         return True
+
+    def closed_at(self, recovery_point: int) -> ClosedAt:
+        """Returns the offsets at which a clean stop has closed the log: it can't end beyond them."""
+        snapshot = self.producer_state.latest_snapshot_offset
+        if snapshot is not None and recovery_point:
+            self.limit = max(snapshot, recovery_point + 1)  # the checkpoint may leave out the last offset
+        return ClosedAt(recovery_point, snapshot)
+
+    def doubts(self, closed: ClosedAt) -> bool:
+        """True if the log does not end where a clean stop has left it."""
+        if self.cut is None:
+            self.doubt = self._difference(closed)
+        return self.doubt is not None or self.cut is not None
+
+    def _difference(self, closed: ClosedAt) -> str | None:
+        active = self.segments.active
+        try:
+            end_offset, position = find_end(active)
+        except KafkaError as error:
+            return error.message
+        if position != active.size_bytes:
+            return f"{active.path}: {active.size_bytes - position} bytes from byte {position} on are no whole batch"
+        if end_offset < closed.recovery_point or closed.snapshot not in (None, end_offset):
+            expected = max(closed.recovery_point, closed.snapshot or 0)
+            return f"{active.path}: ends at offset {end_offset}, where {expected} was the end"
+        return None
 
     def recover(self, recovery_point: int) -> None:
         """Check the segments from the recovery point on, up to the first bad batch.
 
         A segment that ends too early for the next one has lost its end with the power, though that end was at a batch;
-        but compaction leaves such ends too, and inside of which it leaves gaps.
+        but compaction leaves such ends too, and inside of which it leaves gaps. Apache Kafka keeps such a log with its
+        gap; a replica would keep it for good, and its readers would not notice.
         """
         self.in_tail = True
         for segment in self.segments.since(recovery_point):
@@ -230,14 +240,18 @@ class _Loader:
                 segment, segment.size_bytes, next_offset, f"{later[with_batches].path} begins before this one ends"
             )
 
-    def _recover(self, segment: Segment) -> Scan:
-        """Check one segment and rebuild its indexes; what comes after a bad batch goes."""
+    def _recover(self, segment: Segment, *, is_trusted: bool = False) -> Scan:
+        """Check one segment and rebuild its indexes; what comes after a bad batch goes, unless the segment `is_trusted`
+        to be as it was written: then damage stays where it is, and takes nothing else with it."""
         rebuild_producers(self.producer_state, self.segments, self.log_start_offset, segment.base_offset, self.now_ms)
-        scanned = scan(segment, self.producer_state, self.epochs)
+        bounds = OffsetBounds(self._limit_of(segment), self.gaps)
+        scanned = scan(segment, self.producer_state, self.epochs, bounds)
         valid_bytes, next_offset, problem, _ = scanned
         self.scanned += 1
         self.bytes_scanned += valid_bytes
-        if problem is not None:
+        if problem is not None and is_trusted:
+            tell("batch is damaged", segment.path, offset=next_offset, reason=problem)
+        elif problem is not None:
             self._cut(segment, valid_bytes, next_offset, problem)
         self.producer_state.end_offset = self.segments.end_of(segment, next_offset)
         self.producer_state.take_snapshot(sync=False)
@@ -245,6 +259,11 @@ class _Loader:
         if segment is not self.segments.active:
             self._finish_indexes(segment)
         return scanned
+
+    def _limit_of(self, segment: Segment) -> int:
+        """Returns the offset at which the next segment that has batches begins, or beyond which no log can end."""
+        later = (other for other in self.segments if other.base_offset > segment.base_offset and other.size_bytes)
+        return next((other.base_offset for other in later), self.limit)
 
     def _finish_indexes(self, segment: Segment) -> None:
         """Have the indexes that were made anew in their files; on the device too, if the segment is one of those that
@@ -264,14 +283,21 @@ class _Loader:
 
     def _cut(self, segment: Segment, valid_bytes: int, next_offset: int, problem: str) -> None:
         later = [other for other in self.segments if other.base_offset > segment.base_offset]
-        self.cut = Cut(segment.path, valid_bytes, next_offset, segment.size_bytes - valid_bytes, len(later), problem)
-        self.before_cut(self.cut)
+        lost = segment.size_bytes - valid_bytes
+        cut = Cut(segment.path, valid_bytes, next_offset, lost, len(later), problem)
+        if self.before_cut is not None:
+            self.before_cut(cut)
+            self.cut = cut
+        else:
+            keeper = RecordKeeper(self.directory, self.disk)
+            set_aside = keeper.keep(str(cut), later, SegmentEnd(segment, valid_bytes, next_offset))
+            self.cut = cut._replace(set_aside=set_aside)
         cut_in_place(segment, valid_bytes, self.disk)
-        if later:
-            self._drop(later)
+        self._drop(later)
 
     def _drop(self, dropped: list[Segment]) -> None:
-        """Take segments out, with their snapshots. Nobody reads them yet: they can go at once."""
+        """Take segments out, with their snapshots: what can be read of them has been set aside. No reader has them yet,
+        so they can go at once."""
         if not dropped:
             return
         self.dropped = True
@@ -307,7 +333,7 @@ class _Loader:
         if self.dropped or self.producer_state.has_deleted_snapshots:
             self.disk.fsync_dir(self.directory)  # or what was removed comes back with the next loss of power
         recovery_point = log_end_offset if clean else min(recovery_point, log_end_offset)
-        recovered = Recovered(self.scanned, self.bytes_scanned, self.cut, tuple(self.rebuilt))
+        recovered = Recovered(self.scanned, self.bytes_scanned, self.cut, tuple(self.rebuilt), self.doubt)
         return LoadedLog(
             self.segments,
             log_start_offset,
@@ -323,11 +349,11 @@ class _Loader:
         """Returns where the active segment ends; should it turn out to be damaged after all, it is recovered."""
         active = self.segments.active
         try:
-            return active.read_next_offset()
+            return find_end(active).offset
         except KafkaError:
             self.rebuilt.append(active.path)
             self._recover(active)
-            return active.read_next_offset()
+            return find_end(active).offset
 
     def _start_over(self, config: LogConfig) -> None:
         """Begins a new log where all segments end before the log's start: someone took newer ones away, and these are
@@ -352,49 +378,3 @@ def cut_in_place(segment: Segment, size_bytes: int, disk: Disk) -> None:
     finally:
         disk.close(handle)
     segment.size_bytes = size_bytes
-
-
-def rebuild_producers(
-    state: ProducerState,
-    segments: Segments,
-    log_start_offset: int,
-    log_end_offset: int,
-    now_ms: int,
-    *,
-    clean: bool = False,
-) -> None:
-    """Bring the producers up to date with a log that ends at this offset: from the newest snapshot, then by replay.
-
-    A log that was stopped cleanly and has no snapshot was written before there were any: it has no producers.
-    """
-    if clean and state.latest_snapshot_offset is None:
-        for offset in [*segments.base_offsets[-2:], log_end_offset]:
-            state.end_offset = offset
-            state.take_snapshot()
-        return
-    empty = state.is_empty and state.end_offset >= log_end_offset
-    state.truncate_and_reload(log_start_offset, log_end_offset, now_ms)
-    if log_end_offset > state.end_offset and not empty:
-        for segment in segments.since(state.end_offset):
-            if segment.base_offset < log_end_offset:
-                state.end_offset = max(segment.base_offset, state.end_offset, log_start_offset)
-                if segment.base_offset in segments.base_offsets[-2:]:
-                    state.take_snapshot(sync=False)
-                state.replay(_producing(segment, state.end_offset, log_end_offset))
-    state.end_offset = log_end_offset
-    state.take_snapshot(sync=False)
-
-
-def _producing(segment: Segment, start_offset: int, end_offset: int) -> Iterator[ProducerBatch]:
-    """Yields the batches with producers in a range of a segment."""
-    place = segment.locate(start_offset)
-    if place is None:
-        return
-    for position, header in segment.batches(place.position):
-        if header.base_offset >= end_offset:
-            return
-        if header.producer_id >= 0:
-            marker = None
-            if header.attributes & CONTROL:
-                marker = marker_in(segment.view(position, position + header.size_bytes), 0, header)
-            yield ProducerBatch(header, header.base_offset, marker)

@@ -1,4 +1,4 @@
-"""Finds whole batches among bytes that are damaged."""
+"""Finds sound batches in damaged bytes: what can still be read behind a batch that can't."""
 
 from __future__ import annotations
 
@@ -6,32 +6,77 @@ import re
 from collections.abc import Iterator
 
 from protocol.errors import KafkaError
-from protocol.records.batch import AT_LENGTH, HEADER_SIZE, BatchHeader, read_header, validate
-from protocol.types import Buffer
+from protocol.records.batch import AT_MAGIC, HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, BatchHeader
+from storage.segment.batches import check, header_at
 
-_FRONT = re.compile(rb"(?=\x00.{7}\x02)", re.DOTALL)
-"""A batch from its length on: less than 16 MiB, then the leader epoch and magic 2."""
+WASTE_FACTOR = 4
+"""Bytes that a search may run through the CRC in vain, for each byte that it searches. Records can contain what looks
+like headers of batches; without a limit a search would take time quadratic in the length of what it searches."""
+
+FREE_WASTE_BYTES = 16 << 20
+"""Bytes of the CRC in vain that any search may spend."""
+
+MIN_SIZE = LOG_OVERHEAD + 14
+"""The smallest entry of a log: a v0 message without key and value."""
+
+# From the magic on: the CRC, then attributes, of which seven bits are in use.
+_FRONT = re.compile(rb"\x02(?=.{4}\x00[\x00-\x7f])", re.DOTALL)
 
 
-def whole_batches(buffer: Buffer, start: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Yields position and header of each whole batch from `start` on, whatever is between the batches. A batch is whole
-    if its CRC is right: base offset and leader epoch may be damaged nevertheless."""
-    while (front := _FRONT.search(buffer, start + AT_LENGTH)) is not None:
-        position = front.start() - AT_LENGTH
-        header = _whole(buffer, position)
-        if header is not None:
+def sound_batches(content: memoryview) -> Iterator[tuple[int, BatchHeader]]:
+    """Yields position and header of the batches in these bytes whose checksum is right.
+
+    Behind a damaged batch the search goes on: where its length leads to, then wherever a v2 batch may begin.
+    """
+    position, end = 0, len(content)
+    waste = WASTE_FACTOR * end + FREE_WASTE_BYTES
+    fronts: Iterator[int] = iter(())
+    while position + MIN_SIZE <= end:
+        header = _header_at(content, position)
+        if header is not None and _is_sound(content, position, header):
             yield position, header
-        start = position + (1 if header is None else header.size_bytes)
+            position += header.size_bytes
+            fronts = iter(())
+            continue
+        if header is not None:
+            waste -= header.size_bytes
+            following = position + header.size_bytes
+            after = _header_at(content, following)
+            if after is not None and _is_sound(content, following, after):
+                position = following
+                continue
+        if waste < 0:
+            return
+        front = next((at for at in fronts if at > position), None)
+        if front is None:
+            fronts = _fronts(content, position + 1)
+            front = next(fronts, None)
+        if front is None:
+            return
+        position = front
 
 
-def _whole(buffer: Buffer, position: int) -> BatchHeader | None:
-    if len(buffer) - position < HEADER_SIZE:
+def _fronts(content: memoryview, start: int) -> Iterator[int]:
+    """Yields the positions, from `start` on, at which a v2 batch may begin."""
+    for match in _FRONT.finditer(content, start + AT_MAGIC):
+        yield match.start() - AT_MAGIC
+
+
+def _header_at(content: memoryview, position: int) -> BatchHeader | None:
+    """Returns the header there, if the whole batch that it describes can be there."""
+    if position + MIN_SIZE > len(content):
         return None
-    header = read_header(buffer, position)
-    if not 0 <= header.records_count <= header.last_offset_delta + 1:  # before the CRC of what is no batch
+    magic = content[position + AT_MAGIC]
+    if magic > MAGIC_V2 or (magic == MAGIC_V2 and position + HEADER_SIZE > len(content)):
         return None
+    header = header_at(content, position)
+    smallest = HEADER_SIZE if magic == MAGIC_V2 else MIN_SIZE
+    return header if smallest <= header.size_bytes <= len(content) - position else None
+
+
+def _is_sound(content: memoryview, position: int, header: BatchHeader) -> bool:
     try:
-        validate(buffer, position, header)
+        check(content, position, header)
     except KafkaError:
-        return None
-    return header
+        return False
+    return True

@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import CONTROL, NO_PARTITION_LEADER_EPOCH, BatchHeader
+from protocol.records.batch import (
+    CONTROL,
+    HEADER_SIZE,
+    MAGIC_V2,
+    NO_PARTITION_LEADER_EPOCH,
+    BatchHeader,
+    read_header,
+)
+from storage.config import MAX_LONG
 from storage.epochs import LeaderEpochCache
 from storage.markers import marker_in, take_over
 from storage.producers.state import ProducerBatch, ProducerState
@@ -30,7 +38,16 @@ class Scan(NamedTuple):
     """True when it has every offset from its base offset on, as a log has that was never compacted."""
 
 
-def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCache) -> Scan:
+class OffsetBounds(NamedTuple):
+    """The offsets that a segment can have, as far as other files tell."""
+
+    limit: int
+    """The offset at which the next segment begins, or beyond which the log can't end."""
+    gaps: bool
+    """True if its log may lack offsets, as a compacted one does."""
+
+
+def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCache, bounds: OffsetBounds) -> Scan:
     """Check each batch of a segment, and rebuild its indexes, the producers and the epochs from it."""
     segment.reset_indexes()
     maximum = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
@@ -40,13 +57,15 @@ def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCac
             view = segment.view(position, position + header.size_bytes)
             check(view, 0, header)
             _check_offsets(segment, header, next_offset)
+            if header.base_offset > next_offset:
+                _check_jump(segment, position + header.size_bytes, header, next_offset, bounds)
             if header.max_timestamp > maximum.timestamp:
                 maximum = TimestampOffset(header.max_timestamp, header.last_offset)
             if position - indexed_at > segment.index_interval_bytes and not segment.index.is_full:
                 segment.index.append(header.last_offset, position)
                 segment.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
                 indexed_at = position
-            _note_epoch(epochs, header)
+            note_epoch(epochs, header)
             _replay(segment, view, header, producer_state)
             is_full = header.records_count == header.last_offset_delta + 1
             is_dense = is_dense and is_full and header.base_offset == next_offset
@@ -60,9 +79,9 @@ def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCac
     return Scan(valid_bytes, next_offset, problem, is_dense)
 
 
-def _note_epoch(epochs: LeaderEpochCache, header: BatchHeader) -> None:
-    """The batches count, not the file: that may still have an epoch that a truncation took. Raises KafkaError for an
-    epoch that can't be: no CRC covers it."""
+def note_epoch(epochs: LeaderEpochCache, header: BatchHeader) -> None:
+    """Notes the epoch of a batch. It counts, not the file, which may still have an epoch that a truncation took. Raises
+    KafkaError for an epoch that can't be: no CRC covers it."""
     epoch = header.partition_leader_epoch
     if epoch < NO_PARTITION_LEADER_EPOCH:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} is of epoch {epoch}")
@@ -72,10 +91,30 @@ def _note_epoch(epochs: LeaderEpochCache, header: BatchHeader) -> None:
 
 def _check_offsets(segment: Segment, header: BatchHeader, next_offset: int) -> None:
     if header.base_offset < next_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE,
-            f"a batch of offsets {header.base_offset} to {header.last_offset} where {next_offset} is next",
-        )
+        raise _misplaced(header, next_offset, "")
+
+
+def _misplaced(header: BatchHeader, next_offset: int, before: str) -> KafkaError:
+    text = f"a batch of offsets {header.base_offset} to {header.last_offset} where {next_offset} is next{before}"
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, text)
+
+
+def _check_jump(segment: Segment, end: int, header: BatchHeader, next_offset: int, bounds: OffsetBounds) -> None:
+    """Checks a batch that does not follow the one before it: its base offset is outside its CRC, and may be damaged.
+
+    What follows tells: after a gap that compaction has left, offsets go on behind the batch. Where nothing follows, the
+    log must be one that may have gaps. Raises KafkaError(CORRUPT_MESSAGE).
+    """
+    if header.magic < MAGIC_V2:  # a compressed message has the offset of the last one in it
+        return
+    following = bounds.limit if bounds.limit < MAX_LONG else None
+    if end + HEADER_SIZE <= segment.size_bytes:
+        after = read_header(segment.view(end, end + HEADER_SIZE))
+        following = after.base_offset if after.magic == MAGIC_V2 else following
+    if header.next_offset > bounds.limit or (following is not None and following < header.next_offset):
+        raise _misplaced(header, next_offset, f", before {min(following or bounds.limit, bounds.limit)}")
+    if not bounds.gaps and following != header.next_offset:
+        raise _misplaced(header, next_offset, "")
 
 
 def _replay(segment: Segment, view: memoryview, header: BatchHeader, producer_state: ProducerState) -> None:

@@ -10,6 +10,7 @@ from zlib import crc32
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch as v2
 from protocol.records.batch import BatchHeader
+from storage.failure import tell
 from storage.segment.index import OffsetPosition
 
 Window = Callable[[int, int], memoryview]
@@ -67,6 +68,14 @@ def leads_to_batch(window: Window, base_offset: int, entry: OffsetPosition, end:
         return False
     base_offset_found, length, magic, _ = _PLACE.unpack(window(entry.position, entry.position + _PLACE.size))
     return bool(length >= _MIN_LENGTH_V0 and magic <= v2.MAGIC_V2 and base_offset <= base_offset_found <= entry.offset)
+
+
+def until_damage(batches: Iterator[tuple[int, BatchHeader]], path: str) -> Iterator[tuple[int, BatchHeader]]:
+    """Yields a file's batches up to a damaged one, which is logged."""
+    try:
+        yield from batches
+    except KafkaError as error:
+        tell("batch is damaged", path, reason=error.message)
 
 
 def header_at(buffer: memoryview, position: int) -> BatchHeader:
@@ -127,3 +136,9 @@ def corrupt_magic(position: int, magic: int) -> KafkaError:
 def corrupt_length(position: int, length: int) -> KafkaError:
     """Returns the error of a batch in a file whose length field cannot be right."""
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at byte {position} says that its length is {length}")
+
+
+def misplaced(position: int, base_offset: int, next_offset: int) -> KafkaError:
+    """Returns the error of a batch in a file whose base offset can't be right: it is outside the CRC."""
+    text = f"the batch at byte {position} begins at offset {base_offset}, where {next_offset} is next"
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, text)

@@ -11,12 +11,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from protocol.errors import KafkaError
 from protocol.records.batch import LOG_OVERHEAD, BatchHeader
 from storage import names
 from storage.config import LogConfig
 from storage.disk import Buffer, Disk
 from storage.failure import tell
-from storage.segment.batches import READ_AHEAD_BYTES, BatchPlace, find_offset, leads_to_batch, walk
+from storage.segment.batches import READ_AHEAD_BYTES, BatchPlace, find_offset, leads_to_batch, until_damage, walk
 from storage.segment.file import EMPTY, Mapping, OpenFile, SegmentFile
 from storage.segment.index import OffsetIndex
 from storage.segment.jitter import jitter_ms
@@ -172,9 +173,8 @@ class Segment:
     def cut_back(self) -> None:
         """Drop what lies beyond the end: of a write that failed, or preallocated. No view reaches there, so the file
         itself is cut."""
-        open_file = self._open_file
-        if open_file.was_opened:
-            (open_file.file or SegmentFile(self._disk, self.path)).cut(self.size_bytes)
+        if self._open_file.was_opened:
+            (self._open_file.file or SegmentFile(self._disk, self.path)).cut(self.size_bytes)
 
     def _open(self) -> SegmentFile:
         self.index_full = self.index.is_full or self.time_index.is_full
@@ -197,7 +197,12 @@ class Segment:
         return self._max_timestamp != UNKNOWN
 
     def _look_for_max_timestamp(self) -> None:
-        self._max_timestamp, self._max_timestamp_offset = self.time_index.last_entry
+        """Reads it off the time index, unless that is damaged: retention would delete the segment too early."""
+        maximum = self.time_index.last_entry
+        if not self.has_timestamp(maximum):
+            self.rebuild_indexes()
+        elif self._max_timestamp == UNKNOWN:
+            self._max_timestamp, self._max_timestamp_offset = maximum
 
     def largest_timestamp(self) -> int:
         """For retention and lookups: the largest timestamp, or for a file without any, when it was changed."""
@@ -213,10 +218,8 @@ class Segment:
     def first_timestamp(self) -> int:
         """The first batch's largest timestamp, -1 when there is none: the segment's age counts from it."""
         if self.known_first_timestamp == UNKNOWN:
-            self.known_first_timestamp = NO_TIMESTAMP
-            for _, header in self.batches():
-                self.known_first_timestamp = header.max_timestamp
-                break
+            header = next((header for _, header in self.batches()), None)
+            self.known_first_timestamp = NO_TIMESTAMP if header is None else header.max_timestamp
         return self.known_first_timestamp
 
     # Reading
@@ -234,9 +237,8 @@ class Segment:
 
     def _remap(self) -> tuple[Mapping, memoryview]:
         """Map all that has been written. Older mappings live as long as their views."""
-        size, whole = self.size_bytes, EMPTY
-        if size:
-            whole = (self._open_file.file or SegmentFile(self._disk, self.path)).map(size)
+        size = self.size_bytes
+        whole = (self._open_file.file or SegmentFile(self._disk, self.path)).map(size) if size else EMPTY
         mapping = self._mapping = Mapping(self._disk, whole, (self.index, self.time_index) if self.sealed else ())
         self._disk.open_files.mappings.add(mapping)
         return mapping, whole
@@ -284,7 +286,7 @@ class Segment:
         self._make_indexes(fresh=True)
         self._max_timestamp, self._max_timestamp_offset, self._indexed_at = NO_TIMESTAMP, self.base_offset, 0
         self._recent.clear()
-        self._note([header for _, header in self.batches()], 0)
+        self._note([header for _, header in until_damage(self.batches(), self.path)], 0)
         if self.sealed:
             self._finish_indexes(sync=True)
 
@@ -312,12 +314,14 @@ class Segment:
         """Yields position and header of the batches, from the position of one."""
         return walk(self.view, start, self.size_bytes if end is None else end)
 
-    def read_next_offset(self) -> int:
-        """Returns the offset after the last batch, found from the last index entry on."""
-        next_offset = self.base_offset
-        for _, header in self.batches(self.index.lookup(self.index.last_offset).position):
-            next_offset = header.next_offset
-        return next_offset
+    def has_timestamp(self, entry: TimestampOffset) -> bool:
+        """True if an entry of the time index is that of a batch, or damage is in the way of telling."""
+        try:
+            place = None if entry.timestamp == NO_TIMESTAMP else self.locate(entry.offset)
+            batches = () if place is None else self.batches(place.position, place.position + place.size_bytes)
+            return entry.timestamp in (NO_TIMESTAMP, *(header.max_timestamp for _, header in batches))
+        except KafkaError:
+            return True
 
     # Life
 
@@ -351,12 +355,8 @@ class Segment:
         return has_new_names
 
     def release(self) -> None:
-        """Let go of files and mappings, writing nothing."""
+        """Let go of files and mappings, writing nothing; views of the mappings stay valid."""
         self._open_file = OpenFile()
-        self.unmap()
-
-    def unmap(self) -> None:
-        """Let go of the mappings; views of them stay valid."""
         self._mapping = None
         for index in (self.index, self.time_index):
             index.release()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
+from storage.config import MAX_LONG
 from storage.disk import Disk
 from storage.segment.index import CorruptIndex
 
@@ -128,14 +129,16 @@ class TransactionIndex:
         if self._disk.exists(self.path):
             self._cut(0)
 
-    def sanity_check(self) -> None:
-        """Check every entry. Raises CorruptIndex."""
+    def sanity_check(self, end_offset: int = MAX_LONG) -> None:
+        """Check every entry; the segment ends at `end_offset` or before. Raises CorruptIndex."""
         info = self._disk.stat(self.path)
         if info is not None and info.size_bytes % ENTRY.size:
             raise CorruptIndex(f"{self.path}: {info.size_bytes} bytes is not a multiple of {ENTRY.size}")
+        low = self.start_offset
         for aborted in self:
-            if aborted.last_offset < self.start_offset:
-                raise CorruptIndex(f"{self.path}: {aborted} ended before the segment began, at {self.start_offset}")
+            if not low <= aborted.last_offset < end_offset:
+                raise CorruptIndex(f"{self.path}: {aborted} ended outside of offsets {low} to {end_offset - 1}")
+            low = aborted.last_offset + 1
 
     def flush(self) -> bool:
         """Make appended entries durable; True if there were any, and then the file's name may be new."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from commands.groups.listing.facts import GroupFacts
-from commands.groups.listing.listing import CLASSIC, CONSUMER, SHARE, GroupDescription, GroupMember
 
+from commands.groups.facts import GroupFacts
+from commands.groups.listing import CLASSIC, CONSUMER, SHARE, GroupDescription, GroupMember
 from commands.state.examination import ClusterFacts, DiskFacts, GroupCourse
 from commands.state.findings import CHECKS, ERROR, UNSEEN, WARNING, Diagnosis, DoctorLimits, findings
 from commands.state.quorum import NOBODY, QuorumDescription, QuorumReplica

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from commands.groups.listing.facts import GroupFacts
-from commands.groups.listing.listing import CLASSIC, GroupDescription, GroupMember
-
+from commands.groups.facts import GroupFacts
+from commands.groups.listing import CLASSIC, GroupDescription, GroupMember
 from commands.state.live import ClusterSample, rows_for, screen, view
 from protocol.types import TopicPartition
 

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from commands.groups.listing.consumer import GroupConsumer
-from commands.groups.listing.membership import Membership
 
 from commands.client.patience import GIVE_UP_MS, EmptyHanded
 from commands.errors import BrokerUnreachable, CoordinatorAway
+from commands.groups.consumer import GroupConsumer
+from commands.groups.membership import Membership
 from commands.shares.consumer import ShareConsumer
 from commands.shares.membership import ShareMembership
 from commands.shares.session import ACCEPT, SharePlace

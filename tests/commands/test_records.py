@@ -6,9 +6,9 @@ import io
 import json
 
 import pytest
-from commands.groups.listing.range_assignor import assign_by_range
 
 from commands.errors import CommandError
+from commands.groups.range_assignor import assign_by_range
 from commands.records.input import InputRecord, LineLayout, chunks, from_json
 from commands.records.output import PrintedRecord, as_row, compile_format
 from commands.records.partitioning import murmur2

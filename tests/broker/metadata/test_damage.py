@@ -16,7 +16,7 @@ from protocol.errors import KafkaError
 from protocol.messages.create_topics import CreateTopicsRequest
 from protocol.records.batch import HEADER_SIZE, BatchHeader, iter_batches
 from storage.checkpoint import CLEAN_SHUTDOWN, write_clean_shutdown
-from storage.recovering.salvage import whole_batches
+from storage.recovering.salvage import sound_batches
 from tests.broker.metadata.harness import MetadataHarness, now
 from tests.coordinator.cluster import given
 
@@ -253,8 +253,8 @@ def test_the_evidence_of_a_crash_is_no_marker(crashed: Crashed) -> None:
 def test_whole_batches_are_found_among_damaged_bytes(crashed: Crashed) -> None:
     data = crashed.segment.read_bytes()
     positions = [position for position, _ in iter_batches(data)]
-    assert [position for position, _ in whole_batches(data)] == positions
+    assert [position for position, _ in sound_batches(memoryview(data))] == positions
     garbage = bytes(range(256)) * 3 + bytes(500)
-    assert [position - len(garbage) for position, _ in whole_batches(garbage + data)] == positions
-    assert [position for position, _ in whole_batches(data[: positions[-1] + 90])] == positions[:-1]
-    assert not list(whole_batches(garbage))
+    assert [position - len(garbage) for position, _ in sound_batches(memoryview(garbage + data))] == positions
+    assert [position for position, _ in sound_batches(memoryview(data[: positions[-1] + 90]))] == positions[:-1]
+    assert not list(sound_batches(memoryview(garbage)))
