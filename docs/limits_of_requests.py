@@ -273,6 +273,16 @@ REQUESTS = (
         ("tests/protocol/test_consumer_protocol.py::test_a_subscription_of_more_topics_than_there_can_be_is_refused",),
     ),
     Limit(
+        "a file that an option names, which a client may set: a key store, a trust store",
+        "the constant, of a regular file",
+        ("broker.security.key_stores.MAX_STORE_BYTES",),
+        "INVALID_REQUEST; a node that starts says which option and file",
+        (
+            "tests/broker/security/test_key_stores.py::test_a_key_store_is_a_regular_file_of_a_store_s_size",
+            "tests/broker/security/test_key_stores.py::test_a_trust_store_is_a_regular_file_of_a_store_s_size",
+        ),
+    ),
+    Limit(
         "length of the client id",
         "an int16, and what is left of the frame",
         (),
