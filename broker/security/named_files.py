@@ -1,4 +1,4 @@
-"""Reads files that an option names. A mistake of the operator, or a client that sets the option, must not stop the node."""
+"""Reads files that an option names: a mistake of the operator, or a client that sets it, does not stop the node."""
 
 from __future__ import annotations
 

@@ -31,13 +31,15 @@ from coordinator.cluster.changes import (
     TopicDeleted,
 )
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
-from coordinator.cluster.other_records import Key, OtherRecord, fold
+from coordinator.cluster.other_records import Key, OtherRecord, delegation_token, fold
 from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.security.token_keys import TokenKeys
 from coordinator.cluster.topics import names, topic
 from coordinator.cluster.topics.by_broker import PartitionsByBroker
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 from protocol.metadata_records import nodes, settings
 from protocol.metadata_records import topics as topic_records
+from protocol.metadata_records.security import DelegationTokenRecord, RemoveDelegationTokenRecord
 from protocol.types import TopicPartition, Uuid
 
 METADATA_VERSION = "metadata.version"
@@ -89,6 +91,8 @@ class Image:
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self._by_broker: PartitionsByBroker | None = None
         """Made when it is first asked for: of most images nobody asks."""
+        self._token_keys: TokenKeys | None = None
+        """Likewise."""
 
     # Lookups.
 
@@ -148,6 +152,15 @@ class Image:
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.active
 
+    def token_of_key(self, secret_key: str, key: bytes) -> DelegationTokenRecord | None:
+        """Returns the delegation token that has a key, which is made of its id and of the nodes' secret."""
+        if self._token_keys is None or self._token_keys.secret_key != secret_key:
+            ids = (one.token_id for one in self.other_records.values() if isinstance(one, DelegationTokenRecord))
+            self._token_keys = TokenKeys(secret_key, ids)
+        token_id = self._token_keys.find(key)
+        token = None if token_id is None else self.other_records[delegation_token(token_id)]
+        return token if isinstance(token, DelegationTokenRecord) else None
+
     def copy(self) -> Image:
         """Another image of the same: what is applied to one does not show in the other."""
         other = Image(self.cluster_id)
@@ -164,7 +177,7 @@ class Image:
         self._topics_by_id = {topic.topic_id: topic for topic in self._topics.values()}
         self._colliding = {name: set(names_of) for name, names_of in other._colliding.items()}
         self._configs = {resource: dict(configs) for resource, configs in other._configs.items()}
-        self._by_broker = None
+        self._by_broker = self._token_keys = None
 
     # The only writer.
 
@@ -177,6 +190,11 @@ class Image:
         if kind in APPLY:
             return APPLY[kind](self, record)
         key = fold(self.other_records, record)
+        if self._token_keys is not None:
+            if isinstance(record, DelegationTokenRecord):
+                self._token_keys.add(record.token_id)
+            elif isinstance(record, RemoveDelegationTokenRecord):
+                self._token_keys.remove(record.token_id)
         return None if key is None else KeptChanged(key)
 
     def _topic_record(self, record: topic_records.TopicRecord) -> Change:
