@@ -51,7 +51,7 @@ ELR_VERSION = "eligible.leader.replicas.version"
 NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 SCALARS = ("offset", "epoch", "controller_id", "controller_epoch", "kraft_version", "producer_ids")
-TABLES = ("brokers", "controllers", "features", "other_records", "partitions_in")
+TABLES = ("brokers", "controllers", "features", "other_records", "partitions_in", "directory_owners")
 """Attributes that a copy takes over as they are, and those of which it has tables of its own."""
 
 
@@ -85,6 +85,8 @@ class Image:
         """Records that other rooms fold (ACLs, SCRAM, quotas, tokens), by what they replace."""
         self.partitions_in: Counter[Uuid] = Counter()
         """How many replicas each log directory holds."""
+        self.directory_owners: dict[Uuid, int] = {}
+        """The broker of each registered log directory."""
         self._topics: dict[str, Topic] = {}
         self._topics_by_id: dict[Uuid, Topic] = {}
         self._colliding: dict[str, set[str]] = {}
@@ -277,12 +279,10 @@ class Image:
         self.producer_ids = ProducerIds(record.next_producer_id, record.broker_id, record.broker_epoch)
 
     def _register_broker(self, record: nodes.RegisterBrokerRecord) -> Change:
-        self.brokers[record.broker_id] = broker_from_record(record)
-        return BrokerChanged(record.broker_id)
+        return self._put_broker(broker_from_record(record))
 
     def _change_broker(self, record: nodes.BrokerRegistrationChangeRecord) -> Change:
-        self.brokers[record.broker_id] = changed_broker(self.brokers[record.broker_id], record)
-        return BrokerChanged(record.broker_id)
+        return self._put_broker(changed_broker(self.brokers[record.broker_id], record))
 
     def _fence_broker(self, record: nodes.FenceBrokerRecord | nodes.UnfenceBrokerRecord) -> Change:
         fenced = isinstance(record, nodes.FenceBrokerRecord)
@@ -290,8 +290,20 @@ class Image:
         return BrokerChanged(record.id)
 
     def _unregister_broker(self, record: nodes.UnregisterBrokerRecord) -> Change:
-        del self.brokers[record.broker_id]
+        self._disown(self.brokers.pop(record.broker_id))
         return BrokerChanged(record.broker_id)
+
+    def _put_broker(self, broker: BrokerRegistration) -> Change:
+        before = self.brokers.get(broker.broker_id)
+        if before is not None:
+            self._disown(before)
+        self.brokers[broker.broker_id] = broker
+        self.directory_owners.update(dict.fromkeys(broker.log_dirs, broker.broker_id))
+        return BrokerChanged(broker.broker_id)
+
+    def _disown(self, broker: BrokerRegistration) -> None:
+        for directory in broker.log_dirs:
+            self.directory_owners.pop(directory, None)
 
     def _register_controller(self, record: nodes.RegisterControllerRecord) -> None:
         self.controllers[record.controller_id] = controller_from_record(record)
