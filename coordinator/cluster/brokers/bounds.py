@@ -30,14 +30,14 @@ PROTOCOLS: Final = range(4)
 """PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
 
 
-class _Listener(Protocol):
+class _ListenerFields(Protocol):
     name: str
     host: str
     port: int
     security_protocol: int
 
 
-class _Feature(Protocol):
+class _FeatureFields(Protocol):
     name: str
 
 
@@ -49,7 +49,7 @@ def check_node(node_id: int, registered: Collection[int]) -> None:
         raise invalid(f"{MAX_NODES} nodes are registered; unregister brokers that are gone")
 
 
-def check_listeners(listeners: Sequence[_Listener]) -> None:
+def check_listeners(listeners: Sequence[_ListenerFields]) -> None:
     """Raises INVALID_REGISTRATION for listeners to which other nodes could not connect, or whose record they could not
     read. Kafka answers UNKNOWN_SERVER_ERROR to most of these."""
     if not listeners:
@@ -65,7 +65,7 @@ def check_listeners(listeners: Sequence[_Listener]) -> None:
             raise invalid(f"Listener {listener.name} has no host, port or known security protocol")
 
 
-def check_features(features: Sequence[_Feature]) -> None:
+def check_features(features: Sequence[_FeatureFields]) -> None:
     """Raises INVALID_REGISTRATION for more features, or longer names, than there can be."""
     if len(features) > MAX_FEATURES:
         raise invalid(f"{len(features)} features in request, more than {MAX_FEATURES}")
