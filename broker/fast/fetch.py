@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import read_i32_be, read_i64_be
 
-from broker.fetch.fetch import accept, serve
+from broker.fetch.fetch import accept_and_serve
 from broker.fetch.fetches import Fetches
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import CONSUMER, FIRST_TOPIC_ID_VERSION, FetchingReplica, ParsedFetch
@@ -51,7 +51,7 @@ def fetch(broker: Broker, context: Context, frame: memoryview, front: bytes, pos
         request = parse(fetches, context, front if size <= len(front) else bytes(frame), position)
     except (IndexError, UnicodeDecodeError):
         return None
-    return None if request is None else serve(accept(fetches, context, request))
+    return None if request is None else accept_and_serve(fetches, context, request)
 
 
 def parse(fetches: Fetches, context: Context, frame: bytes, at: int) -> ParsedFetch | None:

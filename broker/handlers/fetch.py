@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, by_handler
 from broker.exchange.eager import Waiting
-from broker.fetch.fetch import Outcome, accept, serve
+from broker.fetch.fetch import Outcome, accept, accept_and_serve
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import (
     FIRST_BATCH_VERSION,
@@ -39,10 +39,10 @@ FIRST_REPLICA_STATE_VERSION = 15
 
 async def fetch(call: Call[FetchRequest]) -> Outcome:
     """Answers at once when there are enough bytes, an error, or no time to wait; else once appends bring enough."""
-    accepted = accept(call.broker.fetches, call.context, parsed(call))
+    fetches = call.broker.fetches
     if call.version < FIRST_BATCH_VERSION:
-        return await serve_messages(accepted, call.broker.record_work)
-    outcome = serve(accepted)
+        return await serve_messages(accept(fetches, call.context, parsed(call)), call.broker.record_work)
+    outcome = accept_and_serve(fetches, call.context, parsed(call))
     return await outcome if isinstance(outcome, Waiting) else outcome
 
 
