@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 from functools import partial
 
 import pytest
@@ -64,6 +65,7 @@ async def leave_behind(error: BaseException) -> None:
 def test_a_planted_crash_is_no_news_and_any_other_error_is(
     error: BaseException, lines: int, caplog: pytest.LogCaptureFixture
 ) -> None:
+    logging.disable(logging.NOTSET)  # the fixture of simulations has disabled it
     virtual_time.run(partial(leave_behind, error))
     gc.collect()
     told = [record for record in caplog.records if record.message.startswith("Task exception was never retrieved")]
