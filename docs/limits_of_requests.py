@@ -273,6 +273,37 @@ REQUESTS = (
         ("tests/protocol/test_consumer_protocol.py::test_a_subscription_of_more_topics_than_there_can_be_is_refused",),
     ),
     Limit(
+        "a file that an option names, which a client may set: a key store, a trust store",
+        "the constant, of a regular file",
+        ("broker.security.key_stores.MAX_STORE_BYTES",),
+        "INVALID_REQUEST; a node that starts says which option and file",
+        (
+            "tests/broker/security/test_key_stores.py::test_a_key_store_is_a_regular_file_of_a_store_s_size",
+            "tests/broker/security/test_key_stores.py::test_a_trust_store_is_a_regular_file_of_a_store_s_size",
+        ),
+    ),
+    Limit(
+        "digits of a number in a name or a config",
+        "the constant, leading zeros aside; values have 32,767 characters",
+        ("protocol.numbers.MAX_DIGITS", "coordinator.cluster.configs.alter.MAX_VALUE_LENGTH"),
+        "INVALID_REQUEST or INVALID_CONFIG, as any text that is no number",
+        (
+            "tests/broker/handlers/test_configs.py::test_an_id_of_thousands_of_digits_is_none",
+            "tests/broker/handlers/test_configs.py::test_an_id_may_begin_with_thousands_of_zeros",
+            "tests/broker/handlers/test_configs.py::test_a_limit_or_a_duration_of_thousands_of_digits_is_none",
+        ),
+    ),
+    Limit(
+        "groups in each other in a pattern that a config has",
+        "the constant",
+        ("protocol.patterns.MAX_NESTING",),
+        "INVALID_REQUEST or INVALID_CONFIG, as any text that is no pattern",
+        (
+            "tests/broker/handlers/test_configs.py::test_a_pattern_that_is_nested_too_deeply_is_none",
+            "tests/protocol/test_numbers.py::test_a_pattern_that_cannot_be_compiled_raises_re_error",
+        ),
+    ),
+    Limit(
         "length of the client id",
         "an int16, and what is left of the frame",
         (),

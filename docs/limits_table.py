@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from docs.limit import Limit
 from docs.limits_of_groups import GROUPS_OF_CONSUMERS, SHARE_GROUPS, TRANSACTIONAL
+from docs.limits_of_nodes import NODES
 from docs.limits_of_requests import CONNECTIONS, REQUESTS, SESSIONS
 from docs.limits_of_topics import RECORDS, TOPICS_AND_PARTITIONS
 
@@ -19,4 +20,5 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
     "Share groups": SHARE_GROUPS,
     "Fetch and share sessions": SESSIONS,
     "Records": RECORDS,
+    "Brokers and controllers": NODES,
 }

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import ClassVar, Final, Generic, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
+from protocol.numbers import whole_number
+
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -88,9 +90,8 @@ def _integer(name: str, bits: int) -> Callable[[str], int]:
     limit = 1 << (bits - 1)
 
     def read(text: str) -> int:
-        digits = text[1:] if text[:1] in ("+", "-") else text
-        value = int(text) if digits.isdecimal() else limit
-        if not -limit <= value < limit:
+        value = whole_number(text)
+        if value is None or not -limit <= value < limit:
             raise ValueError(f"Not a number of type {name}")
         return value
 

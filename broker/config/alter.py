@@ -12,7 +12,7 @@ from broker.config.layers import Layers, base_name, declared
 from broker.config.listener_options import LISTENER_PREFIX
 from broker.config.unsupported import LISTENER_ONLY, why_ignored
 from coordinator.telemetry.config import ClientMetricsConfig
-from protocol.config import LIST, PER_BROKER, READ_ONLY, ConfigError
+from protocol.config import INT, JAVA_SPACE, LIST, PER_BROKER, READ_ONLY, ConfigError
 from protocol.errors import ErrorCode, KafkaError
 
 Texts = Mapping[str, str]
@@ -113,7 +113,7 @@ def _check_cleaner_threads(layers: Layers, new: Texts) -> None:
     text = new.get(CLEANER_THREADS)
     if text is None:
         return
-    before, after = layers.effective.log_cleaner_threads, int(text)
+    before, after = layers.effective.log_cleaner_threads, INT.read(text.strip(JAVA_SPACE))
     if after > 2 * before:
         raise ConfigError(INVALID_DYNAMIC.format(TOO_MANY_THREADS.format(before)))
     if 0 < after < before // 2:

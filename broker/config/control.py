@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, Protocol
 
 from protocol.config import STRING, Config, ConfigError, option
+from protocol.numbers import port_number
 
 OPTION: Final = "odradek.control.listener"
 UNIX: Final = "unix:"
@@ -53,8 +54,8 @@ def control_address(text: str | None) -> ControlAddress | None:
     if text.startswith(UNIX):
         return _socket_address(text)
     host, colon, port = text.rpartition(":")
-    number = int(port) if port.isascii() and port.isdecimal() else 1 << 16
-    if not colon or number >= 1 << 16:
+    number = port_number(port)
+    if not colon or number is None:
         raise _invalid(text, "is not host:port, such as 127.0.0.1:0, nor unix:/path")
     host = host.removeprefix("[").removesuffix("]")
     host = LOCALHOST if host.lower() == "localhost" else host

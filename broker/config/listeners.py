@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from protocol.config import ConfigError
+from protocol.numbers import port_number
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """By the numbers that the metadata log gives them (org.apache.kafka.common.security.auth.SecurityProtocol)."""
@@ -57,8 +58,8 @@ def parse_listeners(option: str, texts: tuple[str, ...], protocols: Mapping[str,
 def _parse(option: str, text: str, protocols: Mapping[str, str]) -> ListenerAddress:
     name, separator, address = text.partition("://")
     host, colon, port = address.rpartition(":")
-    number = int(port) if port.isascii() and port.isdecimal() else 1 << 16
-    if not (name and separator and colon) or number >= 1 << 16 or "/" in host:
+    number = port_number(port)
+    if not (name and separator and colon) or number is None or "/" in host:
         raise ConfigError(
             f"{option}: {text!r} is not NAME://host:port, such as PLAINTEXT://127.0.0.1:9092", name=option
         )
@@ -73,8 +74,8 @@ def metrics_address(text: str | None) -> tuple[str, int] | None:
     if not text:
         return None
     host, colon, port = text.rpartition(":")
-    number = int(port) if port.isascii() and port.isdecimal() else 1 << 16
-    if not colon or number >= 1 << 16 or "/" in host:
+    number = port_number(port)
+    if not colon or number is None or "/" in host:
         name = "odradek.metrics.listener"
         raise ConfigError(f"{name}: {text!r} is not host:port, such as 127.0.0.1:9404", name=name)
     return host.removeprefix("[").removesuffix("]"), number

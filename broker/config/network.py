@@ -6,6 +6,7 @@ from typing import Final
 
 from protocol.addresses import canonical
 from protocol.config import CLUSTER_WIDE, DOUBLE, INT, LIST, LONG, STRING, Config, ConfigError, option
+from protocol.numbers import whole_number
 
 MAX_INT: Final = (1 << 31) - 1
 
@@ -200,8 +201,9 @@ def limits_by_host(text: str) -> dict[str, int]:
     limits = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         host, _, count = pair.rpartition(":")
-        if not host or not count.strip().isdecimal():
+        limit = whole_number(count.strip())
+        if not host or limit is None or not 0 <= limit <= MAX_INT:
             name = "max.connections.per.ip.overrides"
             raise ConfigError(f"{name}: {pair!r} is not host:count, such as 127.0.0.1:200", name=name)
-        limits[canonical(host.strip().strip("[]"))] = int(count)
+        limits[canonical(host.strip().strip("[]"))] = limit
     return limits

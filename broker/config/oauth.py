@@ -15,6 +15,7 @@ from broker.config.jaas import LoginModule
 from broker.config.oauth_options import JWT_VALIDATORS, OAUTH_MODULE, SIGNED_HANDLERS, UNSECURED_HANDLER
 from broker.config.security import ListenerOptions
 from protocol.config import ConfigError
+from protocol.numbers import whole_number
 
 JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 HANDLER: Final = "sasl.server.callback.handler.class"
@@ -128,13 +129,14 @@ def _unsecured(jaas: Mapping[str, str]) -> UnsecuredTokenOptions:
     if wrong := [one for one in required if not SCOPE.fullmatch(one)]:
         raise _wrong("RequiredScope", f"Invalid scope value: {wrong[0]}")
     skew = options.get("AllowableClockSkewMs") or "0"
-    if not skew.isdecimal() or int(skew) > MAX_SKEW_MS:
+    skew_ms = whole_number(skew)
+    if skew_ms is None or not 0 <= skew_ms <= MAX_SKEW_MS:
         raise _wrong("AllowableClockSkewMs", f"Allowable clock skew millis must not be negative: {skew}")
     return UnsecuredTokenOptions(
         principal_claim=options.get("PrincipalClaimName") or "sub",
         scope_claim=options.get("ScopeClaimName") or "scope",
         required_scope=required,
-        clock_skew_ms=int(skew),
+        clock_skew_ms=skew_ms,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from protocol.config import INT, LIST, LONG, Config, ConfigError, option
+from protocol.numbers import port_number, whole_number
 
 UNKNOWN_ID: Final = -1
 """The id of a controller of which only the address is configured."""
@@ -136,14 +137,15 @@ def controllers(voters: tuple[str, ...], bootstrap_servers: tuple[str, ...]) -> 
 
 def _voter(text: str) -> ControllerAddress:
     node_id, at, address = text.partition("@")
-    if not at or not node_id.isascii() or not node_id.isdecimal():
+    number = whole_number(node_id)
+    if not at or number is None or number < 0:
         raise ConfigError(f"{VOTERS}: {text!r} is not id@host:port, such as 1@127.0.0.1:9093", name=VOTERS)
-    return _address(VOTERS, address, int(node_id), text)
+    return _address(VOTERS, address, number, text)
 
 
 def _address(name: str, address: str, node_id: int, text: str) -> ControllerAddress:
     host, _, port = address.rpartition(":")
-    number = int(port) if port.isascii() and port.isdecimal() and len(port) <= 5 else 0
-    if not host or not 0 < number < 1 << 16:
+    number = port_number(port)
+    if not host or not number:
         raise ConfigError(f"{name}: {text!r} has no host:port, such as 127.0.0.1:9093", name=name)
     return ControllerAddress(node_id, host.removeprefix("[").removesuffix("]"), number)

@@ -14,6 +14,7 @@ from broker.config.broker_config import BrokerConfig
 from broker.config.listener_options import listener_option
 from broker.config.unsupported import NOT_CONFIGURATION, NOT_CONFIGURATION_PREFIXES, why_ignored, why_refused
 from protocol.config import ConfigError
+from protocol.numbers import port_number
 from protocol.properties import read_properties
 
 ALIASES = (("node.id", "broker.id"), ("log.dirs", "log.dir"))
@@ -84,7 +85,7 @@ def from_flags(data: str | None, listen: str | None) -> list[Setting]:
     settings = [Setting("log.dirs", data, "--data")] if data is not None else []
     if listen is not None:
         host, colon, port = listen.rpartition(":")
-        if not colon or not (port.isdecimal() and int(port) < 1 << 16):
+        if not colon or port_number(port) is None:
             raise ConfigProblems(
                 [f"--listen {listen}: is not HOST:PORT, such as 127.0.0.1:9092; port 0 is any free one"]
             )

@@ -5,6 +5,7 @@ A POSIX record lock on the same file as Apache Kafka's (FileLock), so that eithe
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 
@@ -19,11 +20,16 @@ class DirectoryLock:
     """Held from the constructor to `release`; the kernel lets go when the process dies, however it dies."""
 
     def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._made = _missing(directory)
         os.makedirs(directory, mode=0o700, exist_ok=True)
         self.path = os.path.join(directory, LOCK_FILE)
+        self._is_new = not os.path.exists(self.path)
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.stat(self.path).st_ino != os.fstat(self._descriptor).st_ino:
+                raise FileNotFoundError(self.path)  # another process has released it, and with it the file
         except OSError:
             os.close(self._descriptor)
             message = (
@@ -32,4 +38,20 @@ class DirectoryLock:
             raise DirectoryInUse(message) from None
 
     def release(self) -> None:
+        """Lets go. If the directory has got nothing else, what the lock made goes too: a start that was refused leaves
+        no trace."""
+        with contextlib.suppress(OSError):
+            if self._is_new and os.listdir(self._directory) == [LOCK_FILE]:
+                os.unlink(self.path)
+                for directory in self._made:
+                    os.rmdir(directory)
         os.close(self._descriptor)
+
+
+def _missing(directory: str) -> list[str]:
+    """Returns the directories that have to be made, the innermost first."""
+    missing: list[str] = []
+    while directory and not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    return missing

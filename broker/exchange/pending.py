@@ -112,8 +112,11 @@ class ResponseEncoder(Protocol):
     def encode(self, context: Context, response: object) -> list[Buffer]:
         """Returns the frame of a response."""
 
+    def failed(self, context: Context, request: object, error: Exception) -> object:
+        """Returns the response that refuses a request whose handler raised."""
+
     def failure(self, context: Context, error: Exception) -> object:
-        """Returns the response to a request whose handler raised."""
+        """Returns the response to a parked request that raised, of which nothing is left to repeat."""
 
 
 class ParkedCall(Parked):
@@ -145,18 +148,21 @@ class ParkedCall(Parked):
         if response is None:
             return self
         if isinstance(response, Waiting):
-            return Running(answer_later(encoder, self.context, response))
+            return Running(answer_later(encoder, self.context, None, response))
         return encoder.encode(self.context, response)
 
 
-async def answer_later(encoder: ResponseEncoder, context: Context, response: Waiting[object]) -> Answer:
-    """Awaits the rest of a handler, and returns its answer: as the interceptors have it, or parked again."""
+async def answer_later(
+    encoder: ResponseEncoder, context: Context, request: object, response: Waiting[object]
+) -> Answer:
+    """Awaits the rest of a handler, and returns its answer: as the interceptors have it, or parked again. The request
+    is None if nothing is left of it."""
     try:
         result = await response
     except ProtocolError:
         raise
     except Exception as error:
-        result = encoder.failure(context, error)
+        result = encoder.failed(context, request, error)
     if isinstance(result, ParkedCall):
         result.bind(encoder)
         return result

@@ -23,7 +23,7 @@ from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch
 from broker.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession
 from broker.replica.partition import Partition
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Buffer
 from storage.cold import ColdRead
 
@@ -169,6 +169,18 @@ def accept(fetches: Fetches, context: Context, request: ParsedFetch) -> Fetch:
     if epoch == INITIAL_EPOCH and request.version >= FIRST_SESSION_VERSION:
         session = fetches.sessions.open(request, named, fetches.clock.now_ms())
     return Fetch(fetches, context, request, named, session, True)
+
+
+def accept_and_serve(fetches: Fetches, context: Context, request: ParsedFetch) -> Outcome | Waiting[Outcome]:
+    """Returns the answer to a request. An error of its session is an answer without a session, and without
+    partitions."""
+    try:
+        fetch = accept(fetches, context, request)
+    except KafkaError as error:
+        from protocol.messages.fetch import FetchResponse  # takes time to import, and few sessions are unknown
+
+        return FetchResponse(error_code=error.code, responses=[])
+    return serve(fetch)
 
 
 def may_have_duplicates(named: list[FetchedPartition]) -> bool:

@@ -23,7 +23,7 @@ from protocol.records.batch import AT_LENGTH, LOG_OVERHEAD
 
 def gather(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition], is_warm: bool) -> Gathered:
     """Reads every partition once. `is_warm` says that a thread has read ahead what would wait for a disk."""
-    by_key = replicas.by_key
+    by_key, denied = replicas.by_key, request.denied
     gathered = Gathered(partitions, request.max_bytes)
     key: bytes | None = None
     led: dict[int, Partition] | None = None
@@ -31,7 +31,9 @@ def gather(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPar
         fetched.clear()
         if fetched.key is not key:
             key = fetched.key
-            led = by_key.get(key)
+            led = (
+                None if key in denied else by_key.get(key)
+            )  # `checked` has the error, and no short way comes before it
         try:
             partition = readable(led, request, fetched) or keeps_up(led, request, fetched)
             if partition is None:

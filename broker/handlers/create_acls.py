@@ -9,7 +9,6 @@ from __future__ import annotations
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
 from broker.requests.call import HostCall
-from coordinator.cluster.security.acl_requests import refused_creation
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 
@@ -18,8 +17,8 @@ NO_AUTHORIZER = "No Authorizer is configured."
 
 async def create_acls(call: HostCall[CreateAclsRequest]) -> CreateAclsResponse:
     if not call.host.authorizes:
-        return refused_creation(call.request, KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER))
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
     return await call.host.controller.create_acls(call.request)
 
 
-API = Api(CreateAclsRequest, CreateAclsResponse, create_acls, of_cluster(ALTER_CLUSTER), refuse=refused_creation)
+API = Api(CreateAclsRequest, CreateAclsResponse, create_acls, of_cluster(ALTER_CLUSTER))

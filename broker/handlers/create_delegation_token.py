@@ -7,10 +7,12 @@ are elsewhere refuses what it can, and forwards the rest.
 from __future__ import annotations
 
 from broker.exchange.authorisation import CREATE_TOKENS_USER, by_handler
+from broker.exchange.context import ANONYMOUS
 from broker.requests.api import Api
 from broker.requests.call import HostCall
 from broker.requests.token_requests import ERROR_TIMESTAMP, refused_creation, refusing_here
 from coordinator.cluster.security.delegation_tokens import created, owner_of
+from protocol.errors import KafkaError
 from protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 
 
@@ -27,10 +29,15 @@ def refusal(call: HostCall[CreateDelegationTokenRequest]) -> CreateDelegationTok
     return None
 
 
+def refuse(_: CreateDelegationTokenRequest, error: KafkaError) -> CreateDelegationTokenResponse:
+    return created(error.code, str(ANONYMOUS), str(ANONYMOUS), ERROR_TIMESTAMP)
+
+
 API = Api(
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
     create_delegation_token,
     by_handler(CREATE_TOKENS_USER),
+    refuse=refuse,
     here=refusing_here(refusal),
 )

@@ -10,15 +10,14 @@ from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.handlers.create_acls import NO_AUTHORIZER
 from broker.requests.api import Api
 from broker.requests.call import HostCall
-from coordinator.cluster.security.acl_requests import refused_deletion
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 
 
 async def delete_acls(call: HostCall[DeleteAclsRequest]) -> DeleteAclsResponse:
     if not call.host.authorizes:
-        return refused_deletion(call.request, KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER))
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
     return await call.host.controller.delete_acls(call.request, call.version)
 
 
-API = Api(DeleteAclsRequest, DeleteAclsResponse, delete_acls, of_cluster(ALTER_CLUSTER), refuse=refused_deletion)
+API = Api(DeleteAclsRequest, DeleteAclsResponse, delete_acls, of_cluster(ALTER_CLUSTER))

@@ -38,6 +38,7 @@ from protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from protocol.numbers import whole_number
 
 MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
@@ -111,10 +112,10 @@ def logger_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[Descr
 
 def broker_id(name: str) -> int:
     """Returns the broker id in a resource's name. Raises KafkaError(INVALID_REQUEST)."""
-    try:
-        return int(name)
-    except ValueError:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
+    number = whole_number(name)
+    if number is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    return number
 
 
 def group_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:

@@ -18,7 +18,7 @@ from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, by
 from broker.exchange.context import Context
 from broker.exchange.eager import Waiting
 from broker.fetch import wire
-from broker.fetch.fetch import Outcome, accept, serve
+from broker.fetch.fetch import Outcome, accept, accept_and_serve
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import (
     FIRST_BATCH_VERSION,
@@ -45,10 +45,10 @@ FIRST_REPLICA_STATE_VERSION = 15
 
 async def fetch(call: Call[FetchRequest]) -> Outcome:
     """Answers at once when there are enough bytes, an error, or no time to wait; else once appends bring enough."""
-    accepted = accept(call.broker.fetches, call.context, parsed(call))
+    fetches = call.broker.fetches
     if call.version < FIRST_BATCH_VERSION:
-        return await serve_messages(accepted, call.broker.record_work)
-    outcome = serve(accepted)
+        return await serve_messages(accept(fetches, call.context, parsed(call)), call.broker.record_work)
+    outcome = accept_and_serve(fetches, call.context, parsed(call))
     return await outcome if isinstance(outcome, Waiting) else outcome
 
 
@@ -123,7 +123,7 @@ def parsed_in_place(
 
 def serve_parsed(broker: Broker, context: Context, request: ParsedFetch) -> Outcome | Waiting[Outcome]:
     """Serves a request that was parsed in place."""
-    return serve(accept(broker.fetches, context, request))
+    return accept_and_serve(broker.fetches, context, request)
 
 
 API = Api(

@@ -52,5 +52,9 @@ def failed(code: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
 
 
+def refuse(_: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
+    return failed(error.code)
+
+
 REQUIRES = by_handler(WRITE_TRANSACTIONAL_ID, IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC)
-API = Api(InitProducerIdRequest, InitProducerIdResponse, init_producer_id, REQUIRES)
+API = Api(InitProducerIdRequest, InitProducerIdResponse, init_producer_id, REQUIRES, refuse=refuse)

@@ -297,6 +297,7 @@ class LocalController:
         broker_id, now_ms = request.broker_id, self._clock.monotonic_ms()
         is_live = self._sessions.is_live(self._state, broker_id, now_ms)
         before = self._state.brokers.get(broker_id)
+        controller_id = None if self._options.has_broker else self._options.node_id
 
         def registered(response: BrokerRegistrationResponse) -> None:
             if before is None or before.epoch != response.broker_epoch:
@@ -307,7 +308,8 @@ class LocalController:
             self._timer.arm()
 
         return await self._decide(
-            lambda state: register_broker(state, request, self._configs, is_live=is_live), registered
+            lambda state: register_broker(state, request, self._configs, is_live=is_live, controller_id=controller_id),
+            registered,
         )
 
     async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:

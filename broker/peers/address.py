@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from protocol.numbers import port_number
+
 
 class Address(NamedTuple):
     """A host, by name or number, and a TCP port."""
@@ -20,7 +22,7 @@ class Address(NamedTuple):
         fault."""
         host, _, port = text.strip().rpartition(":")
         bare = host.removeprefix("[").removesuffix("]")
-        number = int(port) if port.isascii() and port.isdecimal() and len(port) <= 5 else 0
-        if not bare or not 0 < number < 1 << 16 or (":" in bare) != host.startswith("["):
+        number = port_number(port)
+        if not bare or not number or (":" in bare) != host.startswith("["):
             raise ValueError(f"{text!r} is not HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092")
         return cls(bare, number)

@@ -56,6 +56,9 @@ half a minute, and gigabytes. A hundred thousand partitions, each in a topic of 
 items; a cluster of Apache Kafka has about as many partitions at most. The items of a frame of no more bytes are not
 counted."""
 
+WITHOUT_ANSWER: Final = 0
+"""The acks of a Produce whose client expects no answer: a failure closes its connection."""
+
 MIN_LONG_TEXT_BYTES: Final = 32768 // 3
 """Bytes of a request in which a text may be that, read as Java reads it, has more bytes than an int16 counts."""
 
@@ -119,6 +122,16 @@ class Route:
             compiled = self.bounded_decoders[version] = bounded_decoder(self.api.request, version, MAX_REQUEST_ITEMS)
         return compiled
 
+    def decode(self, version: int, frame: memoryview, position: int) -> object:
+        """Returns the request whose body begins at the position. Raises ProtocolError."""
+        try:
+            request, _ = self.decoder(version, len(frame))(frame, position, len(frame))
+        except ProtocolError as error:
+            raise ProtocolError(f"{self.key.name} v{version}: {error.message}", offset=error.offset) from error
+        except MALFORMED as error:
+            raise ProtocolError(f"{self.key.name} v{version}: {error}", offset=position) from error
+        return request
+
     def encode(self, context: Context, response: object) -> list[Buffer]:
         """Returns the frame of a response; a response that is a frame already as it is."""
         if isinstance(response, list):
@@ -155,30 +168,30 @@ class Route:
             log.error("request failed", api=name, version=version, peer=context.peer, exc_info=error)
 
     def failed(self, context: Context, request: object, error: Exception) -> object:
-        """Returns the response to a request that raised: as its API refuses a request, or its top-level error."""
-        if self.api.refuse is None:
+        """Returns the response that refuses a request that raised. Raises ProtocolError, which closes the connection,
+        for a Produce with acks=0, which has no response."""
+        from broker.requests.refusal import refusal  # few requests are refused as a whole
+
+        if request is None:
             return self.failure(context, error)
-        if not isinstance(error, KafkaError):
-            self._log_fault(context, error)
-            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        return self.api.refuse(request, error)
+        if getattr(request, "acks", None) == WITHOUT_ANSWER:
+            raise ProtocolError(f"{self.key.name} v{context.version} failed: {error!r}") from error
+        return refusal(self.api, request, context.version, self._as_kafka_error(context, error))
 
     def failure(self, context: Context, error: Exception) -> object:
-        """Returns the response to a request that raised: its top-level error fields. Raises ProtocolError, which closes
-        the connection, where its version has none."""
-        name, version = self.api.key.name, context.version
+        """Returns the response to a parked request that raised, of which nothing is left to repeat: its top-level
+        error. Raises ProtocolError, which closes the connection, if its version has none."""
+        fields = {field.name: field.wire for field in fields_of(self.api.response)}
+        if "error_code" not in fields or context.version not in fields["error_code"].versions:
+            raise ProtocolError(f"{self.key.name} v{context.version} failed: {error!r}") from error
+        return self.api.response(error_code=int(self._as_kafka_error(context, error).code))
+
+    def _as_kafka_error(self, context: Context, error: Exception) -> KafkaError:
+        """Returns the error that the client is answered with; logs a fault of ours."""
         if isinstance(error, KafkaError):
-            code, message = error.code, error.message
-        else:
-            code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
-            self._log_fault(context, error)
-        names = {field.name for field in fields_of(self.api.response) if version in field.wire.versions}
-        if "error_code" not in names:
-            raise ProtocolError(f"{name} v{version} failed: {error!r}") from error
-        fields: dict[str, object] = {"error_code": int(code)}
-        if "error_message" in names:
-            fields["error_message"] = message
-        return self.api.response(**fields)
+            return error
+        self._log_fault(context, error)
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def guarded(guard: Guard, handle: Handle) -> Handle:
@@ -238,8 +251,8 @@ class Dispatcher:
                 except ProtocolError:
                     raise
                 except Exception as fault:
-                    response = route.failure(context, fault)
-                return as_answer(route, context, response)
+                    response = route.failed(context, route.decode(version, frame, position), fault)
+                return as_answer(route, context, None, response)
         return self.handle(route, context, position, frame)
 
     def _route(self, key: int) -> Route | None:
@@ -259,22 +272,17 @@ class Dispatcher:
         if len(frame) > MAX_OTHER_REQUEST_BYTES and route.key is not ApiKey.PRODUCE:
             reason = f"a request of {len(frame)} bytes: {MAX_OTHER_REQUEST_BYTES} are the most, but for records"
             raise ProtocolError(f"{route.key.name} v{version}: {reason}", offset=0)
-        try:
-            request, _ = route.decoder(version, len(frame))(frame, position, len(frame))
-        except ProtocolError as error:
-            raise ProtocolError(f"{route.key.name} v{version}: {error.message}", offset=error.offset) from error
-        except MALFORMED as error:
-            raise ProtocolError(f"{route.key.name} v{version}: {error}", offset=position) from error
+        request = route.decode(version, frame, position)
         call = self._new_call(route.api, context, self.host, request)
         try:
             if route.of_cluster is not None:
                 self.check_cluster(context, route.of_cluster)
-            response = begin(route.handle(call) if route.api.refuse is None else handled_or_refused(route, call))
+            response = begin(route.handle(call))
         except ProtocolError:
             raise
         except Exception as error:
             response = route.failed(context, request, error)
-        return as_answer(route, context, response)
+        return as_answer(route, context, request, response)
 
     def check_cluster(self, context: Context, required: Requirement) -> None:
         """Raises CLUSTER_AUTHORIZATION_FAILED where the client is not authorised for this operation on the cluster."""
@@ -289,20 +297,9 @@ class Dispatcher:
         return route.encode(context, route.api.unsupported(self.host.apis))
 
 
-async def handled_or_refused(route: Route, call: HostCall[object]) -> object:
-    """Returns the response to a request whose API says itself how it is refused."""
-    try:
-        response: object = await route.handle(call)
-    except ProtocolError:
-        raise
-    except Exception as error:
-        return route.failed(call.context, call.request, error)
-    return response
-
-
-def as_answer(route: Route, context: Context, response: object) -> Answer:
+def as_answer(route: Route, context: Context, request: object, response: object) -> Answer:
     """Returns the answer that a handler's result makes: the response's frame, or a parked or running request that will
-    have one."""
+    have one. The request is None if a short cut read it."""
     if isinstance(response, list):
         return context.finish(response)
     if isinstance(response, ParkedCall):
@@ -311,7 +308,7 @@ def as_answer(route: Route, context: Context, response: object) -> Answer:
         return response
     if isinstance(response, Waiting):
         context.parked_ns = route.clock.monotonic_ns()
-        return Running(answer_later(route, context, response))
+        return Running(answer_later(route, context, request, response))
     if isinstance(response, Running):
         context.parked_ns = route.clock.monotonic_ns()
         return response

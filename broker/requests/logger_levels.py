@@ -10,6 +10,7 @@ from broker.logging import LEVELS, ROOT, get_logger, levels
 from coordinator.cluster.configs.alter import OF_LISTS, AlterOperation
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
+from protocol.numbers import whole_number
 
 log = get_logger("broker.requests")
 
@@ -31,10 +32,10 @@ def set_levels(resource: AlterConfigsResource, node_id: int, *, validate_only: b
 
 def check_node_id(name: str, node_id: int) -> None:
     """Raises INVALID_REQUEST where the name of a resource is not this node's id."""
-    digits = name[1:] if name[:1] in ("+", "-") else name
-    if not digits.isdecimal():
+    number = whole_number(name)
+    if number is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if int(name) != node_id:
+    if number != node_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node_id}, but received {name}")
 
 

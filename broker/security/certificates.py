@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from broker.security.key_stores import KeyStore, TlsSettings, key_store, trust_store
@@ -92,13 +94,20 @@ def _load_key(context: ssl.SSLContext, options: TlsSettings) -> bool:
     store = key_store(options)
     if store is None:
         return False
-    descriptor = os.memfd_create("key")  # OpenSSL reads files alone; this one is of memory, and has no name
+    with _file_in_memory(store.pem) as path:
+        _load_chain(context, store, path)
+    return True
+
+
+@contextmanager
+def _file_in_memory(data: bytes) -> Iterator[str]:
+    """Yields the path of a file that is in memory only: OpenSSL reads all that a PEM may have from files alone."""
+    descriptor = os.memfd_create("pem")
     try:
-        os.write(descriptor, store.pem)
-        _load_chain(context, store, f"/proc/self/fd/{descriptor}")
+        os.write(descriptor, data)
+        yield f"/proc/self/fd/{descriptor}"
     finally:
         os.close(descriptor)
-    return True
 
 
 def _load_chain(context: ssl.SSLContext, store: KeyStore, path: str) -> None:
@@ -118,7 +127,8 @@ def _load_trust(context: ssl.SSLContext, options: TlsSettings) -> None:
         context.load_default_certs()
         return
     try:
-        context.load_verify_locations(cafile=store.file, cadata=store.pem)
+        with _file_in_memory(store.pem) as path:
+            context.load_verify_locations(cafile=path)
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # each entry is trusted by itself, as with Java
     except (OSError, ValueError) as error:
         problem = f"{store.option}: {store.where}: no certificates as PEM: {_reason(error)}"

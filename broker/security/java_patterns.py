@@ -7,6 +7,7 @@ import warnings
 from typing import Final
 
 from protocol.config import ConfigError
+from protocol.patterns import python_pattern
 
 NAMED_GROUP: Final = re.compile(r"\(\?<([A-Za-z][A-Za-z0-9]*)>")
 
@@ -17,6 +18,6 @@ def java_pattern(option: str, rule: str, pattern: str) -> re.Pattern[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
         try:
-            return re.compile(NAMED_GROUP.sub(r"(?P<\1>", pattern), re.ASCII)  # as Java's \w and \d
+            return python_pattern(NAMED_GROUP.sub(r"(?P<\1>", pattern), re.ASCII)  # as Java's \w and \d
         except (re.error, FutureWarning) as error:
             raise ConfigError(f"{option}: {rule}: {pattern!r} is no pattern: {error}", name=option) from None

@@ -10,9 +10,9 @@ import os
 import re
 import ssl
 import stat
-from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from broker.security.named_files import read_named_file
 from protocol.config import ConfigError
 
 PEM: Final = "PEM"
@@ -25,6 +25,10 @@ JKS_MAGIC: Final = (bytes.fromhex("feedfeed"), bytes.fromhex("cececece"))
 PEM_BEGIN: Final = b"-----BEGIN "
 CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 READABLE_BY_OTHERS: Final = stat.S_IROTH | stat.S_IWOTH
+
+MAX_STORE_BYTES: Final = 4 << 20
+"""Size of the largest store. The certificates of all public authorities are 0.3 MB. A larger file would hold the event
+loop, and a path that an operator mistypes may name a log."""
 
 CONVERT: Final = (
     "{name}: {path} is a store of Java's own format (JKS), which is not read here. Convert it: keytool -importkeystore "
@@ -92,9 +96,7 @@ class TrustStore(NamedTuple):
 
     option: str
     where: str
-    pem: str | None = None
-    """None where they are in a file."""
-    file: str | None = None
+    pem: bytes
 
 
 def key_store(options: TlsSettings) -> KeyStore | None:
@@ -141,18 +143,18 @@ def trust_store(options: TlsSettings) -> TrustStore | None:
     if kind == PEM and password is not None:
         raise _wrong("ssl.truststore.password", "SSL trust store password cannot be specified for PEM format.")
     if inline is not None:
-        return TrustStore("ssl.truststore.certificates", "the option", pem=_with_lines(inline))
+        return TrustStore("ssl.truststore.certificates", "the option", _with_lines(inline).encode())
     if location is None:
         if password is not None:
             raise _wrong(name, "SSL trust store is not specified, but trust store password is specified.")
         return None
-    if kind == PEM:
-        return TrustStore(name, location, file=location)
     data = _read(name, location)
+    if kind == PEM:
+        return TrustStore(name, location, data)
     _check_binary(name, location, data, type_name, kind)
     from broker.security.pkcs12 import trusted_pem
 
-    return TrustStore(name, location, pem=trusted_pem(name, location, data, password))
+    return TrustStore(name, location, trusted_pem(name, location, data, password))
 
 
 def _check_inline(options: TlsSettings, kind: str) -> None:
@@ -188,7 +190,7 @@ def _check_binary(name: str, path: str, data: bytes, type_name: str, kind: str) 
 
 def _read(name: str, path: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return read_named_file(path, MAX_STORE_BYTES)
     except OSError as error:
         raise ConfigError(f"{name}: {path}: {error.strerror}", name=name) from None
 
@@ -203,10 +205,13 @@ def _wrong(name: str, problem: str) -> ConfigError:
 
 
 def check_private(name: str, path: str) -> None:
-    """Raises ConfigError where a file with a key cannot be read, or others can read it."""
+    """Raises ConfigError if a file with a key cannot be read, is no regular file, or others can read it."""
     try:
-        mode = os.stat(path).st_mode
+        status = os.stat(path)
     except OSError as error:
         raise ConfigError(f"{name}: {path}: {error.strerror}", name=name) from None
-    if mode & READABLE_BY_OTHERS:
-        raise ConfigError(f"{name}: {path}: others may read it (mode {mode & 0o777:03o}); chmod o= it", name=name)
+    if not stat.S_ISREG(status.st_mode):
+        raise ConfigError(f"{name}: {path}: it is no regular file", name=name)
+    if status.st_mode & READABLE_BY_OTHERS:
+        mode = f"mode {status.st_mode & 0o777:03o}"
+        raise ConfigError(f"{name}: {path}: others may read it ({mode}); chmod o= it", name=name)

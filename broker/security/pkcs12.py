@@ -25,7 +25,7 @@ def key_pem(name: str, path: str, data: bytes, password: str) -> bytes:
     return key + b"".join(one.public_bytes(Encoding.PEM) for one in _chain(store.cert.certificate, others))
 
 
-def trusted_pem(name: str, path: str, data: bytes, password: str | None) -> str:
+def trusted_pem(name: str, path: str, data: bytes, password: str | None) -> bytes:
     """Returns the certificates of a store, all of which are trusted. Raises ConfigError."""
     store = _loaded(name, path, data, password)
     from cryptography.hazmat.primitives.serialization import Encoding
@@ -33,7 +33,7 @@ def trusted_pem(name: str, path: str, data: bytes, password: str | None) -> str:
     certificates = [one.certificate for one in (store.cert, *store.additional_certs) if one is not None]
     if not certificates:
         raise ConfigError(f"{name}: {path}: there are no certificates in it", name=name)
-    return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)
+    return b"".join(one.public_bytes(Encoding.PEM) for one in certificates)
 
 
 def _loaded(name: str, path: str, data: bytes, password: str | None) -> PKCS12KeyAndCertificates:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from broker.security.java_patterns import java_pattern
 from protocol.config import ConfigError
+from protocol.numbers import longest_number
 
 NAME: Final = "ssl.principal.mapping.rules"
 DEFAULT: Final = "DEFAULT"
@@ -88,9 +89,5 @@ def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
     digits, groups = reference[2], match.re.groups
     if not groups:
         return "$" + digits if digits[0] != "0" else match[0] + digits[1:]
-    size = len(digits)
-    while size > 1 and int(digits[:size]) > groups:
-        size -= 1
-    if int(digits[:size]) > groups:
-        return reference[0]
-    return (match[int(digits[:size])] or "") + digits[size:]
+    number, size = longest_number(digits, groups)
+    return (match[number] or "") + digits[size:] if size else reference[0]

@@ -31,13 +31,15 @@ from coordinator.cluster.changes import (
     TopicDeleted,
 )
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
-from coordinator.cluster.other_records import Key, OtherRecord, fold
+from coordinator.cluster.other_records import Key, OtherRecord, delegation_token, fold
 from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.security.token_keys import TokenKeys
 from coordinator.cluster.topics import names, topic
 from coordinator.cluster.topics.by_broker import PartitionsByBroker
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 from protocol.metadata_records import nodes, settings
 from protocol.metadata_records import topics as topic_records
+from protocol.metadata_records.security import DelegationTokenRecord, RemoveDelegationTokenRecord
 from protocol.types import TopicPartition, Uuid
 
 METADATA_VERSION = "metadata.version"
@@ -49,7 +51,7 @@ ELR_VERSION = "eligible.leader.replicas.version"
 NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 SCALARS = ("offset", "epoch", "controller_id", "controller_epoch", "kraft_version", "producer_ids")
-TABLES = ("brokers", "controllers", "features", "other_records", "partitions_in")
+TABLES = ("brokers", "controllers", "features", "other_records", "partitions_in", "directory_owners")
 """Attributes that a copy takes over as they are, and those of which it has tables of its own."""
 
 
@@ -83,12 +85,16 @@ class Image:
         """Records that other rooms fold (ACLs, SCRAM, quotas, tokens), by what they replace."""
         self.partitions_in: Counter[Uuid] = Counter()
         """How many replicas each log directory holds."""
+        self.directory_owners: dict[Uuid, int] = {}
+        """The broker of each registered log directory."""
         self._topics: dict[str, Topic] = {}
         self._topics_by_id: dict[Uuid, Topic] = {}
         self._colliding: dict[str, set[str]] = {}
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self._by_broker: PartitionsByBroker | None = None
         """Made when it is first asked for: of most images nobody asks."""
+        self._token_keys: TokenKeys | None = None
+        """Likewise."""
 
     # Lookups.
 
@@ -148,6 +154,15 @@ class Image:
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.active
 
+    def token_of_key(self, secret_key: str, key: bytes) -> DelegationTokenRecord | None:
+        """Returns the delegation token that has a key, which is made of its id and of the nodes' secret."""
+        if self._token_keys is None or self._token_keys.secret_key != secret_key:
+            ids = (one.token_id for one in self.other_records.values() if isinstance(one, DelegationTokenRecord))
+            self._token_keys = TokenKeys(secret_key, ids)
+        token_id = self._token_keys.find(key)
+        token = None if token_id is None else self.other_records[delegation_token(token_id)]
+        return token if isinstance(token, DelegationTokenRecord) else None
+
     def copy(self) -> Image:
         """Another image of the same: what is applied to one does not show in the other."""
         other = Image(self.cluster_id)
@@ -164,7 +179,7 @@ class Image:
         self._topics_by_id = {topic.topic_id: topic for topic in self._topics.values()}
         self._colliding = {name: set(names_of) for name, names_of in other._colliding.items()}
         self._configs = {resource: dict(configs) for resource, configs in other._configs.items()}
-        self._by_broker = None
+        self._by_broker = self._token_keys = None
 
     # The only writer.
 
@@ -177,6 +192,11 @@ class Image:
         if kind in APPLY:
             return APPLY[kind](self, record)
         key = fold(self.other_records, record)
+        if self._token_keys is not None:
+            if isinstance(record, DelegationTokenRecord):
+                self._token_keys.add(record.token_id)
+            elif isinstance(record, RemoveDelegationTokenRecord):
+                self._token_keys.remove(record.token_id)
         return None if key is None else KeptChanged(key)
 
     def _topic_record(self, record: topic_records.TopicRecord) -> Change:
@@ -259,12 +279,10 @@ class Image:
         self.producer_ids = ProducerIds(record.next_producer_id, record.broker_id, record.broker_epoch)
 
     def _register_broker(self, record: nodes.RegisterBrokerRecord) -> Change:
-        self.brokers[record.broker_id] = broker_from_record(record)
-        return BrokerChanged(record.broker_id)
+        return self._put_broker(broker_from_record(record))
 
     def _change_broker(self, record: nodes.BrokerRegistrationChangeRecord) -> Change:
-        self.brokers[record.broker_id] = changed_broker(self.brokers[record.broker_id], record)
-        return BrokerChanged(record.broker_id)
+        return self._put_broker(changed_broker(self.brokers[record.broker_id], record))
 
     def _fence_broker(self, record: nodes.FenceBrokerRecord | nodes.UnfenceBrokerRecord) -> Change:
         fenced = isinstance(record, nodes.FenceBrokerRecord)
@@ -272,8 +290,20 @@ class Image:
         return BrokerChanged(record.id)
 
     def _unregister_broker(self, record: nodes.UnregisterBrokerRecord) -> Change:
-        del self.brokers[record.broker_id]
+        self._disown(self.brokers.pop(record.broker_id))
         return BrokerChanged(record.broker_id)
+
+    def _put_broker(self, broker: BrokerRegistration) -> Change:
+        before = self.brokers.get(broker.broker_id)
+        if before is not None:
+            self._disown(before)
+        self.brokers[broker.broker_id] = broker
+        self.directory_owners.update(dict.fromkeys(broker.log_dirs, broker.broker_id))
+        return BrokerChanged(broker.broker_id)
+
+    def _disown(self, broker: BrokerRegistration) -> None:
+        for directory in broker.log_dirs:
+            self.directory_owners.pop(directory, None)
 
     def _register_controller(self, record: nodes.RegisterControllerRecord) -> None:
         self.controllers[record.controller_id] = controller_from_record(record)

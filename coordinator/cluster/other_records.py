@@ -26,16 +26,21 @@ def _quota(record: settings.ClientQuotaRecord) -> Key:
     return ("client quota", record.key, *sorted(entity))
 
 
+def delegation_token(token_id: str) -> Key:
+    """Returns the key of a delegation token."""
+    return ("delegation token", token_id)
+
+
 SET: dict[type, Callable[..., Key]] = {
     security.AccessControlEntryRecord: lambda record: ("acl", record.id),
     security.UserScramCredentialRecord: lambda record: ("scram", record.name, record.mechanism),
-    security.DelegationTokenRecord: lambda record: ("delegation token", record.token_id),
+    security.DelegationTokenRecord: lambda record: delegation_token(record.token_id),
     settings.ClientQuotaRecord: _quota,
 }
 REMOVE: dict[type, Callable[..., Key]] = {
     security.RemoveAccessControlEntryRecord: lambda record: ("acl", record.id),
     security.RemoveUserScramCredentialRecord: lambda record: ("scram", record.name, record.mechanism),
-    security.RemoveDelegationTokenRecord: lambda record: ("delegation token", record.token_id),
+    security.RemoveDelegationTokenRecord: lambda record: delegation_token(record.token_id),
 }
 
 

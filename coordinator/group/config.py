@@ -10,22 +10,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Final
 
 from protocol.config import BOOLEAN, INT, LONG, STRING, Check, Config, ConfigError, option
+from protocol.numbers import INT64, whole_number
 
 DAY_MS: Final = 86_400_000
+UNITS_MS: Final = (DAY_MS, 3_600_000, 60_000, 1_000)
 DURATION: Final = r"\+?P(?:\+?(\d+)D)?(?:T(?=.)(?:\+?(\d+)H)?(?:\+?(\d+)M)?(?:\+?(\d+)(?:[.,](\d{0,9}))?S)?)?"
 BY_DURATION: Final = "by_duration:"
 
 
 def duration_ms(text: str) -> int | None:
-    """Milliseconds of an ISO 8601 duration of days to seconds, such as PT1H30M; None if it is none, or negative."""
+    """Milliseconds of an ISO 8601 duration of days to seconds, such as PT1H30M; None if it is none, negative, or longer
+    than an int64 can say."""
     import re
 
     match = re.fullmatch(DURATION, text, re.IGNORECASE)
     if match is None or not any(match.groups()):
         return None
-    days, hours, minutes, seconds = (int(number or 0) for number in match.groups()[:4])
-    fraction_ms = int((match[5] or "").ljust(3, "0")[:3])
-    return ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000 + fraction_ms
+    duration = int((match[5] or "").ljust(3, "0")[:3])
+    for text_of_unit, unit_ms in zip(match.groups()[:4], UNITS_MS, strict=True):
+        count = whole_number(text_of_unit or "0")
+        if count is None:
+            return None
+        duration += count * unit_ms
+    return duration if duration in INT64 else None
 
 
 def _offset_reset(name: str, value: object) -> str | None:

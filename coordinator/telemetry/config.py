@@ -44,11 +44,13 @@ class ClientMetricsConfig(Config):
 def _is_pattern(text: str) -> bool:
     import re
 
+    from protocol.patterns import python_pattern
+
     key, equals, expression = text.partition("=")
     if not equals or key.strip() not in MATCH_KEYS:
         return False
     try:
-        re.compile(expression.strip())
+        python_pattern(expression.strip())
     except re.error:
         return False
     return True

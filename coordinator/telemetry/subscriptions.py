@@ -6,12 +6,12 @@ Source: ClientMetricsManager, ClientMetricsInstanceMetadata (KIP-714).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, Self
 
 from coordinator.group.regex import Pattern, TooCostly, compiled
 from coordinator.telemetry.config import ClientMetricsConfig
+from protocol.patterns import python_pattern
 from protocol.records.checksum import crc32c
 from protocol.types import Uuid
 
@@ -75,7 +75,7 @@ def pattern(expression: str) -> Pattern:
     try:
         return compiled(expression)
     except (re2.error, TooCostly):
-        return re.compile(expression)
+        return python_pattern(expression)
 
 
 class RequestedMetrics(NamedTuple):

@@ -14,13 +14,14 @@ from zlib import crc32
 from broker.exchange.context import AnswerBuffers, ClientConnection
 from broker.exchange.pending import Answer, Running
 from broker.requests.broker import Broker
+from broker.requests.refusal import refusal
 from programs.control.conditions import Cause
 from programs.control.frames import Awaited, buffers_of, finished, request_frame_of, response_in
 from programs.control.overriding import OVERRIDDEN, without_wait
-from programs.control.refusing import BY_PARTITION, in_other_order, is_empty, joined, refusal, split
+from programs.control.refusing import BY_PARTITION, in_other_order, is_empty, joined, split
 from programs.control.request_view import RequestView, SubjectPartition, topic_name
 from protocol.api_key import ApiKey
-from protocol.errors import ErrorCode, ProtocolError
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
 
 PRODUCE_WITHOUT_ANSWER: Final = 0
 SHUFFLED: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
@@ -220,11 +221,13 @@ class Refuse(EveryRequest):
         return is_meant
 
     def _refused(self, exchange: Exchange, request: object) -> AnswerBuffers:
-        view = exchange.view
-        assert view.api is not None
-        if getattr(view.request, "acks", None) == PRODUCE_WITHOUT_ANSWER:
+        if getattr(exchange.view.request, "acks", None) == PRODUCE_WITHOUT_ANSWER:
             raise exchange.closing()
-        return buffers_of(view, refusal(view.api, request, self.code))
+        return buffers_of(exchange.view, self._refusal(exchange.view, request))
+
+    def _refusal(self, view: RequestView, request: object) -> object:
+        assert view.api is not None
+        return refusal(view.api, request, view.header.version, KafkaError(self.code))
 
     async def _joined(self, exchange: Exchange, refused: object, begun: Awaited) -> AnswerBuffers:
         view = exchange.view
@@ -235,7 +238,7 @@ class Refuse(EveryRequest):
         if view.header.key not in BY_PARTITION:
             return self._refused(exchange, refused)
         response = response_in(view, buffers)
-        return buffers_of(view, joined(view.api, response, refusal(view.api, refused, self.code)))
+        return buffers_of(view, joined(view.api, response, self._refusal(view, refused)))
 
     async def _overridden(self, exchange: Exchange, begun: Awaited) -> AnswerBuffers:
         buffers = await begun.buffers()

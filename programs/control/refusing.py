@@ -1,8 +1,4 @@
-"""Answers that refuse a request, or a part of it, for any API: made of the schemas of its two messages.
-
-An answer repeats the lists of its request, and has an error for each of their entries; or it has one error for all.
-Source: `getErrorResponse` of the classes in org.apache.kafka.common.requests.
-"""
+"""Answers that refuse a part of a request: the partitions that are meant by a fault, beside those that are not."""
 
 from __future__ import annotations
 
@@ -11,33 +7,10 @@ from copy import copy
 from typing import Final, NamedTuple
 
 from broker.requests.api import Api
-from programs.control.request_view import PARTITION_LISTS, TOPIC_NAMES, partition_number
+from broker.requests.refusal import REPEATED
+from programs.control.request_view import partition_number
 from protocol.api_key import ApiKey
-from protocol.errors import ErrorCode, KafkaError
-from protocol.schema import Field, fields_of
-
-ANSWERED: Final[dict[str, tuple[str, ...]]] = {
-    "coordinators": ("coordinator_keys",),
-    "groups": ("groups", "group_ids"),
-    "markers": ("markers",),
-    "members": ("members",),
-    "partition_responses": ("partition_data",),
-    "partitions": PARTITION_LISTS,
-    "responses": ("topic_data", "topics", "topic_names", "resources"),
-    "results": ("topics", "resources", "groups_names"),
-    "results_by_partition": ("partitions",),
-    "results_by_topic_v3_and_below": ("v3_and_below_topics",),
-    "results_by_transaction": ("transactions",),
-    "topic_results": ("topics",),
-    "topics": ("topics",),
-    "transaction_states": ("transactional_ids",),
-}
-"""A list in an answer, and the lists of requests that it repeats."""
-
-ERROR_FIELDS: Final = ("error_code", "partition_error_code")
-KEY_FIELDS: Final = (*TOPIC_NAMES, "key", "group_id", "transactional_id")
-"""The field of an entry that repeats a request's text."""
-NUMBER_FIELDS: Final = ("index", "partition", "partition_index")
+from protocol.schema import fields_of
 
 
 class Parts(NamedTuple):
@@ -57,47 +30,6 @@ BY_PARTITION: Final[dict[int, Parts]] = {
     ApiKey.OFFSET_DELETE: Parts("topics", "partitions"),
     ApiKey.DESCRIBE_PRODUCERS: Parts("topics", "partition_indexes"),
 }
-
-
-def refusal(api: Api, request: object, code: ErrorCode) -> object:
-    """Returns the response that refuses all of a request."""
-    if api.refuse is not None:
-        return api.refuse(request, KafkaError(code))
-    response = api.response()
-    for field in fields_of(api.response):
-        if field.name in ERROR_FIELDS:
-            setattr(response, field.name, int(code))
-        elif (entries := repeated(field, request, code)) is not None:
-            setattr(response, field.name, entries)
-    return response
-
-
-def repeated(field: Field, request: object, code: ErrorCode) -> list[object] | None:
-    """Returns the entries of a list in an answer, with the error; None of one that repeats no list of the request."""
-    struct = None if field.kind.items is None else field.kind.items.struct
-    if struct is None:
-        return None
-    sources = [source for source in ANSWERED.get(field.name, ()) if hasattr(request, source)]
-    items = [item for source in sources for item in getattr(request, source) or ()]
-    return [entry(struct, item, code) for item in items] if sources else None
-
-
-def entry(struct: type, item: object, code: ErrorCode) -> object:
-    """Returns an entry that repeats an item of a request, with the error."""
-    made = struct()
-    for field in fields_of(struct):
-        if field.name in ERROR_FIELDS:
-            setattr(made, field.name, int(code))
-        elif (entries := repeated(field, item, code)) is not None:
-            setattr(made, field.name, entries)
-        elif isinstance(item, str):
-            if field.name in KEY_FIELDS:
-                setattr(made, field.name, item)
-        elif field.name in NUMBER_FIELDS:
-            setattr(made, field.name, partition_number(item))
-        elif hasattr(item, field.name) and field.kind.items is None:
-            setattr(made, field.name, getattr(item, field.name))
-    return made
 
 
 def split(request: object, parts: Parts, is_meant: Callable[[object, int], bool]) -> tuple[object, object]:
@@ -129,7 +61,7 @@ def is_empty(request: object, parts: Parts) -> bool:
 def joined(api: Api, response: object, refused: object) -> object:
     """Returns the response with the refused partitions among its own, in place of any that it has of the same name."""
     for field in fields_of(api.response):
-        if ANSWERED.get(field.name) and field.kind.items is not None and field.kind.items.struct is not None:
+        if field.name in REPEATED and field.kind.items is not None and field.kind.items.struct is not None:
             topics = [*getattr(response, field.name)]
             for topic in getattr(refused, field.name):
                 put_topic(topics, topic)

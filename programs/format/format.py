@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from broker.disks.lock import DirectoryLock
+from broker.disks.lock import LOCK_FILE, DirectoryLock
 from coordinator.cluster.brokers.releases import release_of_level
 from coordinator.cluster.formatting import NewMetadata, check_owner, format_directory
 from coordinator.cluster.voters import InitialVoter, voters_record
 from protocol.types import Uuid
 from storage.disk import Disk
 from storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+
+EXPECTED: Final = frozenset({LOCK_FILE, "lost+found"})
+"""Names in an empty directory: the lock of the moment, and what a file system makes in its root."""
+
+NAMED: Final = 5
+"""Strange files of a directory that are named."""
 
 
 class AlreadyFormatted(Exception):
@@ -39,7 +45,8 @@ class NodeFormat(NamedTuple):
 def format_node(
     node: NodeFormat, *, ignore_formatted: bool, disk: Disk, new_uuid: Callable[[], Uuid], now_ms: int
 ) -> Iterator[str]:
-    """Formats the node's directories while nobody uses them; yields a line before each. Raises AlreadyFormatted where
+    """Formats the node's directories while nobody uses them; yields a line before each, and
+    for each that is not empty. Raises AlreadyFormatted where
     one is formatted and that is not to be ignored; WrongOwner, CorruptCheckpoint, DirectoryInUse, OSError."""
     with contextlib.ExitStack() as stack:
         for directory in node.directories:
@@ -56,8 +63,19 @@ def format_node(
         if not empty:
             yield "All of the log directories are already formatted."
         for directory in empty:
+            yield from _strange(directory, disk)
             yield f"Formatting {_kind(node, directory)} {directory} with metadata.version {_release(node)}."
             _format(node, directory, disk, new_uuid, now_ms)
+
+
+def _strange(directory: str, disk: Disk) -> Iterator[str]:
+    """Yields a line about files that are in a directory before it is formatted: a mistyped path, or a former cluster's
+    data, of which a broker takes folders of partitions for its own."""
+    names = sorted(set(disk.listdir(directory)) - EXPECTED)
+    if names:
+        named = ", ".join(names[:NAMED])
+        rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        yield f"Log directory {directory} is not empty; what is in it stays: {named}{rest}."
 
 
 def _format(node: NodeFormat, directory: str, disk: Disk, new_uuid: Callable[[], Uuid], now_ms: int) -> None:

@@ -10,15 +10,19 @@ import pytest
 from broker.config import BrokerConfig
 from broker.config.authorization import STANDARD_AUTHORIZER
 from broker.exchange.context import Principal
+from broker.replica.isr import NO_BROKER_EPOCH, Follower
+from broker.replica.partition import Partition
+from broker.replica.roles import Leading
 from protocol.acl import Operation, PatternType, Permission, Resource
 from protocol.config import ConfigError
 from protocol.errors import ErrorCode
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
-from protocol.messages.fetch import FetchResponse
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.messages.produce import ProduceResponse
 from tests.broker.asking import batch, fetch_request, produce_request
+from tests.broker.following import FOLLOWER, follow
 from tests.broker.inprocess import Client, InProcess
 
 ALICE = Principal("User", "alice")
@@ -125,3 +129,28 @@ async def test_topics_of_which_one_may_not_know_are_not_listed(broker: InProcess
 def test_options_that_make_no_sense_are_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         BrokerConfig.parse(options)
+
+
+async def test_a_client_that_may_not_replicate_is_told_nothing_as_a_follower_that_keeps_up(
+    broker: InProcess, alice: Client
+) -> None:
+    partition = broker.server.broker.replicas.partition(TOPIC, 0)
+    follow(partition)
+    named = FetchPartition(
+        partition=0, current_leader_epoch=partition.leader_epoch, fetch_offset=0, partition_max_bytes=1 << 20
+    )
+    request = FetchRequest(
+        replica_state=ReplicaState(replica_id=FOLLOWER, replica_epoch=NO_BROKER_EPOCH),
+        topics=[FetchTopic(topic_id=partition.topic_id, partitions=[named])],
+    )
+    (answered,) = (await broker.client().ask(request, 17, FetchResponse)).responses[0].partitions
+    assert (answered.error_code, answered.high_watermark) == (0, 0)
+    before = followers(partition)
+    (denied,) = (await alice.ask(request, 17, FetchResponse)).responses[0].partitions
+    assert (denied.error_code, denied.high_watermark) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1)
+    assert followers(partition) == before
+
+
+def followers(partition: Partition) -> dict[int, Follower]:
+    assert isinstance(partition.role, Leading)
+    return dict(partition.role.followers)

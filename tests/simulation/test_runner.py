@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import logging
+from functools import partial
+
 import pytest
 
 from tests.simulation import __main__ as runner
-from tests.simulation import test_log
+from tests.simulation import test_log, virtual_time
+from tests.simulation.faulty_disk import Crash
 from tests.simulation.log_world import LogWorld
 
 
@@ -44,3 +50,23 @@ def test_a_failing_seed_is_printed_with_the_command_that_replays_it(
 def test_without_a_failure_the_exit_code_is_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert runner.main(["3", "--jobs", "1"]) == 0
     assert capsys.readouterr().out.endswith("1 passed, 0 failed\n")
+
+
+async def leave_behind(error: BaseException) -> None:
+    """Ends a task by an error at which nothing looks."""
+
+    async def fail() -> None:
+        raise error
+
+    await asyncio.wait([asyncio.ensure_future(fail())])
+
+
+@pytest.mark.parametrize(("error", "lines"), [(Crash("write"), 0), (ValueError("a fault of ours"), 1)])
+def test_a_planted_crash_is_no_news_and_any_other_error_is(
+    error: BaseException, lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.disable(logging.NOTSET)  # the fixture of simulations has disabled it
+    virtual_time.run(partial(leave_behind, error))
+    gc.collect()
+    told = [record for record in caplog.records if record.message.startswith("Task exception was never retrieved")]
+    assert len(told) == lines

@@ -8,6 +8,8 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from tests.simulation.faulty_disk import Crash
+
 T = TypeVar("T")
 
 START_MS = 1_700_000_000_000
@@ -26,12 +28,20 @@ class _Selector(selectors.SelectSelector):
         return []
 
 
+def unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Passes over a crash that was planted: it ends each task of the process that comes to the disk afterwards, and no
+    process is left that could look at their results. Other errors that were left unhandled are logged."""
+    if not isinstance(context.get("exception"), Crash):
+        loop.default_exception_handler(context)
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """Deterministic, as far as what runs on it is."""
 
     def __init__(self) -> None:
         self._virtual = _Selector()
         super().__init__(self._virtual)
+        self.set_exception_handler(unhandled)
 
     def time(self) -> float:
         return self._virtual.passed_s

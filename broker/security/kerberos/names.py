@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from broker.security.java_patterns import java_pattern
 from protocol.config import ConfigError
+from protocol.numbers import longest_number, whole_number
 from protocol.sasl.exchange import SaslError
 
 OPTION: Final = "sasl.kerberos.principal.to.local.rules"
@@ -89,9 +90,10 @@ class LocalNames:
 
 def _part(parts: Sequence[str], parameter: re.Match[str]) -> str:
     """Returns what $n stands for: 0 is the realm."""
-    if not parameter[1] or int(parameter[1]) >= len(parts):
+    number = whole_number(parameter[1])
+    if number is None or number >= len(parts):
         raise SaslError(f"{OPTION}: {parameter[0]} is outside of the valid range 0 to {len(parts) - 1}")
-    return parts[int(parameter[1])]
+    return parts[number]
 
 
 def _simple(name: str) -> str:
@@ -115,20 +117,19 @@ def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
         return match[name] or ""
     if not digits:
         raise SaslError(f"{OPTION}: {reference[0]} refers to no group of {match.re.pattern!r}")
-    size = 1
-    while size < len(digits) and int(digits[: size + 1]) <= match.re.groups:
-        size += 1
-    if int(digits[:size]) > match.re.groups:
+    number, size = longest_number(digits, match.re.groups)
+    if not size:
         raise SaslError(f"{OPTION}: {reference[0]} refers to no group of {match.re.pattern!r}")
-    return (match[int(digits[:size])] or "") + digits[size:]
+    return (match[number] or "") + digits[size:]
 
 
 def _rule(text: str) -> LocalRule:
     match = RULE.fullmatch(text)
-    if match is None:
+    count = None if match is None else whole_number(match["count"])
+    if match is None or count is None:
         raise ConfigError(f"{OPTION}: Invalid rule: {text}", name=OPTION)
     whole = None if match["match"] is None else java_pattern(OPTION, text, match["match"])
     substitution = None
     if match["from"] is not None:
         substitution = Substitution(java_pattern(OPTION, text, match["from"]), match["to"], bool(match["all"]))
-    return LocalRule(int(match["count"]), match["format"], whole, substitution, match["case"])
+    return LocalRule(count, match["format"], whole, substitution, match["case"])

@@ -16,12 +16,10 @@ from ssl import SSLContext
 from typing import TYPE_CHECKING, Final
 
 from broker.clock import Clock, Deadline
+from broker.security.oauth.keys import MAX_KEYS_BYTES
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
-
-MAX_KEYS_BYTES: Final = 1 << 20
-"""More than any issuer has; what comes beyond is not read."""
 
 SILENT_S: Final = 5.0
 """How long an issuer may keep silent, while it is connected to and before its answer."""

@@ -20,6 +20,9 @@ from protocol.sasl.oauthbearer import TokenRefused
 if TYPE_CHECKING:
     from jwt.algorithms import AllowedPublicKeys
 
+MAX_KEYS_BYTES: Final = 1 << 20
+"""More than any issuer has; what comes beyond is not read, be it from a URL or a file."""
+
 MIN_RSA_BITS: Final = 2048
 """Shorter keys are broken by who can pay for it (RFC 7518, 3.3)."""
 

@@ -13,13 +13,13 @@ from broker.clock import Clock
 from broker.config.oauth import JWKS_URL, SignedTokenOptions, TokenOptions, UnsecuredTokenOptions
 from broker.config.security import ListenerOptions
 from broker.logging import get_logger
+from broker.security.named_files import read_named_file
 from broker.security.oauth.claims import proven
 from broker.security.oauth.unsecured import unsecured
 from broker.workers import Workers
 from protocol.config import ConfigError
 from protocol.errors import ProtocolError
 from protocol.sasl.oauthbearer import BearerToken, Validate
-from storage.disk import OsDisk
 
 NEEDED = "sasl.enabled.mechanisms: OAUTHBEARER needs PyJWT and cryptography: pip install 'odradek[oauth]'"
 
@@ -32,7 +32,15 @@ def validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitS
         log.warning("tokens are not signed: anybody is let in as anybody", listener=listener)
         return lambda token: unsecured(token, options, clock.now_ms())
     try:
-        from broker.security.oauth.keys import KeySet, UnknownKey, UnreadableKeys, claims_of, header_of, key_set
+        from broker.security.oauth.keys import (
+            MAX_KEYS_BYTES,
+            KeySet,
+            UnknownKey,
+            UnreadableKeys,
+            claims_of,
+            header_of,
+            key_set,
+        )
     except ImportError as error:
         raise ConfigError(NEEDED, name="sasl.enabled.mechanisms") from error
 
@@ -50,7 +58,8 @@ def validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitS
 
     if options.is_file:
         try:
-            fixed = key_set(_file(options.jwks_url))
+            path = url2pathname(urlsplit(options.jwks_url).path)
+            fixed = key_set(read_named_file(path, MAX_KEYS_BYTES))
         except (OSError, UnreadableKeys) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise ConfigError(f"{JWKS_URL}: {options.jwks_url}: {reason}", name=JWKS_URL) from error
@@ -64,11 +73,6 @@ def validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitS
     closing.callback(endpoint.close)
     endpoint.begin()
     return partial(with_keys, lambda: endpoint.keys, endpoint.miss)
-
-
-def _file(url: str) -> bytes:
-    """Returns what the file of a URL has. Raises OSError."""
-    return OsDisk().read_file(url2pathname(urlsplit(url).path))
 
 
 def _tls(options: SignedTokenOptions) -> SSLContext | None:

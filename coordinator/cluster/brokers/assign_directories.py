@@ -52,19 +52,21 @@ class _Assigning:
         """Replicas in directories that the broker does not have online: it leads them no more."""
 
     def assign(self, directory: DirectoryData) -> ResponseDirectoryData:
-        topics = [self._topic(directory, topic) for topic in directory.topics]
+        is_online = self._broker.has_online(directory.id)
+        topics = [self._topic(directory, topic, is_online=is_online) for topic in directory.topics]
         return ResponseDirectoryData(id=directory.id, topics=topics)
 
-    def _topic(self, directory: DirectoryData, named: TopicData) -> ResponseTopicData:
+    def _topic(self, directory: DirectoryData, named: TopicData, *, is_online: bool) -> ResponseTopicData:
         partitions = [
             ResponsePartitionData(
-                partition_index=one.partition_index, error_code=self._partition(directory, named, one.partition_index)
+                partition_index=one.partition_index,
+                error_code=self._partition(directory, named, one.partition_index, is_online=is_online),
             )
             for one in named.partitions
         ]
         return ResponseTopicData(topic_id=named.topic_id, partitions=partitions)
 
-    def _partition(self, directory: DirectoryData, named: TopicData, index: int) -> ErrorCode:
+    def _partition(self, directory: DirectoryData, named: TopicData, index: int, *, is_online: bool) -> ErrorCode:
         topic, broker_id = self._image.topic_by_id(named.topic_id), self._broker.broker_id
         if topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
@@ -76,6 +78,6 @@ class _Assigning:
         record = self._changes.change(topic, index, target, Election.ONLINE)
         if record is not None:
             self.records.append(record)
-        if not self._broker.has_online(directory.id):
+        if not is_online:
             self.offline.append((topic, index))
         return ErrorCode.NONE

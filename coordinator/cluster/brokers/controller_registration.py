@@ -6,6 +6,7 @@ Source: Kafka's ClusterControlManager.registerController.
 from __future__ import annotations
 
 from coordinator.cluster.brokers.activation import CONTROLLER_REGISTRATION_VERSION
+from coordinator.cluster.brokers.bounds import check_features, check_listeners, check_node
 from coordinator.cluster.brokers.info import ControllerRegistration, Endpoint, FeatureRange
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
@@ -16,10 +17,13 @@ from protocol.messages.controller_registration import ControllerRegistrationRequ
 def register_controller(
     image: Image, request: ControllerRegistrationRequest
 ) -> Decided[ControllerRegistrationResponse]:
-    """The controller is there as it says. Raises KafkaError(UNSUPPORTED_VERSION)."""
+    """The controller is there as it says. Raises KafkaError(UNSUPPORTED_VERSION, INVALID_REGISTRATION)."""
     if image.metadata_version < CONTROLLER_REGISTRATION_VERSION:
         message = "The current MetadataVersion is too old to support controller registrations."
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+    check_node(request.controller_id, image.controllers)
+    check_listeners(request.listeners)
+    check_features(request.features)
     controller = ControllerRegistration(
         request.controller_id,
         request.incarnation_id,

@@ -153,7 +153,8 @@ def _failed_directories(image: Image, broker: BrokerRegistration, offline: Colle
     """The log directories that the broker had until now."""
     if image.metadata_version < DIRECTORIES_SINCE:
         return []
-    return [directory for directory in broker.log_dirs if directory in offline]
+    named = frozenset(offline)
+    return [directory for directory in broker.log_dirs if directory in named]
 
 
 def _directories_offline(
@@ -175,10 +176,12 @@ def _directories_offline(
 def _directories_cordoned(
     image: Image, broker: BrokerRegistration, cordoned: Collection[Uuid] | None
 ) -> Iterator[MetadataRecord]:
-    """Into these log directories no new replicas are to be placed (KIP-1066); None is of a broker that does not say."""
+    """No new replicas are placed into these log directories (KIP-1066), which the broker has registered; None is of a
+    broker that does not say."""
     if cordoned is None or image.metadata_version < CORDONED_SINCE:
         return
-    if set(cordoned) != set(broker.cordoned_log_dirs or ()):
+    own = sorted(set(cordoned).intersection(broker.log_dirs))
+    if set(own) != set(broker.cordoned_log_dirs or ()):
         yield BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned)
+            broker_id=broker.broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=own
         )

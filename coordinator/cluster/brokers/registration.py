@@ -9,6 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coordinator.cluster.brokers.bounds import (
+    MAX_DIRECTORIES,
+    check_features,
+    check_listeners,
+    check_node,
+    check_text,
+    invalid,
+)
 from coordinator.cluster.brokers.features import KRAFT_VERSION
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint, FeatureRange
 from coordinator.cluster.configs.rules import ConfigRules
@@ -28,18 +36,21 @@ IN_USE = (
     "once the heartbeat manager expires the broker's session."
 )
 
-PROTOCOLS = range(4)
-"""PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
-
 RESERVED_DIRECTORY_IDS = 100
 """Ids below mean something: unassigned, lost, migrating (org.apache.kafka.common.DirectoryId)."""
 
 
 def register_broker(
-    image: Image, request: BrokerRegistrationRequest, configs: ConfigRules, *, is_live: bool = False
+    image: Image,
+    request: BrokerRegistrationRequest,
+    configs: ConfigRules,
+    *,
+    is_live: bool = False,
+    controller_id: int | None = None,
 ) -> Decided[BrokerRegistrationResponse]:
     """The broker is there, fenced; its epoch is the offset of the first record of this decision. The same incarnation
-    keeps its epoch (KAFKA-16952). `is_live` says that the registered incarnation has a session.
+    keeps its epoch (KAFKA-16952). `is_live` says that the registered incarnation has a session; `controller_id` is
+    this node's, None if it is a broker as well.
 
     Raises KafkaError: INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION, BROKER_ID_NOT_REGISTERED,
     INVALID_REGISTRATION, UNSUPPORTED_VERSION.
@@ -54,8 +65,13 @@ def register_broker(
     if request.is_migrating_zk_broker:
         message = "Controller does not support registering ZK brokers."
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+    check_node(request.broker_id, image.brokers)
+    if request.broker_id == controller_id:
+        raise invalid(f"Node id {controller_id} is that of a controller, which is no broker")
     _check_directories(image, request)
-    _check_listeners(request)
+    check_listeners(request.listeners)
+    check_text("Rack", request.rack)
+    check_features(request.features)
     features = {
         one.name: FeatureRange(one.min_supported_version, one.max_supported_version) for one in request.features
     }
@@ -85,27 +101,17 @@ def _check_directories(image: Image, request: BrokerRegistrationRequest) -> None
     if image.metadata_version < DIRECTORIES_SINCE:
         return
     if not request.log_dirs:
-        raise _invalid("No directories specified in request")
+        raise invalid("No directories specified in request")
+    if len(request.log_dirs) > MAX_DIRECTORIES:
+        raise invalid(f"{len(request.log_dirs)} directories in request, more than {MAX_DIRECTORIES}")
     if any(int.from_bytes(directory) < RESERVED_DIRECTORY_IDS for directory in request.log_dirs):
-        raise _invalid("Reserved directory ID in request")
+        raise invalid("Reserved directory ID in request")
     if len(set(request.log_dirs)) != len(request.log_dirs):
-        raise _invalid("Duplicate directory ID in request")
-    owners = {directory: broker.broker_id for broker in image.brokers.values() for directory in broker.log_dirs}
+        raise invalid("Duplicate directory ID in request")
     for directory in request.log_dirs:
-        owner = owners.get(directory, request.broker_id)
+        owner = image.directory_owners.get(directory, request.broker_id)
         if owner != request.broker_id:
-            raise _invalid(f"Broker {owner} is already registered with directory {uuid_to_text(directory)}")
-
-
-def _check_listeners(request: BrokerRegistrationRequest) -> None:
-    """Others could not connect, or not read the record. Kafka answers UNKNOWN_SERVER_ERROR to these."""
-    if not request.listeners:
-        raise _invalid("No listeners specified in request")
-    if len({listener.name for listener in request.listeners}) != len(request.listeners):
-        raise _invalid("Duplicate listener name in request")
-    for listener in request.listeners:
-        if not listener.host or not listener.port or listener.security_protocol not in PROTOCOLS:
-            raise _invalid(f"Listener {listener.name} has no host, port or known security protocol")
+            raise invalid(f"Broker {owner} is already registered with directory {uuid_to_text(directory)}")
 
 
 def _check_features(image: Image, features: dict[str, FeatureRange]) -> None:
@@ -114,7 +120,7 @@ def _check_features(image: Image, features: dict[str, FeatureRange]) -> None:
     for name, supported in features.items():
         _check_feature(name, finalized.get(name, 0), supported)
     if METADATA_VERSION not in features:
-        raise _invalid("Request features do not contain 'metadata.version'")
+        raise invalid("Request features do not contain 'metadata.version'")
     for name, level in finalized.items():
         if name not in features:
             _check_feature(name, level, FeatureRange(0, 0))
@@ -127,10 +133,6 @@ def _check_feature(name: str, level: int, supported: FeatureRange) -> None:
             f"broker wants a version between {supported.min_level} and {supported.max_level}, inclusive."
         )
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
-
-
-def _invalid(message: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_REGISTRATION, message)
 
 
 def _last_incarnation_gone(

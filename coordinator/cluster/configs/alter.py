@@ -21,6 +21,7 @@ from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.settings import ConfigRecord
 from protocol.metadata_records.topics import ClearElrRecord
+from protocol.numbers import whole_number
 
 MAX_VALUE_LENGTH = 0x7FFF
 """A config record's value has a 16-bit length in the older of its readers."""
@@ -202,12 +203,12 @@ class _Alteration:
 
     def _check_broker(self, name: str) -> None:
         """A broker's own configs are altered by a request to it, which it forwards to the controller."""
-        digits = name[1:] if name[:1] in ("+", "-") else name
-        if not digits.isdecimal():
+        broker_id = whole_number(name)
+        if broker_id is None:
             message = f"Node id must be an integer, but it is: {name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         own_id = self._own_id
-        if int(name) == own_id or (self._broker_id is None and int(name) in self._image.brokers):
+        if broker_id == own_id or (self._broker_id is None and broker_id in self._image.brokers):
             return
         if self._broker_id is not None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {own_id}, but received {name}")

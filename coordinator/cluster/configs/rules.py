@@ -13,8 +13,9 @@ from typing import NamedTuple
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
 from coordinator.cluster.image import NO_CONFIGS, Image
 from coordinator.cluster.topics import names
-from protocol.config import LIST, ConfigError, ConfigSource, Option
+from protocol.config import JAVA_SPACE, LIST, LONG, ConfigError, ConfigSource, Option
 from protocol.errors import ErrorCode, KafkaError
+from protocol.numbers import whole_number
 from storage.config import LogConfig
 
 Texts = Mapping[str, str]
@@ -41,7 +42,7 @@ def _converted(option: Option, synonym: str, text: str) -> str:
     factor = MS_PER_UNIT.get(synonym.rpartition(".")[2])
     if factor is None or not option.name.endswith(".ms"):
         return text
-    count = int(text)
+    count = LONG.read(text.strip(JAVA_SPACE))
     return str(count * factor) if count >= 0 else text
 
 
@@ -145,10 +146,12 @@ def _topic_name(name: str) -> None:
 
 
 def _broker_name(name: str) -> None:
-    digits = name[1:] if name[:1] in ("+", "-") else name
-    if name and (not digits.isdecimal() or int(digits) > MAX_INT32):
+    if not name:
+        return
+    broker_id = whole_number(name)
+    if broker_id is None or not -MAX_INT32 <= broker_id <= MAX_INT32:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.")
-    if name and int(name) < 0:
+    if broker_id < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
 
 

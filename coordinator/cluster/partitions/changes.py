@@ -14,6 +14,7 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.partitions.change import Election, ElectionRules, PartitionTarget, change_partition
 from coordinator.cluster.topics.placement import Placer
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
+from protocol.config import INT, JAVA_SPACE
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import Uuid
 
@@ -120,7 +121,7 @@ class PartitionChanges:
         options = self._of_topics.get(topic.name)
         if options is None:
             own = self._image.topic_configs(topic.name)
-            min_isr = int(self._configs.effective_topic_config(MIN_ISR, own, self._image))
+            min_isr = INT.read(self._configs.effective_topic_config(MIN_ISR, own, self._image).strip(JAVA_SPACE))
             unclean = self._configs.effective_topic_config(UNCLEAN, own, self._image) == "true"
             options = self._of_topics[topic.name] = min(min_isr, topic.replication_factor), unclean
         return options

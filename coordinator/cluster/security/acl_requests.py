@@ -93,12 +93,6 @@ def _new_entry(creation: create.AclCreation) -> AccessControlEntry:
     )  # fmt: skip
 
 
-def refused_creation(request: create.CreateAclsRequest, error: KafkaError) -> create.CreateAclsResponse:
-    """The answer that refuses each entry of a request."""
-    result = create.AclCreationResult(error_code=error.code, error_message=error_message(error))
-    return create.CreateAclsResponse(results=[result] * len(request.creations))
-
-
 def _filter(requested: delete.DeleteAclsFilter | describe.DescribeAclsRequest, version: int) -> EntryFilter:
     """Returns the filter of a request; before version 1 all patterns are literal."""
     pattern_type = requested.pattern_type_filter
@@ -150,12 +144,6 @@ def _deleted(entry: AccessControlEntry) -> delete.DeleteAclsMatchingAcl:
         operation=entry.operation,
         permission_type=entry.permission_type,
     )
-
-
-def refused_deletion(request: delete.DeleteAclsRequest, error: KafkaError) -> delete.DeleteAclsResponse:
-    """The answer that refuses each filter of a request."""
-    result = delete.DeleteAclsFilterResult(error_code=error.code, error_message=error_message(error), matching_acls=[])
-    return delete.DeleteAclsResponse(filter_results=[result] * len(request.filters))
 
 
 def describe_acls(image: Image, request: describe.DescribeAclsRequest, version: int) -> describe.DescribeAclsResponse:

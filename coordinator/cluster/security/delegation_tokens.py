@@ -1,21 +1,20 @@
 """Decides on delegation tokens: made, renewed, ended, described (KIP-48, KIP-373).
 
-The metadata log has whose a token is and how long it lives. Its key is nowhere: each node makes it of the token's id
-and of the secret that all of them have. Principals are texts here, as in the records: User:alice.
+The metadata log has whose a token is and how long it lives, and not its key (`token_keys.py`). Principals are texts
+here, as in the records: User:alice.
 Source: org.apache.kafka.controller.DelegationTokenControlManager, kafka.server.DelegationTokenManager.
 """
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable, Iterator
 from copy import copy
-from functools import lru_cache
 from typing import Final
 
 from coordinator.cluster.decided import MAX_RECORDS, Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import TokenRules
+from coordinator.cluster.security.token_keys import token_key
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from protocol.messages.describe_delegation_token import (
@@ -31,14 +30,7 @@ from protocol.types import Buffer, Uuid, uuid_to_text
 TOKEN_METADATA_VERSION: Final = 14
 """3.6-IV2, from which on the metadata log may hold tokens."""
 
-DIGEST: Final = "sha512"
 MAX_MS: Final = (1 << 63) - 1
-
-
-@lru_cache(maxsize=16_384)
-def token_key(secret_key: str, token_id: str) -> bytes:
-    """Returns the key of a token (its HMAC), which is its password in base64."""
-    return hmac.digest(secret_key.encode(), token_id.encode(), DIGEST)
 
 
 def principal(kind: str, name: str) -> str:
@@ -166,13 +158,10 @@ def _of_key(image: Image, key: Buffer, options: TokenRules) -> DelegationTokenRe
     """Returns the token that has a key. Raises KafkaError."""
     if (disabled := _disabled(image, options)) or options.secret_key is None:
         raise KafkaError(disabled)
-    token_of_key = None
-    for token in tokens(image):  # all of them: the time says nothing of the key
-        if hmac.compare_digest(token_key(options.secret_key, token.token_id), bytes(key)):
-            token_of_key = token
-    if token_of_key is None:
+    token = image.token_of_key(options.secret_key, bytes(key))
+    if token is None:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
-    return token_of_key
+    return token
 
 
 def _check_lives(token: DelegationTokenRecord, now_ms: int) -> None:

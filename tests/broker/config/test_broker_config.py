@@ -207,6 +207,9 @@ def test_a_node_without_names_of_controllers_listeners_has_no_peers() -> None:
         ({"log.cleaner.dedupe.buffer.size": "1"}, "must be at least 1MB per cleaner thread"),
         ({"max.connections.per.ip": "0"}, "max.connections.per.ip can be set to zero only if"),
         ({"max.connections.per.ip.overrides": "a"}, "'a' is not host:count"),
+        ({"max.connections.per.ip.overrides": f"a:{'9' * 5_000}"}, "is not host:count"),
+        ({"listeners": f"PLAINTEXT://a:{'9' * 5_000}"}, "is not NAME://host:port"),
+        ({**REMOTE, "controller.quorum.voters": f"{'9' * 5_000}@a:1"}, "is not id@host:port"),
         (
             {"group.share.session.timeout.ms": "5"},
             "must be greater than or equal to group.share.min.session.timeout.ms",

@@ -163,3 +163,28 @@ async def test_a_broker_that_is_the_controller_too_takes_no_options_of_another(
     (answer,) = (await client.ask(request, 2, alter_configs.AlterConfigsResponse)).responses
     assert answer.error_message == "Unexpected broker id, expected 1, but received 2"
     assert await alter(client, BROKER, "1", change) == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("digits", ["9" * 5_000, "-" + "9" * 5_000])
+async def test_an_id_of_thousands_of_digits_is_none(client: Client, digits: str) -> None:
+    for kind in (BROKER, LOGGER):
+        assert await alter(client, kind, digits, ("root", SET, "INFO")) == ErrorCode.INVALID_REQUEST
+        assert (await describe(client, kind, digits)).error_code == ErrorCode.INVALID_REQUEST
+
+
+async def test_an_id_may_begin_with_thousands_of_zeros(client: Client) -> None:
+    assert await alter(client, BROKER, "0" * 5_000 + "1", ("log.retention.ms", SET, "0" * 5_000 + "9")) == 0
+
+
+async def test_a_pattern_that_is_nested_too_deeply_is_none(client: Client) -> None:
+    match = "client_id=" + "(" * 5_000 + ")" * 5_000
+    assert await alter(client, CLIENT_METRICS, "m", ("match", SET, match)) == ErrorCode.INVALID_CONFIG
+
+
+async def test_a_limit_or_a_duration_of_thousands_of_digits_is_none(client: Client) -> None:
+    limits = "127.0.0.1:" + "9" * 5_000
+    changed = await alter(client, BROKER, "1", ("max.connections.per.ip.overrides", SET, limits))
+    assert changed == ErrorCode.INVALID_REQUEST
+    for duration in (f"P{'9' * 5_000}D", f"P{'9' * 19}D"):
+        reset = ("share.auto.offset.reset", SET, f"by_duration:{duration}")
+        assert await alter(client, GROUP, "g", reset) == ErrorCode.INVALID_CONFIG

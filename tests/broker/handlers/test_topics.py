@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from protocol.errors import ErrorCode
@@ -127,3 +129,13 @@ async def test_records_that_may_not_be_deleted(broker: InProcess, client: Client
     assert await delete_up_to(client, "nowhere", -1) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     await broker.create_topic("u")
     assert await delete_up_to(client, "u", 1) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED), (5, 73)]
+)
+async def test_a_broker_that_deletes_no_topics_says_so(tmp_path: Path, version: int, code: int) -> None:
+    async with InProcess(tmp_path, {"delete.topic.enable": "false"}) as broker:
+        request = DeleteTopicsRequest(topic_names=["t", "u"], timeout_ms=1000)
+        answer = await broker.client().ask(request, version, DeleteTopicsResponse)
+    assert [(topic.name, topic.error_code) for topic in answer.responses] == [("t", code), ("u", code)]

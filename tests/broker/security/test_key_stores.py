@@ -4,6 +4,7 @@ while they are used."""
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from broker.config.security import ListenerOptions
 from broker.peers import Address, Settings, connect
 from broker.peers.settings import dial_tls
 from broker.security.certificates import server_context
-from broker.security.key_stores import key_store, trust_store
+from broker.security.key_stores import MAX_STORE_BYTES, key_store, trust_store
 from broker.security.store_changes import check_stores
 from protocol.config import ConfigError
 from protocol.distinguished_name import alternative_names
@@ -151,6 +152,40 @@ def test_a_key_store_needs_its_password_and_a_password_its_store(authority: Auth
         trust_store(ListenerOptions.parse({"ssl.truststore.password": "x"}))
     with pytest.raises(ConfigError, match="can be specified only for PEM, but trust store type is JKS"):
         trust_store(ListenerOptions.parse({"ssl.truststore.certificates": "x"}))
+
+
+PROBLEMS = {
+    "/dev/zero": "it is no regular file",
+    "fifo": "it is no regular file",
+    "directory": "it is no regular file",
+    "large": "it is larger than 4194304 bytes",
+}
+
+
+@pytest.fixture
+def oddities(tmp_path: Path) -> Path:
+    """A directory of what is no store: a FIFO without a writer, a directory, a file without an end in sight."""
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    (tmp_path / "directory").mkdir(0o700)
+    (tmp_path / "large").touch(0o600)
+    os.truncate(tmp_path / "large", MAX_STORE_BYTES + 1)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["PEM", "PKCS12"])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_trust_store_is_a_regular_file_of_a_store_s_size(oddities: Path, kind: str, name: str) -> None:
+    options = ListenerOptions.parse({"ssl.truststore.type": kind, "ssl.truststore.location": str(oddities / name)})
+    with pytest.raises(ConfigError, match=f"^ssl.truststore.location: .*{name}: {PROBLEMS[name]}$"):
+        trust_store(options)
+
+
+@pytest.mark.parametrize("kind", ["PEM", "PKCS12"])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_key_store_is_a_regular_file_of_a_store_s_size(oddities: Path, kind: str, name: str) -> None:
+    options = ListenerOptions.parse({"ssl.keystore.type": kind, "ssl.keystore.location": str(oddities / name)})
+    with pytest.raises(ConfigError, match=f"^ssl.keystore.location: .*{name}: {PROBLEMS[name]}$"):
+        key_store(options)
 
 
 async def altered(broker: InProcess, **changes: str | None) -> tuple[int, str | None]:

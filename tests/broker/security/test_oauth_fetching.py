@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from broker.clock import SystemClock
-from broker.security.oauth.fetching import MAX_KEYS_BYTES, WITHIN_MS, fetched
+from broker.security.oauth.fetching import WITHIN_MS, fetched
+from broker.security.oauth.keys import MAX_KEYS_BYTES
 from tests.broker.security.certificates import Authority, client_context
 from tests.broker.security.issuer import Issuer, ec_key, jwk, jwks, serving
 

@@ -23,6 +23,8 @@ ADMIN = "CN=Adm,OU=Admin,O=Org,L=Town,ST=St,C=US"
     ("RULE:CN=Duke/x/", DUKE, None),
     ("RULE:^CN=(.).*$/$1@$4/", DUKE, "D@$4"),
     ("RULE:^CN=(.).*$/$12/", DUKE, "D2"),
+    (f"RULE:^CN=(.).*$/$1{'2' * 5_000}/", DUKE, "D" + "2" * 5_000),
+    (f"RULE:^CN=(.).*$/${'0' * 5_000}1/", DUKE, "D"),
     (r"RULE:^CN=([^,]*)\/.*$/$1\/x/", "CN=a/b,C=US", "a/x"),
     ("RULE:.*/fixed/", DUKE, "fixedfixed"),
     ("RULE:^.*$/fixed/", DUKE, "fixed"),
@@ -38,7 +40,7 @@ def test_the_first_rule_that_matches_gives_the_name(rules: str, subject: str, na
 
 @pytest.mark.parametrize("rules", [
     "RULE:a", "DEFAULT/L", "RULE:a/b/X", "RULE:(/b/", "default", "RULE:a/b", "RULE:(?<n>a)/${m}/",
-    "RULE:[a-z&&[^b]]/x/",
+    "RULE:[a-z&&[^b]]/x/", f"RULE:{'(' * 5_000}{')' * 5_000}/x/", f"RULE:a{{{'9' * 5_000}}}/x/",
 ])  # fmt: skip
 def test_a_rule_that_is_none_is_told(rules: str) -> None:
     with pytest.raises(ConfigError, match=r"ssl.principal.mapping.rules: "):

@@ -10,7 +10,7 @@ import protocol.messages.alter_configs as legacy
 import protocol.messages.incremental_alter_configs as incremental
 from coordinator.cluster.brokers.registration import register_broker
 from coordinator.cluster.configs.alter import AlterOperation, alter_configs, incremental_alter_configs
-from coordinator.cluster.configs.resource import ResourceType
+from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
@@ -22,6 +22,7 @@ from tests.coordinator.cluster.given import RULES, broker_config, topic_config
 
 Result = tuple[int, str | None]
 Change = tuple[int, str, str | None]
+BROKER = ResourceType.BROKER
 SET, DELETE, APPEND, SUBTRACT = AlterOperation
 
 
@@ -311,3 +312,24 @@ def test_all_configs_of_a_logger_are_no_resource() -> None:
     )
     (answer,) = decided.response.responses
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "Unknown resource type 8")
+
+
+@pytest.mark.parametrize("name", ["9" * 5_000, "+" + "9" * 5_000, "-" + "9" * 5_000])
+def test_a_broker_s_id_of_thousands_of_digits_is_no_id(name: str) -> None:
+    records, ((code, message),) = alter(orders(), resource(name, (SET, "log.retention.ms", "5"), kind=BROKER))
+    assert (records, code) == ([], ErrorCode.INVALID_REQUEST)
+    assert message == f"Node id must be an integer, but it is: {name}"
+    with pytest.raises(KafkaError, match="Unable to parse broker name as a base 10 number"):
+        RULES.check_name(ConfigResource(ResourceType.BROKER, name))
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), [
+    (ResourceType.TOPIC, "retention.ms", "9" * 5_000),
+    (ResourceType.BROKER, "log.retention.hours", "9" * 5_000),
+])  # fmt: skip
+def test_a_value_of_thousands_of_digits_is_no_number(kind: ResourceType, name: str, value: str) -> None:
+    whom = "orders" if kind is ResourceType.TOPIC else ""
+    _, ((code, message),) = alter(orders(), resource(whom, (SET, name, value), kind=kind))
+    assert code == ErrorCode.INVALID_CONFIG
+    assert message is not None
+    assert "4300" not in message

@@ -153,3 +153,12 @@ def test_a_broker_that_registered_anew_is_not_heard_any_more(fields: dict[str, i
     with pytest.raises(KafkaError) as caught:
         broker_heartbeat(image, request, RULES)
     assert (caught.value.code, caught.value.message) == (ErrorCode.STALE_BROKER_EPOCH, message)
+
+
+def test_only_directories_that_the_broker_has_are_cordoned() -> None:
+    image = given.image()
+    strange = [number.to_bytes(16, "big") for number in range(1_000, 1_100)]
+    (record,), _ = beat(image, cordoned_log_dirs=[*strange, DIRECTORY, DIRECTORY])
+    assert isinstance(record, BrokerRegistrationChangeRecord)
+    assert record.cordoned_log_dirs == [DIRECTORY]
+    assert beat(image, cordoned_log_dirs=[DIRECTORY, *strange])[0] == []

@@ -37,6 +37,7 @@ from tests.coordinator.cluster import given
 NOW = 1_000_000
 OPTIONS = TokenRules("the secret", max_lifetime_ms=10_000, expiry_time_ms=4_000, expiry_check_interval_ms=500)
 ALICE, BOB, CAROL = "User:alice", "User:bob", "User:carol"
+NOT_FOUND = ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 NUMBERS = count(1)
 
 
@@ -218,3 +219,35 @@ def test_a_controller_without_a_secret_removes_none() -> None:
     duties = Duties(options, given.RULES, BrokerSessions(9_000, options.own_broker_id), lambda: NOW)
     duties.begin(0)
     assert duties.next_ms(given.image()) is None
+
+
+def test_the_work_to_find_a_token_does_not_grow_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = given.image()
+    keys = [create(image).hmac for _ in range(100)]
+    renew(image, keys[0])
+    done = counted(monkeypatch)
+    assert renew(image, keys[50]).error_code == 0
+    assert renew(image, b"of no token").error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+    assert expire(image, keys[70], period_ms=-1).error_code == 0
+    assert expire(image, keys[70]).error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+    assert len(done) < 4
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Returns a list that grows by each key that is made or compared."""
+    done: list[str] = []
+    digest, compare_digest = hmac.digest, hmac.compare_digest
+    monkeypatch.setattr(hmac, "digest", lambda *of: (done.append("made"), digest(*of))[1])
+    monkeypatch.setattr(hmac, "compare_digest", lambda *of: (done.append("compared"), compare_digest(*of))[1])
+    return done
+
+
+def test_a_token_is_found_by_its_key_whatever_has_become_of_the_others() -> None:
+    image = given.image()
+    first, second = create(image).hmac, create(image).hmac
+    assert renew(image, first).error_code == 0
+    third = create(image).hmac
+    expire(image, first, period_ms=-1)
+    assert [renew(image, key).error_code for key in (first, second, third)] == [NOT_FOUND, 0, 0]
+    assert [renew(image.copy(), key).error_code for key in (first, second, third)] == [NOT_FOUND, 0, 0]
+    assert renew(image, third, options=TokenRules("another secret", 1, 1, 1)).error_code == NOT_FOUND

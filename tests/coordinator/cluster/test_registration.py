@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 
 from coordinator.cluster.brokers.activation import activation_records
+from coordinator.cluster.brokers.bounds import MAX_NODES
+from coordinator.cluster.brokers.controller_registration import register_controller
 from coordinator.cluster.brokers.features import bootstrap_records
 from coordinator.cluster.brokers.heartbeat import broker_heartbeat
+from coordinator.cluster.brokers.info import BrokerRegistration
 from coordinator.cluster.brokers.registration import register_broker, unregister_broker
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.broker_registration import Feature, Listener
+from protocol.messages.controller_registration import ControllerRegistrationRequest
 from protocol.metadata_records.log import BeginTransactionRecord, EndTransactionRecord
 from protocol.metadata_records.nodes import RegisterBrokerRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
@@ -107,6 +114,97 @@ def test_a_registration_that_cannot_stand_is_refused(fields: dict[str, object], 
     with pytest.raises(KafkaError) as caught:
         registered(given.image(), **fields)
     assert (caught.value.code, caught.value.message) == (code, message)
+
+
+def listener(name: str = "PLAINTEXT", host: str = "127.0.0.1") -> Listener:
+    return Listener(name=name, host=host, port=9092, security_protocol=0)
+
+
+def feature(name: str) -> Feature:
+    return Feature(name=name, min_supported_version=0, max_supported_version=1)
+
+
+def directory(number: int) -> bytes:
+    return (1_000 + number).to_bytes(16, "big")
+
+
+@pytest.mark.parametrize(("fields", "message"), [
+    ({"broker_id": -5}, "Node id -5 in request is negative"),
+    ({"broker_id": 9}, "Node id 9 is that of a controller, which is no broker"),
+    ({"listeners": [listener(host="h" * 256)]},
+     "Host of listener PLAINTEXT in request has 256 characters, more than 255"),
+    ({"listeners": [listener("L" * 256)]}, "Listener name in request has 256 characters, more than 255"),
+    ({"listeners": [listener(f"L{number}") for number in range(65)]}, "65 listeners in request, more than 64"),
+    ({"rack": "r" * 256}, "Rack in request has 256 characters, more than 255"),
+    ({"log_dirs": [directory(number) for number in range(257)]}, "257 directories in request, more than 256"),
+    ({"features": [feature(f"f{number}") for number in range(257)]}, "257 features in request, more than 256"),
+    ({"features": [feature("f" * 256)]}, "Feature name in request has 256 characters, more than 255"),
+])  # fmt: skip
+def test_no_node_registers_more_than_a_machine_has(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(KafkaError) as caught:
+        register_broker(given.image(), given.registration(**fields), RULES, controller_id=9)
+    assert (caught.value.code, caught.value.message) == (ErrorCode.INVALID_REGISTRATION, message)
+
+
+def test_a_broker_may_have_as_much_as_the_bounds_allow() -> None:
+    listeners = [listener(f"L{number}", "h" * 255) for number in range(64)]
+    directories = [directory(number) for number in range(256)]
+    (record,) = registered(given.image(), listeners=listeners, log_dirs=directories, rack="r" * 255)
+    assert isinstance(record, RegisterBrokerRecord)
+    assert (len(record.end_points), len(record.log_dirs)) == (64, 256)
+
+
+def test_no_more_brokers_register_than_a_cluster_has() -> None:
+    image = given.image()
+    image.brokers |= dict.fromkeys(range(2, MAX_NODES + 1), image.brokers[NODE])
+    with pytest.raises(KafkaError, match="10000 nodes are registered; unregister brokers that are gone"):
+        registered(image, broker_id=MAX_NODES + 1, log_dirs=[directory(0)])
+    assert registered(image)
+
+
+@pytest.mark.parametrize(("fields", "message"), [
+    ({"controller_id": -1}, "Node id -1 in request is negative"),
+    ({"listeners": []}, "No listeners specified in request"),
+    ({"listeners": [listener(host="h" * 256)]},
+     "Host of listener PLAINTEXT in request has 256 characters, more than 255"),
+    ({"features": [feature(f"f{number}") for number in range(257)]}, "257 features in request, more than 256"),
+])  # fmt: skip
+def test_no_controller_registers_more_either(fields: dict[str, object], message: str) -> None:
+    request = ControllerRegistrationRequest(
+        controller_id=9, incarnation_id=NEW, zk_migration_ready=False, listeners=[listener("C")], features=[]
+    )
+    for name, value in fields.items():
+        setattr(request, name, value)
+    with pytest.raises(KafkaError) as caught:
+        register_controller(given.image(), request)
+    assert (caught.value.code, caught.value.message) == (ErrorCode.INVALID_REGISTRATION, message)
+
+
+def test_a_directory_is_of_the_broker_that_registered_it_until_it_goes() -> None:
+    image = given.image()
+    given.apply(image, registered(image, broker_id=2, incarnation_id=NEW, log_dirs=[directory(1), directory(2)]))
+    for log_dirs in ([directory(2)], [directory(3), directory(1)]):
+        with pytest.raises(KafkaError, match="Broker 2 is already registered with directory"):
+            registered(image, broker_id=3, log_dirs=log_dirs)
+    given.apply(image, registered(image, broker_id=2, incarnation_id=NEW, log_dirs=[directory(1)]))
+    assert registered(image, broker_id=3, log_dirs=[directory(2)])
+    given.apply(image, unregister_broker(image, 2, NODE, RULES).records)
+    assert registered(image.copy(), broker_id=3, log_dirs=[directory(1)])
+
+
+class Unwalked(dict[int, BrokerRegistration]):
+    """Brokers of which a registration looks at no more than its own."""
+
+    def values(self) -> NoReturn:
+        raise AssertionError("all brokers are walked")
+
+
+def test_a_registration_does_not_walk_the_directories_of_all_brokers() -> None:
+    image = given.image()
+    image.brokers = Unwalked(image.brokers)
+    assert registered(image, broker_id=2, log_dirs=[directory(0)])
+    with pytest.raises(KafkaError, match="Broker 1 is already registered with directory"):
+        registered(image, broker_id=2)
 
 
 def test_a_broker_that_cannot_run_with_a_finalized_feature_is_refused() -> None:

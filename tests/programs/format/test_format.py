@@ -262,3 +262,31 @@ def test_a_random_uuid_is_one(odradek: Command) -> None:
     status, out, _ = odradek("random-uuid")
     assert status == 0
     assert len(uuid_from_text(out.strip())) == 16
+
+
+def test_a_directory_that_is_not_empty_is_told_and_its_files_stay(
+    odradek: Command, configure: Callable[..., str], tmp_path: Path
+) -> None:
+    for name in ("orders-0", "orders-1", "lost+found"):
+        (tmp_path / "a" / name).mkdir(parents=True)
+    (tmp_path / "b").mkdir()
+    for number in range(7):
+        (tmp_path / "b" / f"file{number}").touch()
+    status, out, _ = odradek("format", "-t", CLUSTER, "-c", configure(BROKER, "a", "b", "c"))
+    assert (status, out.splitlines()) == (0, [
+        f"Log directory {tmp_path}/a is not empty; what is in it stays: orders-0, orders-1.",
+        f"Formatting metadata directory {tmp_path}/a with metadata.version 4.3-IV0.",
+        f"Log directory {tmp_path}/b is not empty; what is in it stays: file0, file1, file2, file3, file4 and 2 more.",
+        f"Formatting data directory {tmp_path}/b with metadata.version 4.3-IV0.",
+        f"Formatting data directory {tmp_path}/c with metadata.version 4.3-IV0.",
+    ])  # fmt: skip
+    assert (tmp_path / "a" / "orders-0").is_dir()
+
+
+def test_a_format_that_is_refused_leaves_no_directory(
+    odradek: Command, configure: Callable[..., str], tmp_path: Path
+) -> None:
+    odradek("format", "-t", CLUSTER, "-c", configure(BROKER, "a"))
+    status, _, _ = odradek("format", "-t", CLUSTER, "-c", configure(BROKER, "a", "new/inner"))
+    assert status == 1
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,22 @@
+"""Reads files that an option names: a mistake of the operator, or a client that sets it, does not stop the node."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+
+def read_named_file(path: str, max_bytes: int) -> bytes:
+    """Returns the content of a file. Raises OSError for a pipe or a device, whose content may never begin or never end,
+    and for a file that is larger than `max_bytes`."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe is opened without waiting for a writer
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        if status.st_size > max_bytes:
+            raise OSError(errno.EFBIG, f"it is larger than {max_bytes} bytes")
+        return os.read(handle, max_bytes)
+    finally:
+        os.close(handle)

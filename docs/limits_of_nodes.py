@@ -1,0 +1,50 @@
+"""The limits of what brokers and controllers register: rows of docs/limits.md."""
+
+from __future__ import annotations
+
+from docs.limit import Limit
+
+REGISTRATION = "tests/coordinator/cluster/test_registration.py::"
+BOUNDS = "coordinator.cluster.brokers.bounds."
+MORE = f"{REGISTRATION}test_no_node_registers_more_than_a_machine_has"
+REFUSED = "INVALID_REGISTRATION, and nothing is written"
+
+NODES = (
+    Limit(
+        "listeners, features and log directories of a node, and their names, its hosts and its rack",
+        "the constants",
+        (
+            f"{BOUNDS}MAX_LISTENERS",
+            f"{BOUNDS}MAX_FEATURES",
+            f"{BOUNDS}MAX_DIRECTORIES",
+            f"{BOUNDS}MAX_TEXT",
+        ),
+        REFUSED,
+        (
+            MORE,
+            f"{REGISTRATION}test_no_controller_registers_more_either",
+            f"{REGISTRATION}test_a_broker_may_have_as_much_as_the_bounds_allow",
+        ),
+    ),
+    Limit(
+        "registered brokers, and controllers",
+        "the constant, of each",
+        (f"{BOUNDS}MAX_NODES",),
+        f"{REFUSED}; a broker that is registered may register again",
+        (f"{REGISTRATION}test_no_more_brokers_register_than_a_cluster_has",),
+    ),
+    Limit(
+        "id of a broker that registers",
+        "an int32 from 0 on, and not the id of the controller that is asked unless this is a broker too",
+        (),
+        REFUSED,
+        (MORE,),
+    ),
+    Limit(
+        "cordoned log directories in a heartbeat",
+        "those that the broker has registered",
+        (),
+        "the others are left out",
+        ("tests/coordinator/cluster/test_broker_heartbeat.py::test_only_directories_that_the_broker_has_are_cordoned",),
+    ),
+)

@@ -1,0 +1,58 @@
+"""The lock of a log directory: one process has it, and it leaves nothing behind in a directory that stays empty."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from broker.disks.lock import LOCK_FILE, DirectoryInUse, DirectoryLock
+
+
+def test_a_directory_that_the_lock_made_goes_with_it(tmp_path: Path) -> None:
+    lock = DirectoryLock(str(tmp_path / "a" / "b"))
+    assert (tmp_path / "a" / "b" / LOCK_FILE).exists()
+    lock.release()
+    assert not (tmp_path / "a").exists()
+    assert tmp_path.exists()
+
+
+def test_a_directory_that_was_there_stays_as_it_was(tmp_path: Path) -> None:
+    DirectoryLock(str(tmp_path)).release()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / LOCK_FILE).touch()
+    DirectoryLock(str(tmp_path)).release()
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK_FILE]
+
+
+def test_a_directory_that_is_used_keeps_its_lock_file(tmp_path: Path) -> None:
+    lock = DirectoryLock(str(tmp_path / "data"))
+    (tmp_path / "data" / "meta.properties").touch()
+    lock.release()
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [LOCK_FILE, "meta.properties"]
+
+
+def test_a_lock_file_that_was_replaced_meanwhile_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process releases its lock, and with it the file, between the open and the lock of this one."""
+    import fcntl
+
+    def replaced(_descriptor: int, _how: int) -> None:
+        (tmp_path / LOCK_FILE).unlink()
+        (tmp_path / LOCK_FILE).touch()
+
+    monkeypatch.setattr(fcntl, "lockf", replaced)
+    with (tmp_path / LOCK_FILE).open("w"), pytest.raises(DirectoryInUse):
+        DirectoryLock(str(tmp_path))
+
+
+def test_a_broker_whose_port_is_in_use_leaves_no_directory(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        command = [sys.executable, "-m", "broker", "run", "--listen", address, "--data", str(tmp_path / "data")]
+        refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode == 1
+    assert "cannot start" in refused.stderr
+    assert not (tmp_path / "data").exists()
