@@ -82,7 +82,7 @@ MEANT: tuple[Allowed, ...] = (
     ),
     Allowed(
         r"DescribeQuorumRequest v2 .*\.replica_directory_id",
-        "Kafka leaves it out where the voters are in its configuration",
+        "the voters of this Kafka are in its configuration, those of Odradek in its log",
         theirs="none",
     ),
     Allowed(
