@@ -97,10 +97,10 @@ class TestWithoutAutoCreation:
 
 
 class ControllerElsewhere:
-    """A controller with defaults of its own, which remembers what it is asked to create."""
+    """A controller with defaults of its own, which remembers the topics that it was to create."""
 
     def __init__(self) -> None:
-        self.asked: list[CreatableTopic] = []
+        self.topics: list[CreatableTopic] = []
 
     def on_behalf_of(self, _: Requester) -> ControllerElsewhere:
         return self
@@ -108,7 +108,7 @@ class ControllerElsewhere:
     async def create_topics(
         self, request: CreateTopicsRequest, describable: object = None, charge: object = None
     ) -> CreateTopicsResponse:
-        self.asked += request.topics
+        self.topics += request.topics
         return CreateTopicsResponse(topics=[])
 
 
@@ -121,7 +121,7 @@ class TestWithDefaultsOfItsOwn:
         controller = ControllerElsewhere()
         broker.server.broker.controller = controller  # type: ignore[assignment]
         await client.ask(request("t", "__consumer_offsets", create=True), NEWEST, MetadataResponse)
-        assert [(topic.name, topic.num_partitions, topic.replication_factor) for topic in controller.asked] == [
+        assert [(topic.name, topic.num_partitions, topic.replication_factor) for topic in controller.topics] == [
             ("__consumer_offsets", 7, 3),
             ("t", 3, 2),
         ]
