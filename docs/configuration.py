@@ -8,6 +8,7 @@ from pathlib import Path
 from broker.config import BrokerConfig
 from broker.config.throttles import ThrottleOptions
 from broker.config.unsupported import IGNORED, PREFIXES, REFUSED
+from broker.config.without_effect import WITHOUT_EFFECT
 from coordinator.group.config import GroupConfig
 from coordinator.telemetry.config import ClientMetricsConfig
 from protocol.config import Config, Option
@@ -43,6 +44,7 @@ Where the defaults differ from Kafka's: `node.id` is 1, `process.roles` is `brok
 
 REFUSED_TEXT = "Options that stop the start, because to ignore them would be unsafe:\n"
 IGNORED_TEXT = "Options of Kafka's that are accepted, with a warning in the log, and have no effect:\n"
+CHANGED_TEXT = "Clients may change the following while the broker runs, as with Kafka; they have no effect:\n"
 
 
 def page() -> str:
@@ -108,6 +110,13 @@ def _ignored() -> Iterator[str]:
         yield f"- {reason}: {', '.join(f'`{name}`' for name in [*sorted(names.split()), *prefixes])}"
     others = {prefix: why for prefix, why in PREFIXES.items() if why not in IGNORED}
     yield from (f"- {why}: `{prefix}*`" for prefix, why in others.items())
+    yield ""
+    yield CHANGED_TEXT
+    yield "| option | type | default | valid | changes |"
+    yield f"|{'---|' * 5}"
+    for option in WITHOUT_EFFECT.values():
+        cells = [f"`{option.name}`", option.type.name, _default(option), valid(option), option.update]
+        yield f"| {' | '.join(cells)} |"
     yield ""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from broker.config.broker_config import BrokerConfig
 from broker.config.layers import Layers, base_name, declared
 from broker.config.listener_options import LISTENER_PREFIX
-from broker.config.unsupported import LISTENER_ONLY, why_ignored
+from broker.config.unsupported import LISTENER_ONLY, why_ignored, why_refused
 from coordinator.telemetry.config import ClientMetricsConfig
 from protocol.config import INT, JAVA_SPACE, LIST, PER_BROKER, READ_ONLY, ConfigError
 from protocol.errors import ErrorCode, KafkaError
@@ -20,12 +20,29 @@ Checker = Callable[[str, Texts], None]
 
 NOT_DYNAMIC = "Cannot update these configs dynamically"
 ONLY_PER_LISTENER = "These security configs can be dynamically updated only per-listener using the listener prefix"
-CLEANER_THREADS = "log.cleaner.threads"
 INVALID_DYNAMIC = (
     "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid dynamic configuration"
 )
-TOO_MANY_THREADS = "Log cleaner threads cannot be increased to more than double the current value {}"
-TOO_FEW_THREADS = "Log cleaner threads cannot be reduced to less than half the current value {}"
+CLEANER_THREADS = "log.cleaner.threads"
+THREAD_COUNTS = (
+    CLEANER_THREADS,
+    "background.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
+)
+"""Options that clients at most double or halve in one change."""
+THREADS_REJECTED = "Dynamic thread count update validation failed for {}={}, value should {} the current value {}"
+MORE_THAN_DOUBLE, LESS_THAN_HALF = "not be greater than double", "be at least half"
+CLEANER_THREADS_REJECTED = {
+    MORE_THAN_DOUBLE: "Log cleaner threads cannot be increased to more than double the current value {}",
+    LESS_THAN_HALF: "Log cleaner threads cannot be reduced to less than half the current value {}",
+}
 ONLY_PER_BROKER = "Cannot update these configs at default cluster level, broker id must be specified"
 
 
@@ -98,7 +115,7 @@ def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> Layers:
     for name, text in new.items():
         if (option := declared(name) or declared(base_name(name))) is not None:
             option.parse(text)
-    _check_cleaner_threads(layers, new)
+    _check_thread_counts(layers, new)
     if not per_broker:
         _raise_for(ONLY_PER_BROKER, filter(_is_per_broker, new))
     after = layers.changed(broker=configs) if per_broker else layers.changed(cluster=configs)
@@ -107,17 +124,23 @@ def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> Layers:
     return after
 
 
-def _check_cleaner_threads(layers: Layers, new: Texts) -> None:
-    """Checks that the cleaner's threads are at most doubled or halved in one go
-    (LogCleaner.validateReconfiguration)."""
-    text = new.get(CLEANER_THREADS)
-    if text is None:
-        return
-    before, after = layers.effective.log_cleaner_threads, INT.read(text.strip(JAVA_SPACE))
-    if after > 2 * before:
-        raise ConfigError(INVALID_DYNAMIC.format(TOO_MANY_THREADS.format(before)))
-    if 0 < after < before // 2:
-        raise ConfigError(INVALID_DYNAMIC.format(TOO_FEW_THREADS.format(before)))
+def _check_thread_counts(layers: Layers, new: Texts) -> None:
+    """Checks that counts of threads are at most doubled or halved (DynamicThreadPool.validateReconfiguration,
+    LogCleaner.validateReconfiguration)."""
+    for name in THREAD_COUNTS:
+        if name in new:
+            before, after = layers.number(name), INT.read(new[name].strip(JAVA_SPACE))
+            if after > 2 * before:
+                raise _threads_rejected(name, after, MORE_THAN_DOUBLE, before)
+            if 0 < after < before // 2:
+                raise _threads_rejected(name, after, LESS_THAN_HALF, before)
+
+
+def _threads_rejected(name: str, after: int, problem: str, before: int) -> ConfigError:
+    text = THREADS_REJECTED.format(name, after, problem, before)
+    if name == CLEANER_THREADS:
+        text = CLEANER_THREADS_REJECTED[problem].format(before)
+    return ConfigError(INVALID_DYNAMIC.format(text))
 
 
 def _raise_for(problem: str, names: Iterable[str]) -> None:
@@ -129,7 +152,8 @@ def _is_read_only(name: str) -> bool:
     option = declared(name)
     if option is not None:
         return option.update == READ_ONLY
-    return name not in LISTENER_ONLY and base_name(name) == name and why_ignored(name) is not None
+    is_inert = why_ignored(name) is not None or why_refused(name) is not None
+    return name not in LISTENER_ONLY and base_name(name) == name and is_inert
 
 
 def _is_per_broker(name: str) -> bool:

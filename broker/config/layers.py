@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from broker.config.broker_config import BrokerConfig
 from broker.config.listener_options import LISTENER_PREFIX, listener_option
 from broker.config.throttles import ThrottleOptions
+from broker.config.without_effect import WITHOUT_EFFECT
 from protocol.config import PER_BROKER, READ_ONLY, ConfigError, ConfigSource, Option
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -24,8 +25,8 @@ class Synonym(NamedTuple):
 
 
 def declared(name: str) -> Option | None:
-    """Returns the broker option of this name, static or dynamic only."""
-    return BrokerConfig.OPTIONS.get(name) or ThrottleOptions.OPTIONS.get(name)
+    """Returns the broker option of this name: static, dynamic only, or dynamic without effect."""
+    return BrokerConfig.OPTIONS.get(name) or ThrottleOptions.OPTIONS.get(name) or WITHOUT_EFFECT.get(name)
 
 
 def settable(name: str) -> Option | None:
@@ -106,6 +107,13 @@ class Layers:
                 except ConfigError as error:
                     problems.append(error.message)
         return ThrottleOptions.parse(usable)
+
+    def number(self, name: str) -> int:
+        """Returns the value of an option of type int, whether it has an effect or not."""
+        inert = WITHOUT_EFFECT.get(name)
+        if inert is not None:
+            return int(self.broker.get(name) or self.cluster.get(name) or inert.text(inert.default) or 0)
+        return int(vars(self.effective)[BrokerConfig.OPTIONS[name].attribute])
 
     def changed(self, *, cluster: Mapping[str, str] | None = None, broker: Mapping[str, str] | None = None) -> Layers:
         """Returns these layers with other dynamic options."""

@@ -21,6 +21,7 @@ from protocol.messages.describe_quorum import (
     ResponseTopicData,
     TopicData,
 )
+from protocol.types import NO_UUID
 
 QUORUMS = [(METADATA_TOPIC, [0])]
 NO_MESSAGE = ""
@@ -59,7 +60,10 @@ def unknown_topic(topic: TopicData) -> ResponseTopicData:
 
 def describe(call: HostCall[DescribeQuorumRequest]) -> ResponsePartitionData:
     leader, now_ms = call.host.quorum.leader, call.now_ms
-    own = ReplicaProgress(leader.voter.key, leader.metadata_log.end_offset, fetched_ms=now_ms, caught_up_ms=now_ms)
+    key = leader.voter.key
+    if not call.host.image.kraft_version:  # voters of the configuration have no directory (KIP-853)
+        key = key._replace(directory_id=NO_UUID)
+    own = ReplicaProgress(key, leader.metadata_log.end_offset, fetched_ms=now_ms, caught_up_ms=now_ms)
     return ResponsePartitionData(
         partition_index=0,
         error_code=0,

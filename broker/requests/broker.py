@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 
-DEFAULT_COUNT = -1
-"""Partitions and replicas of an auto-created topic: the broker's defaults."""
-
 GROUP, TRANSACTION, SHARE = range(3)
 """The types of a key of FindCoordinator."""
 
@@ -121,8 +118,9 @@ class Broker(Host):
         return "telemetry" in vars(self)
 
     async def auto_create_topics(self, names: Sequence[str], context: Context) -> Mapping[str, ErrorCode]:
-        """Creates topics with the broker's defaults for the client of a request, out of its quota, and returns the
-        errors of those that could not be created (AutoTopicCreationManager)."""
+        """Creates topics for the client of a request, out of its quota, and returns the errors of those that could not
+        be created. Their partitions and replicas are this broker's defaults, which the controller's may differ from
+        (AutoTopicCreationManager)."""
         from broker.requests.requester import requester_of
         from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
@@ -131,7 +129,11 @@ class Broker(Host):
             internal[name].creatable(self.config)
             if name in internal
             else CreatableTopic(
-                name=name, num_partitions=DEFAULT_COUNT, replication_factor=DEFAULT_COUNT, assignments=[], configs=[]
+                name=name,
+                num_partitions=self.config.num_partitions,
+                replication_factor=self.config.default_replication_factor,
+                assignments=[],
+                configs=[],
             )
             for name in names
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,9 +10,10 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.config.layers import synonym_names
-from broker.config.unsupported import REFUSED, why_ignored
+from broker.config.unsupported import REFUSED, why_ignored, why_refused
+from broker.config.without_effect import WITHOUT_EFFECT
 from coordinator.group.config import GroupConfig
-from protocol.config import Config, Option
+from protocol.config import READ_ONLY, Option
 from storage.config import LogConfig
 
 BEYOND = (
@@ -25,7 +27,11 @@ BEYOND = (
 )
 """Options that Apache Kafka 4.3.1 does not declare: our own, a later one's (KIP-1191), its authorizer's, Kafka 3's."""
 
-KINDS: dict[str, type[Config]] = {"broker": BrokerConfig, "topic": LogConfig, "group": GroupConfig}
+OPTIONS: dict[str, Mapping[str, Option]] = {
+    "broker": {**BrokerConfig.OPTIONS, **WITHOUT_EFFECT},
+    "topic": LogConfig.OPTIONS,
+    "group": GroupConfig.OPTIONS,
+}
 
 # What is different on purpose; docs/configuration.md says so.
 OTHER_DEFAULTS = {
@@ -36,7 +42,15 @@ OTHER_DEFAULTS = {
     "controller.listener.names": "",
     "queued.max.request.bytes": "536870912",
 }
-NOT_CHANGED_WHILE_RUNNING = ("listeners", "listener.security.protocol.map")
+NOT_CHANGED_WHILE_RUNNING = {
+    "listeners": "listeners are not added while the broker runs",
+    "listener.security.protocol.map": "listeners are not added while the broker runs",
+    "cordoned.log.dirs": "no directory is cordoned",
+    "metric.reporters": "classes of Java are not loaded",
+    "ssl.engine.factory.class": "classes of Java are not loaded",
+}
+"""Options that Kafka lets clients change, and what keeps Odradek from it."""
+
 CHECKED_AS_A_WHOLE = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 
 
@@ -60,7 +74,7 @@ def known_options() -> list[Known]:
 
 
 def declared_options() -> list[Known]:
-    return [kafkas for kafkas in known_options() if kafkas.name in KINDS[kafkas.kind].OPTIONS]
+    return [kafkas for kafkas in known_options() if kafkas.name in OPTIONS[kafkas.kind]]
 
 
 def name_of(kafkas: Known) -> str:
@@ -80,7 +94,7 @@ def valid(option: Option) -> str:
 
 @pytest.mark.parametrize("kafkas", declared_options(), ids=name_of)
 def test_an_option_is_as_kafka_has_it(kafkas: Known) -> None:
-    option = KINDS[kafkas.kind].OPTIONS[kafkas.name]
+    option = OPTIONS[kafkas.kind][kafkas.name]
     default = option.text(option.default)
     expected = OTHER_DEFAULTS.get(kafkas.name, None if kafkas.default == "<null>" else kafkas.default)
     assert (option.type.name, default) == (kafkas.type, expected)
@@ -92,19 +106,19 @@ def test_an_option_is_as_kafka_has_it(kafkas: Known) -> None:
 @pytest.mark.parametrize("kafkas", declared_options(), ids=name_of)
 def test_an_option_takes_what_kafka_takes(kafkas: Known) -> None:
     taken = "" if kafkas.name in CHECKED_AS_A_WHOLE else kafkas.valid
-    assert valid(KINDS[kafkas.kind].OPTIONS[kafkas.name]) == taken
+    assert valid(OPTIONS[kafkas.kind][kafkas.name]) == taken
 
 
 @pytest.mark.parametrize("kafkas", declared_options(), ids=name_of)
 def test_an_option_has_the_other_names_that_it_has_in_kafka(kafkas: Known) -> None:
-    option = KINDS[kafkas.kind].OPTIONS[kafkas.name]
+    option = OPTIONS[kafkas.kind][kafkas.name]
     names = option.synonyms if kafkas.kind != "broker" or synonym_names(kafkas.name) != (kafkas.name,) else ()
     assert ",".join(names) == kafkas.other_names
 
 
 @pytest.mark.parametrize("kind", ["topic", "group"])
 def test_topics_and_groups_have_every_option(kind: str) -> None:
-    ours = {name for name in KINDS[kind].OPTIONS if not name.startswith(BEYOND)}
+    ours = {name for name in OPTIONS[kind] if not name.startswith(BEYOND)}
     assert ours == {kafkas.name for kafkas in known_options() if kafkas.kind == kind}
 
 
@@ -115,12 +129,31 @@ def test_every_broker_option_is_there_or_accepted_or_refused() -> None:
     assert all(name.startswith(BEYOND) for name in BrokerConfig.OPTIONS.keys() - names)
 
 
+def test_clients_change_the_options_that_kafka_lets_them_change() -> None:
+    theirs = {
+        kafkas.name: kafkas.changes
+        for kafkas in known_options()
+        if kafkas.kind == "broker" and kafkas.changes != READ_ONLY and kafkas.name not in NOT_CHANGED_WHILE_RUNNING
+    }
+    ours = {
+        name: option.update
+        for name, option in OPTIONS["broker"].items()
+        if option.update != READ_ONLY and not name.startswith(BEYOND)
+    }
+    assert ours == theirs
+
+
+def test_an_option_without_effect_says_why() -> None:
+    assert not [name for name in WITHOUT_EFFECT if (why_ignored(name) or why_refused(name)) is None]
+    assert not WITHOUT_EFFECT.keys() & BrokerConfig.OPTIONS.keys()
+
+
 def test_no_option_is_there_and_ignored() -> None:
     assert not [name for name in BrokerConfig.OPTIONS if why_ignored(name) is not None]
 
 
 @pytest.mark.parametrize("kafkas", declared_options(), ids=name_of)
 def test_an_option_says_what_it_is_for(kafkas: Known) -> None:
-    doc = KINDS[kafkas.kind].OPTIONS[kafkas.name].doc
+    doc = OPTIONS[kafkas.kind][kafkas.name].doc
     assert doc.endswith(".")
     assert "|" not in doc

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator.cluster.requester import Requester
 from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -92,6 +94,37 @@ class TestWithoutAutoCreation:
     async def test_nothing_is_made(self, client: Client) -> None:
         answer = await client.ask(request("t", create=True), NEWEST, MetadataResponse)
         assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class ControllerElsewhere:
+    """A controller with defaults of its own, which remembers the topics that it was to create."""
+
+    def __init__(self) -> None:
+        self.topics: list[CreatableTopic] = []
+
+    def on_behalf_of(self, _: Requester) -> ControllerElsewhere:
+        return self
+
+    async def create_topics(
+        self, request: CreateTopicsRequest, describable: object = None, charge: object = None
+    ) -> CreateTopicsResponse:
+        self.topics += request.topics
+        return CreateTopicsResponse(topics=[])
+
+
+class TestWithDefaultsOfItsOwn:
+    @pytest.fixture
+    def options(self) -> dict[str, str]:
+        return {"num.partitions": "3", "default.replication.factor": "2", "offsets.topic.num.partitions": "7"}
+
+    async def test_a_topic_is_made_by_the_defaults_of_the_broker(self, broker: InProcess, client: Client) -> None:
+        controller = ControllerElsewhere()
+        broker.server.broker.controller = controller  # type: ignore[assignment]
+        await client.ask(request("t", "__consumer_offsets", create=True), NEWEST, MetadataResponse)
+        assert [(topic.name, topic.num_partitions, topic.replication_factor) for topic in controller.topics] == [
+            ("__consumer_offsets", 7, 3),
+            ("t", 3, 2),
+        ]
 
 
 class TestWithTooManyPartitions:

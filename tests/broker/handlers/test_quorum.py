@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from broker.process import cli
 
 from protocol.errors import ErrorCode
 from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
@@ -15,7 +18,10 @@ from protocol.messages.describe_quorum import (
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from protocol.types import NO_UUID
 from tests.broker.inprocess import Client, InProcess
+
+CLUSTER_ID = "b2RyYWRlay1pbnRlcm9wLg"
 
 UPGRADE, SAFE_DOWNGRADE = 1, 2
 
@@ -36,6 +42,25 @@ async def test_the_only_voter_leads(broker: InProcess, client: Client) -> None:
     (voter,) = partition.current_voters
     assert voter.log_end_offset == partition.high_watermark > 0
     assert [node.node_id for node in answer.nodes] == [1]
+
+
+@pytest.mark.parametrize(("voters", "has_directory"), [((), False), (("--standalone",), True)])
+async def test_a_voter_of_the_configuration_has_no_directory(
+    tmp_path: Path, voters: tuple[str, ...], has_directory: bool
+) -> None:
+    address = "127.0.0.1:19093"
+    source = "bootstrap.servers" if voters else "voters"
+    node = tmp_path / "node.properties"
+    node.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        f"listeners=PLAINTEXT://127.0.0.1:19092,CONTROLLER://{address}\nlog.dirs={tmp_path}/data\n"
+        f"controller.quorum.{source}={'' if voters else '1@'}{address}\n"
+    )
+    assert cli.main(["format", "-t", CLUSTER_ID, "-c", str(node), *voters]) == 0
+    async with InProcess(tmp_path / "data") as broker:
+        answer = await broker.client().ask(quorum(("__cluster_metadata", 0)), 2, DescribeQuorumResponse)
+    (voter,) = answer.topics[0].partitions[0].current_voters
+    assert (voter.replica_directory_id != NO_UUID) is has_directory
 
 
 @pytest.mark.parametrize("partitions", [[("t", 0)], [("__cluster_metadata", 1)], [("__cluster_metadata", 0), ("t", 0)]])

@@ -13,6 +13,7 @@ from protocol.messages.describe_configs import (
 )
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from protocol.messages.list_config_resources import ListConfigResourcesRequest
+from tests.broker.config.test_options import NOT_CHANGED_WHILE_RUNNING, known_options
 from tests.interop.conformance.compare import Both
 from tests.interop.conformance.meant import OPTIONS_OF_ITS_OWN
 from tests.interop.conformance.peers import Peer
@@ -249,6 +250,23 @@ def test_resources_are_altered(both: Both, case: str, validate_only: bool) -> No
             describe(peer, 4, (kind, name), keys=[key for key, _, _ in changes])
 
     both.each_version(IncrementalAlterConfigsRequest, script)
+
+
+@pytest.mark.parametrize("broker", ["1", ""])
+@pytest.mark.parametrize("value", [None, "x", "1", "100"])
+def test_the_options_that_clients_change_are_those_of_kafka(both: Both, broker: str, value: str | None) -> None:
+    """Each option of Kafka's in turn is set to the value, or to its default."""
+    options = [
+        option for option in known_options() if option.kind == "broker" and option.name not in NOT_CHANGED_WHILE_RUNNING
+    ]
+
+    def script(peer: Peer) -> None:
+        for option in options:
+            default = "" if option.default == "<null>" else option.default
+            changes = [(option.name, SET, default if value is None else value)]
+            alter_in_part(peer, 1, (BROKER, broker, changes), validate_only=True)
+
+    both(script)
 
 
 def test_resources_are_listed(both: Both) -> None:
