@@ -12,6 +12,7 @@ watermark, and by replica.selector.class sent to one in their rack.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, by_handler
 from broker.exchange.eager import Waiting
@@ -33,7 +34,7 @@ from broker.requests.call import Call
 from protocol.messages.fetch import FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 from protocol.types import TopicPartition
 
-FIRST_REPLICA_STATE_VERSION = 15
+FIRST_REPLICA_STATE_VERSION: Final = 15
 """Later versions have the replica id in a tagged field."""
 
 

@@ -239,8 +239,8 @@ class Dispatcher:
                 response = route.fast(self.host, context, frame, front, position)
             except ProtocolError:
                 raise
-            except Exception as error:
-                response = route.failure(context, error)
+            except Exception as fault:
+                response = route.failure(context, fault)
             if response is not None:
                 return as_answer(route, context, response)
         return self.handle(route, context, position, frame)
@@ -268,8 +268,8 @@ class Dispatcher:
             request, _ = route.decoder(version, len(frame))(frame, position, len(frame))
         except ProtocolError as error:
             raise ProtocolError(f"{route.key.name} v{version}: {error.message}", offset=error.offset) from error
-        except MALFORMED as error:
-            raise ProtocolError(f"{route.key.name} v{version}: {error}", offset=position) from error
+        except MALFORMED as malformed:
+            raise ProtocolError(f"{route.key.name} v{version}: {malformed}", offset=position) from malformed
         call = self._new_call(route.api, context, self.host, request)
         try:
             if route.of_cluster is not None:
@@ -277,8 +277,8 @@ class Dispatcher:
             response = begin(route.handle(call) if route.api.refuse is None else handled_or_refused(route, call))
         except ProtocolError:
             raise
-        except Exception as error:
-            response = route.failed(context, request, error)
+        except Exception as fault:
+            response = route.failed(context, request, fault)
         return as_answer(route, context, response)
 
     def check_cluster(self, context: Context, required: Requirement) -> None:
