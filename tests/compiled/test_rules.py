@@ -17,9 +17,6 @@ from tests.sources import CORE, ROOT, dotted, functions, report, sources, tree
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-UNHEEDED = frozenset({"__getattr__", "__getattribute__", "__setattr__", "__delattr__", "__del__", "__index__"})
-"""Methods that Python calls by itself and compiled code does not."""
-
 # Functions of a compiled module that call each other in a circle: why the depth has a limit.
 BOUNDED_DEPTH: dict[tuple[str, str], str] = {
     ("coordinator/runtime.py", "Runtime._write"): "a decision that follows another one is followed by none",
@@ -145,15 +142,6 @@ def test_a_circle_of_calls_is_found() -> None:
     assert recursion(ast.parse("def f(): f()")) == ["f", "f"]
     assert recursion(ast.parse("class A:\n def f(self): self.g()\n def g(self): self.f()"))
     assert not recursion(ast.parse("class A:\n def f(self): f()\ndef f(): g()\ndef g(): pass"))
-
-
-def test_a_compiled_class_has_no_method_that_compiled_code_does_not_call() -> None:
-    report(
-        f"{path}:{function.lineno}: {function.name}: compiled code does not call it"
-        for path in compiled_modules()
-        for function in functions(path)
-        if function.name in UNHEEDED
-    )
 
 
 def test_a_compiled_module_has_no_asynchronous_generator() -> None:
