@@ -125,7 +125,8 @@ def local_after_its_last_use() -> object:
 
 
 def module_of_an_asynchronous_function() -> object:
-    return asynchronous.__module__
+    function: Any = asynchronous
+    return function.__module__
 
 
 def deep(levels: int) -> int:
