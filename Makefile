@@ -44,13 +44,14 @@ format: $(SETUP) ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix .
 
 .PHONY: check
-check: lint ## lint and the unit tests; under two minutes, by WORKERS processes (2)
+check: lint ## lint and the unit tests on the source tree; under two minutes, by WORKERS processes (2)
 	$(TESTS) -q --ignore=tests/interop --ignore=tests/pipeline/spark
 
+OF_THE_TREE := bench commands compiled/test_differences.py compiled/test_rules.py docs pipeline test_docs.py test_tidy.py
+
 .PHONY: test
-test: lint ## check, then the tests with real clients; about twenty minutes
-	$(TESTS) tests --ignore=tests/pipeline/spark --ignore=tests/interop/conformance
-	$(TESTS) tests/interop/conformance --installed
+test: check ## check, then all tests of the broker on a wheel, with real clients; about twenty minutes
+	$(TESTS) tests --installed $(OF_THE_TREE:%=--ignore=tests/%)
 
 .PHONY: test-cluster
 test-cluster: $(SETUP) ## clusters of Odradek and Apache Kafka, broken for an hour: KILLS=100 in all, SEED=1

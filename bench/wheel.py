@@ -88,6 +88,13 @@ def program() -> str:
     return str(launcher())
 
 
+def keep() -> None:
+    """Keeps later builds from removing this wheel until this process ends: it imports what it needs when it first
+    needs it."""
+    in_use = os.open(folder() / IN_USE, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(in_use, fcntl.LOCK_SH)
+
+
 @cache
 def program_at(revision: str) -> str:
     """Returns the `odradek` command of a wheel of a revision of this repository, which is kept. Raises NotBuilt."""

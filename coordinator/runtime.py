@@ -276,11 +276,11 @@ class Runtime(Generic[R]):
             return
         try:
             outcome = hosted.shard.expire(now_ms)
-        except Exception as error:
-            self._expire_failed(hosted, error, now_ms)
+        except Exception as fault:
+            self._expire_failed(hosted, fault, now_ms)
             hosted.release_forgotten()
-            if not isinstance(error, KafkaError):
-                self._on_fault(key, error)
+            if not isinstance(fault, KafkaError):
+                self._on_fault(key, fault)
             return
         try:
             self._write(key, hosted, outcome, now_ms)

@@ -378,8 +378,8 @@ class OutboundConnection:
                 self._say_hello()
         except HandshakeFailed as error:
             outcomes += self.fail(error)
-        except UnsupportedVersion as error:
-            outcomes += self.fail(HandshakeFailed(self.peer, error.message))
+        except UnsupportedVersion as unsupported:
+            outcomes += self.fail(HandshakeFailed(self.peer, unsupported.message))
 
     def _authenticate(self, answer: object) -> None:
         question = self._handshake.authenticate(answer)

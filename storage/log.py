@@ -235,8 +235,8 @@ class Log(LocalLog):
             return read(self.segments, offset, limit, self.log_end_offset, max_bytes, min_one=min_one)
         except OSError as error:
             raise failure(self.log_dir, f"reading {self.topic_partition}", error, self.report) from error
-        except KafkaError as error:
-            tell("batch is damaged", self.segments.containing(offset).path, offset=offset, reason=error.message)
+        except KafkaError as damage:
+            tell("batch is damaged", self.segments.containing(offset).path, offset=offset, reason=damage.message)
             raise
 
     def cold_read(self, offset: int, max_bytes: int) -> ColdRead | None:

@@ -1,5 +1,5 @@
 """Options of the whole suite. `--peer=apache` runs the interop tests against Apache Kafka, which tests the tests;
-`--installed` against Odradek as its users have it, with its compiled core."""
+`--installed` tests Odradek as its users have it, with its compiled core (`tests/installed.py`)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,6 @@ settings.load_profile("steady")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--peer", choices=("odradek", "apache"), default="odradek", help="the broker to test the clients with"
-    )
-    parser.addoption(
-        "--installed",
-        action="store_true",
-        help="test Odradek as a wheel of this tree installs it, with its compiled core",
     )
     parser.addoption(
         "--record-frames", type=Path, metavar="DIR", help="record what clients send, for the corpus of tests/fuzz"

@@ -30,3 +30,16 @@ def functions(path: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
+
+
+def dotted(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (left := dotted(node.value)):
+        return f"{left}.{node.attr}"
+    return None
+
+
+def report(faults: Iterator[str]) -> None:
+    listed = list(faults)
+    assert not listed, "\n" + "\n".join(listed)

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CODE = re.compile(r"`[^`\n]*`")
 
 
+@pytest.mark.source_only
 @pytest.mark.parametrize("name", ["configuration", "limits", "protocol", "security_acls", "security_clients"])
 def test_a_generated_page_is_fresh(name: str) -> None:
     module = __import__(f"docs.{name}", fromlist=["page"])

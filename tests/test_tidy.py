@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.imports import DESCRIBED_WHOLE, LISTED_BY_TESTS, circle, file_of, imported_files, is_described, is_imported
-from tests.sources import CORE, ROOT, SIZED, functions, sources, tree
+from tests.imports import DESCRIBED_WHOLE, LISTED_BY_TESTS, circle, imported_files, is_described, is_imported
+from tests.sources import CORE, ROOT, SIZED, dotted, functions, report, sources, tree
 from tests.words import (
     doubled_classes,
     empty_names,
@@ -98,14 +97,6 @@ def names_of_imports(module: ast.Module) -> dict[str, str]:
     return names
 
 
-def dotted(node: ast.expr) -> str | None:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute) and (left := dotted(node.value)):
-        return f"{left}.{node.attr}"
-    return None
-
-
 def calls(path: str) -> Iterator[tuple[int, str]]:
     """(line, full name) of each call and each bare use of an imported module's function in a file."""
     names = names_of_imports(tree(path))
@@ -127,11 +118,6 @@ def banned_uses() -> Iterator[str]:
                 if not is_banned(name, ban) or path in modules or (path, ban) in ALLOWED_CALLS:
                     continue
                 yield f"{path}:{line}: {name}: {instead}"
-
-
-def report(faults: Iterator[str]) -> None:
-    listed = list(faults)
-    assert not listed, "\n" + "\n".join(listed)
 
 
 def test_a_banned_call_stays_in_its_module() -> None:
@@ -195,43 +181,6 @@ def test_a_circle_is_found() -> None:
     imports = {"a": {"b"}, "b": {"c"}, "c": {"d", "b"}, "d": set()}
     assert sorted(set(circle(imports))) == ["b", "c"]
     assert not circle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
-
-
-def compiled_modules() -> set[str]:
-    """The files that the wheel has compiled."""
-    tables = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
-    return set(tables["wheel"]["hooks"]["custom"]["modules"])
-
-
-def bases(path: str) -> Iterator[tuple[ast.ClassDef, str | None, str]]:
-    """Each class of a file with each class above it: the file that has it, if it is ours, and its name there."""
-    imported: dict[str, tuple[str | None, str]] = {
-        alias.asname or alias.name: (file_of(node.module), alias.name)
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-    }
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.ClassDef):
-            for base in node.bases:
-                name = dotted(base.value if isinstance(base, ast.Subscript) else base) or ""
-                yield (node, *imported.get(name, (path, name)))
-
-
-def test_what_is_to_be_compiled_is_there() -> None:
-    report(f"pyproject.toml: {path}: compiled, but gone" for path in compiled_modules() if not (ROOT / path).exists())
-
-
-def test_what_is_compiled_is_subclassed_by_what_is_compiled_alone() -> None:
-    compiled = compiled_modules()
-    protocols = {(path, node.name) for path in compiled for node, _, name in bases(path) if name == "Protocol"}
-    report(
-        f"{path}:{node.lineno}: {node.name}: {base} is compiled, and no object of this class can be made: compile it"
-        for path, _ in sources(*CORE)
-        if path not in compiled
-        for node, above, base in bases(path)
-        if above in compiled and (above, base) not in protocols
-    )
 
 
 def test_any_stops_at_the_codec() -> None:

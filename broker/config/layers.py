@@ -112,7 +112,9 @@ class Layers:
         """Returns the value of an option of type int, whether it has an effect or not."""
         inert = WITHOUT_EFFECT.get(name)
         if inert is not None:
-            return int(self.broker.get(name) or self.cluster.get(name) or inert.text(inert.default) or 0)
+            return INT.read(
+                (self.broker.get(name) or self.cluster.get(name) or inert.text(inert.default) or "0").strip()
+            )
         return int(vars(self.effective)[BrokerConfig.OPTIONS[name].attribute])
 
     def changed(self, *, cluster: Mapping[str, str] | None = None, broker: Mapping[str, str] | None = None) -> Layers:

@@ -128,8 +128,8 @@ class PartitionStorage(Generic[E]):
             self._write(gathered)
         except KafkaError as error:
             self._failure = error
-        except Exception as error:
-            self._failure = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error))
+        except Exception as fault:
+            self._failure = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(fault))
         self._pass_on()
 
     def abandon(self, error: KafkaError) -> None:

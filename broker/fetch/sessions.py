@@ -22,7 +22,7 @@ MIN_EVICTION_AGE_MS: Final = 120_000
 """No session younger than this is evicted, so that clients cannot evict each other in turn (Kafka's default)."""
 
 
-MAX_PARTITIONS = 400_000
+MAX_PARTITIONS: Final = 400_000
 """The partitions of all sessions together, a few hundred bytes each. Kafka limits only the number of sessions, and one
 may name any number of partitions, existing or not. Four hundred consumers of a thousand partitions each fit in."""
 

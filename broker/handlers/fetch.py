@@ -12,7 +12,7 @@ watermark, and by replica.selector.class sent to one in their rack.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, by_handler
 from broker.exchange.context import Context
@@ -39,7 +39,7 @@ from protocol.types import TopicPartition
 if TYPE_CHECKING:
     from broker.requests.broker import Broker
 
-FIRST_REPLICA_STATE_VERSION = 15
+FIRST_REPLICA_STATE_VERSION: Final = 15
 """Later versions have the replica id in a tagged field."""
 
 

@@ -8,6 +8,7 @@ members (KIP-345), v8 is flexible, v9 is for members of consumer groups (KIP-848
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import Final
 
 from broker.coordinators.answering import merged
 from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
@@ -25,8 +26,8 @@ from protocol.messages.offset_commit import (
 )
 
 NAME_AND_ID = attrgetter("name", "topic_id")
-FIRST_TOPIC_ID_VERSION = 10
-ZOOKEEPER_VERSION = 0
+FIRST_TOPIC_ID_VERSION: Final = 10
+ZOOKEEPER_VERSION: Final = 0
 
 
 async def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse:

@@ -121,8 +121,8 @@ class ReplicaFetcher:
             self._ended_sessions, self._problem = 0, ""
             await self._carry_out(steps)
             await self._ask_for_offsets(peer)
-        except SessionEnded as error:
-            self._session_ended(str(error))
+        except SessionEnded as ended:
+            self._session_ended(str(ended))
         except (PeerError, ProtocolError) as error:
             self._tell(str(error))
             self._fetcher.unanswered(self._clock.monotonic_ms())
@@ -194,13 +194,13 @@ class ReplicaFetcher:
         partition = followed.replica
         try:
             self._append(step)
-        except BeginsInBatch as error:
+        except BeginsInBatch as begins:
             self._fetcher.busy(followed)
-            self._at_a_disk(followed, self._begin_in_batch(step, error.base_offset))
+            self._at_a_disk(followed, self._begin_in_batch(step, begins.base_offset))
         except (KafkaError, ProtocolError) as error:
             self._append_failed(followed, error)
-        except Exception as error:  # a fault of ours in one partition is not to stop all others
-            log.error("replication failed", partition=str(followed.name), exc_info=error)
+        except Exception as fault:  # a fault of ours in one partition is not to stop all others
+            log.error("replication failed", partition=str(followed.name), exc_info=fault)
             self._fetcher.fail(followed)
         else:
             self._fetcher.replicated(followed)
@@ -259,8 +259,8 @@ class ReplicaFetcher:
         except (KafkaError, ProtocolError) as error:
             log.warning("a replica is followed no more", partition=str(followed.name), reason=str(error))
             self._fetcher.fail(followed)
-        except Exception as error:  # a fault of ours in one partition is not to stop all others
-            log.error("replication failed", partition=str(followed.name), exc_info=error)
+        except Exception as fault:  # a fault of ours in one partition is not to stop all others
+            log.error("replication failed", partition=str(followed.name), exc_info=fault)
             self._fetcher.fail(followed)
         else:
             self._fetcher.corrected(followed)

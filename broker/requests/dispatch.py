@@ -280,8 +280,8 @@ class Dispatcher:
             response = begin(route.handle(call))
         except ProtocolError:
             raise
-        except Exception as error:
-            response = route.failed(context, request, error)
+        except Exception as fault:
+            response = route.failed(context, request, fault)
         return as_answer(route, context, request, response)
 
     def check_cluster(self, context: Context, required: Requirement) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from protocol.errors import ErrorCode, KafkaError
@@ -22,7 +22,7 @@ _PLACE_V0 = Struct(">qi4xb")
 _OFFSET_AND_TIMESTAMP_V1 = Struct(">18xq")
 _LEGACY_FRONT = Struct(">qiIbb")
 
-_MIN_LENGTH_V0 = 14
+_MIN_LENGTH_V0: Final = 14
 """CRC, magic, attributes, and two null byte strings: the shortest message there can be."""
 
 READ_AHEAD_BYTES = 64 * 1024

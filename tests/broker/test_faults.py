@@ -36,6 +36,7 @@ async def until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
+@pytest.mark.source_only
 async def test_a_parked_request_that_fails_to_end_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of those that wait equally long, and have one timer."""
     faults: list[object] = []

@@ -14,6 +14,7 @@ import broker.network.connection
 import broker.network.connection_lines
 import broker.requests.dispatch
 from broker.exchange.turns import REQUESTS
+from broker.logging import Logger
 from broker.requests.dispatch import MAX_OTHER_REQUEST_BYTES, MAX_REQUEST_ITEMS
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -37,14 +38,14 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     """The lines that the listener and the dispatcher log."""
     logged: Lines = []
 
-    class Log:
-        def warning(self, event: str, **fields: object) -> None:
+    def log(logger: Logger, event: str, **fields: object) -> None:
+        if logger.name in names:
             logged.append((event, fields))
 
-        debug = error = warning
-
-    for module in (broker.network.connection, broker.network.connection_lines, broker.requests.dispatch):
-        monkeypatch.setattr(module, "log", Log())
+    modules = (broker.network.connection, broker.network.connection_lines, broker.requests.dispatch)
+    names = {module.log.name for module in modules}
+    for level in ("debug", "warning", "error"):
+        monkeypatch.setattr(Logger, level, log)
     return logged
 
 

@@ -164,6 +164,7 @@ def forwarded_call(*resources: AlterConfigsResource) -> Any:
     return call
 
 
+@pytest.mark.source_only
 async def test_what_is_left_is_forwarded_and_joined_again() -> None:
     forwarded = []
 
@@ -183,6 +184,7 @@ async def test_what_is_left_is_forwarded_and_joined_again() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.source_only
 async def test_nothing_is_forwarded_where_nothing_is_left() -> None:
     async def forward(_: object) -> bytes:
         raise AssertionError("nothing is left for the controller")
@@ -191,6 +193,7 @@ async def test_nothing_is_forwarded_where_nothing_is_left() -> None:
     assert [one.error_message for one in response.responses] == ["Node id must be an integer, but it is: x"]
 
 
+@pytest.mark.source_only
 async def test_a_request_that_is_the_controllers_alone_is_forwarded_as_it_is() -> None:
     async def forward(call: Any) -> bytes:
         return b"as the controller says"

@@ -216,6 +216,7 @@ async def test_a_topic_may_go_while_a_large_produce_is_at_work(tmp_path: Path, m
         assert {answer.error_code for answer in response.responses[0].partition_responses} == {ErrorCode.NONE}
 
 
+@pytest.mark.source_only
 async def test_an_answer_has_only_so_many_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call_module, "MAX_ANSWER_ITEMS", 100)
     async with InProcess(tmp_path, OPTIONS) as served:

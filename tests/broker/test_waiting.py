@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from broker.clock import SystemClock
-from broker.exchange.context import AnswerBuffers, ClientConnection, Context
+from broker.exchange.context import ClientConnection, Context
 from broker.exchange.pending import Answer, Parked
 from broker.exchange.timeouts import Timeouts
 from broker.replica.partition import Partition
@@ -23,19 +22,7 @@ from tests.broker.produce.test_wire import request as produce_request
 LONG_MS = 3_600_000
 
 
-class Silent:
-    """Stands for a connection: what leaves is not looked at."""
-
-    received_ns = 0
-
-    def __init__(self) -> None:
-        self.listener_name = ""
-
-    def finish(self, _: Context, answer: AnswerBuffers) -> AnswerBuffers:
-        return answer
-
-
-CONTEXT = Context(cast(ClientConnection, Silent()), ApiKey.FETCH, 12, 1, None, 100)
+CONTEXT = Context(ClientConnection("", lambda _, answer: answer), ApiKey.FETCH, 12, 1, None, 100)
 
 
 class Scripted(Parked):
@@ -67,6 +54,7 @@ async def timeouts() -> Timeouts:
     return Timeouts(SystemClock())
 
 
+@pytest.mark.source_only
 async def test_it_looks_once_however_often_it_is_woken() -> None:
     parked = Scripted()
     parked.script = [[b"found"], [b"again"]]
@@ -80,6 +68,7 @@ async def test_it_looks_once_however_often_it_is_woken() -> None:
     assert parked.answers == [[b"found"]]
 
 
+@pytest.mark.source_only
 async def test_it_goes_on_waiting_where_there_is_too_little() -> None:
     parked = Scripted()
     parked.script = [None, [b"found"]]
@@ -90,6 +79,7 @@ async def test_it_goes_on_waiting_where_there_is_too_little() -> None:
     assert parked.answers == [[b"found"]]
 
 
+@pytest.mark.source_only
 async def test_what_goes_wrong_is_told() -> None:
     parked = Scripted()
     parked.script = [error := ZeroDivisionError()]
@@ -98,6 +88,7 @@ async def test_what_goes_wrong_is_told() -> None:
     assert parked.answers == [error]
 
 
+@pytest.mark.source_only
 async def test_one_that_is_cancelled_says_nothing() -> None:
     parked = Scripted()
     parked.script = [[b"found"]]
@@ -107,6 +98,7 @@ async def test_one_that_is_cancelled_says_nothing() -> None:
     assert parked.answers == []
 
 
+@pytest.mark.source_only
 async def test_each_ends_at_its_own_time(timeouts: Timeouts) -> None:
     first, second, longer = Scripted(), Scripted(), Scripted()
     for parked, wait_ms in ((first, 1), (second, 2), (longer, LONG_MS)):
@@ -117,6 +109,7 @@ async def test_each_ends_at_its_own_time(timeouts: Timeouts) -> None:
     assert longer.answers == []
 
 
+@pytest.mark.source_only
 async def test_those_that_are_over_are_not_kept(timeouts: Timeouts) -> None:
     for _ in range(100):
         timeouts.add(parked := Scripted(), LONG_MS)

@@ -41,6 +41,7 @@ def name_of(planted: Planted) -> str:
     return f"{planted.number}-{planted.plant.__name__}"
 
 
+@pytest.mark.source_only
 @pytest.mark.parametrize("planted", [*PLANTED, *ELSEWHERE], ids=name_of)
 def test_a_fault_that_is_planted_is_found(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
     planted.plant(monkeypatch)

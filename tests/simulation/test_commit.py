@@ -151,6 +151,7 @@ PLANTED: dict[Callable[[pytest.MonkeyPatch], None], Breach] = {
 }
 
 
+@pytest.mark.source_only
 @pytest.mark.parametrize(("plant", "breach"), PLANTED.items(), ids=lambda value: getattr(value, "__name__", ""))
 def test_a_fault_that_is_planted_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], breach: Breach, monkeypatch: pytest.MonkeyPatch
@@ -159,6 +160,7 @@ def test_a_fault_that_is_planted_is_found(
     assert breach in run(lambda: simulate(1)).breaches
 
 
+@pytest.mark.source_only
 @pytest.mark.parametrize("plant", [consumers_read_to_the_end, coordinators_answer_at_the_append])
 def test_share_groups_find_theirs(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)

@@ -72,6 +72,7 @@ def test_a_high_watermark_beyond_the_log_is_noticed(monkeypatch: pytest.MonkeyPa
     assert "beyond its end" in first_failure()
 
 
+@pytest.mark.source_only
 def test_a_diverging_answer_that_is_appended_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """KAFKA-13141."""
     original = fetcher.Fetcher._partition_fetched

@@ -18,6 +18,8 @@ from tests.simulation import isr_world
 from tests.simulation.isr_world import IsrBreach, IsrWorld, SimulatedBroker
 from tests.simulation.virtual_time import run
 
+pytestmark = pytest.mark.source_only  # its replicas have models of logs
+
 SEEDS = range(20)
 MANY_SEEDS = range(100)
 """A broker that is taken for its former self does harm in one run of twenty."""

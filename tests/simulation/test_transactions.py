@@ -175,6 +175,7 @@ PLANTED: dict[Kind, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.source_only
 @pytest.mark.parametrize("kind", Kind)
 def test_an_anomaly_that_is_planted_is_found(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     PLANTED[kind](monkeypatch)

@@ -112,6 +112,7 @@ def test_a_sealed_segment_is_read_without_copying(tmp_path: Path) -> None:
     assert one.obj is other.obj
 
 
+@pytest.mark.source_only
 def test_the_end_of_the_active_segment_is_read_before_it_is_mapped(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_module, "REMAP_BYTES", 2000)
     written = fill(log, 5)

@@ -5,6 +5,8 @@ Source: OffsetMetadataManager.commitOffset (KIP-211 for retention, KIP-848 and K
 
 from __future__ import annotations
 
+from typing import Final
+
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rebalance import keep_session
 from coordinator.group.classic.rendezvous import PREPARING_REBALANCE, STABLE
@@ -38,7 +40,7 @@ from protocol.types import NO_UUID, Uuid
 NO_RETENTION_MS = -1
 """A commit that leaves the offset's end to offsets.retention.minutes."""
 
-FIRST_GROUP_ID_NOT_FOUND_VERSION = 9
+FIRST_GROUP_ID_NOT_FOUND_VERSION: Final = 9
 
 
 def commit(

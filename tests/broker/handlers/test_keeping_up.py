@@ -102,6 +102,7 @@ async def course(path: Path, seed: int) -> list[object]:
     return transcript
 
 
+@pytest.mark.source_only
 @pytest.mark.parametrize("seed", range(3))
 async def test_both_ways_answer_and_note_the_same(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = []

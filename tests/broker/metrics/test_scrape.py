@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-from broker.clock import NS_PER_MS, SystemClock, Timer
+from broker.clock import NS_PER_MS, Timer
 from broker.metrics.exposition import Family, gauge
 from broker.metrics.http import HttpRequest
 from broker.metrics.scrape import FRESH_MS, FRESH_TIMES, Breaks, Scraper
+from tests.broker.machine_clock import MachineClock
 
 PLAIN = HttpRequest("/metrics", False, {})
 RICH = HttpRequest("/metrics", False, {"accept": "application/openmetrics-text"})
@@ -18,7 +19,7 @@ class Handle:
     def cancel(self) -> None: ...
 
 
-class WorkClock(SystemClock):
+class WorkClock(MachineClock):
     """Time that passes by work, and timers that ring when a test says so."""
 
     def __init__(self) -> None:

@@ -17,6 +17,7 @@ from broker.metrics.server import (
     MetricsConnection,
     MetricsServer,
 )
+from tests.broker.machine_clock import MachineClock
 
 REQUEST = b"GET /metrics HTTP/1.1\r\n\r\n"
 
@@ -135,7 +136,7 @@ async def test_one_page_may_be_larger_than_all_that_is_held(monkeypatch: pytest.
     ended(connection)
 
 
-class Ringing(SystemClock):
+class Ringing(MachineClock):
     """Timers that ring when a test says so."""
 
     def __init__(self) -> None:

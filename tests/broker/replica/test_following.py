@@ -95,6 +95,7 @@ def test_a_new_leader_that_knows_less_does_not_move_the_high_watermark_back(lead
     assert follower.high_watermark == 4
 
 
+@pytest.mark.source_only
 def test_readers_wake_when_watermarks_move_and_only_then(leader: Log, follower: Partition) -> None:
     replicate(follower, leader)
     waiter = Waiter()

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from broker.clock import SystemClock
 from broker.replica.new_logs import STEP_MS, NewLogs
 from broker.replica.replicas import Replicas
 from protocol.errors import ErrorCode
@@ -33,6 +32,7 @@ from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import NO_UUID
 from tests.broker.asking import batch, fetch, produce, produce_request
 from tests.broker.inprocess import LONG_S, Client, InProcess, decode_response, request_frame
+from tests.broker.machine_clock import MachineClock
 
 MANY = 40
 LAST = MANY - 1
@@ -44,7 +44,7 @@ OPTIONS = {
 CREATE_TOPICS, METADATA, PRODUCE_BY_ID = 19, 12, 13
 
 
-class Slow(SystemClock):
+class Slow(MachineClock):
     """By it, each log takes as long as a step."""
 
     def __init__(self) -> None:

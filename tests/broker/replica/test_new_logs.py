@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.clock import SystemClock
 from broker.replica.new_logs import STEP_MS, NewLogs
+from tests.broker.machine_clock import MachineClock
 
 
-class Logs(SystemClock):
+class Logs(MachineClock):
     """Logs that take a millisecond each, by their own clock."""
 
     def __init__(self, takes_ms: int = 1) -> None:

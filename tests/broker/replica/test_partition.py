@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from broker.exchange.sleeper import Sleeper
 from broker.replica.followers import FollowerFetch, follower_fetched, shrink_isr
 from broker.replica.isr import NO_BROKER_EPOCH, Follower, Isr, IsrRules
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
 from broker.replica.roles import Following, LeaderMoved, Leading, led_alone, next_role
-from broker.replica.waiter import Waiter
 from coordinator.cluster.topics import topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.building import build
@@ -47,17 +47,6 @@ class CommitCallback:
         self.codes.append(ErrorCode.NONE if error is None else error.code)
 
 
-class Looking(Waiter):
-    """Counts how often it is woken."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.woken = 0
-
-    def wake(self) -> None:
-        self.woken += 1
-
-
 def assigned(*isr: int, leader: int = LEADER, epoch: int = 0, partition_epoch: int = 0) -> topic.PartitionRegistration:
     return topic.PartitionRegistration((LEADER, FOLLOWER), isr, leader, epoch, partition_epoch)
 
@@ -73,18 +62,18 @@ def test_the_only_replica_commits_what_it_appends(partition: Partition) -> None:
     assert (partition.high_watermark, callback.codes) == (1, [ErrorCode.NONE])
 
 
-def test_what_a_follower_lacks_is_not_committed(partition: Partition) -> None:
+async def test_what_a_follower_lacks_is_not_committed(partition: Partition) -> None:
     follow(partition)
-    callback, consumer, replica = CommitCallback(), Looking(), Looking()
+    callback, consumer, replica = CommitCallback(), Sleeper(1), Sleeper(1)
     partition.waiters[consumer] = None
     partition.append_waiters[replica] = None
     append(partition)
     partition.when_committed(1, callback)
     assert (partition.high_watermark, partition.last_stable_offset, callback.codes) == (0, 0, [])
-    assert (consumer.woken, replica.woken) == (0, 1)
+    assert (consumer.woken.done(), replica.woken.done()) == (False, True)
     assert not partition.read(partition.snapshot(READ_UNCOMMITTED), 0, 1000, True)
     acknowledge(partition, 1)
-    assert (partition.high_watermark, callback.codes, consumer.woken) == (1, [ErrorCode.NONE], 1)
+    assert (partition.high_watermark, callback.codes, consumer.woken.done()) == (1, [ErrorCode.NONE], True)
     assert partition.read(partition.snapshot(READ_UNCOMMITTED), 0, 1000, True)
 
 

@@ -129,6 +129,11 @@ def batch_at(offset: int, *values: str, epoch: int = EPOCH) -> bytes:
     return bytes(build(records(*values), base_offset=offset, partition_leader_epoch=epoch))
 
 
+def damaged(batch: bytes) -> bytes:
+    """Returns the batch with a bit changed that its checksum covers."""
+    return batch[:-1] + bytes([batch[-1] ^ 1])
+
+
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(LONG_S):
         while True:
@@ -183,6 +188,7 @@ async def test_a_log_that_diverges_is_cut_by_a_thread(tmp_path: Path) -> None:
         assert (fetch.fetch_offset, fetch.last_fetched_epoch) == (1, 1)
 
 
+@pytest.mark.source_only
 async def test_a_fault_of_ours_in_a_thread_is_logged_and_ends_the_following(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,22 +232,49 @@ async def test_an_empty_log_begins_with_the_batch_that_the_leader_begins_within(
 
 async def test_damaged_batches_are_fetched_again_after_a_pause(tmp_path: Path) -> None:
     async with FollowerBroker(tmp_path, SOON) as broker:
-        damaged = bytearray(batch_at(0, "a"))
-        damaged[-1] ^= 1
-        await broker.fetched(data(records=bytes(damaged)))
+        await broker.fetched(data(records=damaged(batch_at(0, "a"))))
         assert await broker.fetched() is None, "left out of the session, for the pause"
         fetch = await broker.fetched(data(records=batch_at(0, "a")))
         assert fetch is not None
         await until(lambda: broker.partition.log_end_offset == 1)
 
 
-async def test_a_leader_that_is_not_reached_is_tried_again(tmp_path: Path) -> None:
+async def test_damaged_batches_of_a_partition_delay_no_other_partition(tmp_path: Path) -> None:
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        await broker.create_topic("sound")
+        sound = broker.server.broker.replicas.partition("sound", 0)
+        sound.become(Following(LEADER, EPOCH, 1), 0)
+        await broker.fetched()  # the leader got this request before there was a second topic
+        _, answer = await broker.leader.next()
+        topics = [
+            response_topic(broker.partition.topic_id, data(records=damaged(batch_at(0, "a")))),
+            response_topic(sound.topic_id, data(records=batch_at(0, "b"))),
+        ]
+        answer.set_result(FetchResponse(session_id=7, responses=topics))
+        request, answer = await broker.leader.next()
+        assert isinstance(request, FetchRequest)
+        assert [(topic.topic_id, topic.partitions[0].fetch_offset) for topic in request.topics] == [(sound.topic_id, 1)]
+        assert sound.log_end_offset == 1
+        answer.set_result(FetchResponse(session_id=7))
+        while await broker.fetched() is None:
+            """It is left out of the session for the pause."""
+        await broker.fetched(data(records=batch_at(0, "a")))
+        await until(lambda: broker.partition.log_end_offset == 1)
+
+
+async def test_a_leader_that_is_not_reached_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[tuple[str, dict[str, object]]] = []
+    monkeypatch.setattr(Logger, "warning", lambda logger, event, **fields: lines.append((event, fields)))
+    monkeypatch.setattr(Logger, "error", lambda logger, event, **fields: lines.append((event, fields)))
     async with FollowerBroker(tmp_path, SOON) as broker:
         for _ in range(2):
             _, answer = await broker.leader.next()
             answer.set_exception(PeerUnavailable("leader", "cannot be connected to"))
         assert await broker.fetched(data(records=batch_at(0, "a"))) is not None
         await until(lambda: broker.partition.log_end_offset == 1)
+    assert lines == [
+        ("a leader gave no records", {"leader": LEADER, "reason": "leader: cannot be connected to"}),
+    ], "one line, however often it fails for the same reason"
 
 
 async def test_a_session_that_the_leader_dropped_begins_anew(tmp_path: Path) -> None:

@@ -145,6 +145,7 @@ def test_files_of_dropped_segments_are_removed_after_their_delay(log: Log, tmp_p
     assert list((tmp_path / "orders-0").glob("*.deleted")) == []
 
 
+@pytest.mark.source_only
 def test_a_flush_that_a_truncation_overtakes_does_not_move_the_recovery_point(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
