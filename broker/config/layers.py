@@ -10,7 +10,7 @@ from broker.config.broker_config import BrokerConfig
 from broker.config.listener_options import LISTENER_PREFIX, listener_option
 from broker.config.throttles import ThrottleOptions
 from broker.config.without_effect import WITHOUT_EFFECT
-from protocol.config import PER_BROKER, READ_ONLY, ConfigError, ConfigSource, Option
+from protocol.config import INT, PER_BROKER, READ_ONLY, ConfigError, ConfigSource, Option
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 NO_THROTTLES: Final = ThrottleOptions()

@@ -128,8 +128,8 @@ class Route:
             request, _ = self.decoder(version, len(frame))(frame, position, len(frame))
         except ProtocolError as error:
             raise ProtocolError(f"{self.key.name} v{version}: {error.message}", offset=error.offset) from error
-        except MALFORMED as error:
-            raise ProtocolError(f"{self.key.name} v{version}: {error}", offset=position) from error
+        except MALFORMED as malformed:
+            raise ProtocolError(f"{self.key.name} v{version}: {malformed}", offset=position) from malformed
         return request
 
     def encode(self, context: Context, response: object) -> list[Buffer]:
@@ -235,10 +235,10 @@ class Dispatcher:
                 client_id = connection.client_id(bytes(frame[HEADER_BYTES:position]))
             if version >= route.flexible:
                 position = skip_tags(frame, position) if frame[position] else position + 1
-        except MALFORMED as error:
+        except MALFORMED as malformed:
             if len(frame) < HEADER_BYTES:
-                raise ProtocolError(f"a request has a header of {HEADER_BYTES} bytes at least", offset=0) from error
-            raise ProtocolError(f"{api_name(key)} v{version}: {error}", offset=position) from error
+                raise ProtocolError(f"a request has a header of {HEADER_BYTES} bytes at least", offset=0) from malformed
+            raise ProtocolError(f"{api_name(key)} v{version}: {malformed}", offset=position) from malformed
         context = Context(connection, key, version, correlation_id, client_id, len(frame))
         if version >= route.parse_from:
             parse, serve = route.parse, route.serve
