@@ -23,7 +23,7 @@ from broker.network import descriptors
 from broker.network.listener import Listener
 from broker.process.controller import controller_dispatcher
 from broker.process.jobs import COMMON_JOBS, Keeper
-from broker.process.listening import Listening, bind_all
+from broker.process.listening import Listening, bind_all, listen_all
 from broker.process.metadata_settings import metadata_settings
 from broker.requests.host import Host
 from broker.requests.slow_requests import SlowRequests
@@ -73,6 +73,7 @@ class ControllerServer:
         """Binds sockets first, leads the metadata log in a new epoch, and then serves. Raises WrongOwner,
         CorruptCheckpoint, KafkaError, OSError."""
         bound = bind_all(self.config.bound_controllers, self.config)
+        listen_all(bound, self.config)
         await self._serve_health()
         self.advertised = [listener for _, listener in bound]
         self.part = self._open()
