@@ -33,7 +33,8 @@ a thousand clients that come at once Kafka's 50 would have most try again after 
 
 
 def bind(listener: ListenerAddress, config: BrokerConfig) -> tuple[socket.socket, ListenerAddress]:
-    """Returns a listening socket, and the listener with the port it got. Raises OSError with the address."""
+    """Returns a bound socket, which refuses connections until `listen`, and the listener with the port it got. Raises
+    OSError with the address."""
     family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -44,12 +45,23 @@ def bind(listener: ListenerAddress, config: BrokerConfig) -> tuple[socket.socket
             if size_bytes >= 0:
                 sock.setsockopt(socket.SOL_SOCKET, number, size_bytes)  # accepted sockets inherit it
         sock.bind((listener.host, listener.port))
-        sock.listen(config.socket_listen_backlog_size if BACKLOG in config.explicit else WAITING)
         sock.setblocking(False)
     except OSError as error:
         sock.close()
-        raise OSError(error.errno, f"cannot listen on {address(listener)}: {error.strerror or error}") from None
+        raise _cannot_listen(listener, error) from None
     return sock, listener._replace(port=sock.getsockname()[1])
+
+
+def listen(sock: socket.socket, listener: ListenerAddress, config: BrokerConfig) -> None:
+    """Lets clients connect to a bound socket. Raises OSError with the address if another process listens there."""
+    try:
+        sock.listen(config.socket_listen_backlog_size if BACKLOG in config.explicit else WAITING)
+    except OSError as error:
+        raise _cannot_listen(listener, error) from None
+
+
+def _cannot_listen(listener: ListenerAddress, error: OSError) -> OSError:
+    return OSError(error.errno, f"cannot listen on {address(listener)}: {error.strerror or error}")
 
 
 def advertised(bound: ListenerAddress, addresses: Iterable[ListenerAddress]) -> ListenerAddress:

@@ -28,7 +28,7 @@ from coordinator.cluster.changes import ConfigChanged, Delta
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
 from programs.run.controller import controller_dispatcher
 from programs.run.jobs import COMMON_JOBS, Keeper
-from programs.run.listening import Listening, bind_all
+from programs.run.listening import Listening, bind_all, listen_all
 from programs.run.metadata_settings import metadata_settings
 from protocol.errors import KafkaError
 from storage.disk import OsDisk
@@ -73,6 +73,7 @@ class ControllerServer:
         """Binds sockets first, leads the metadata log in a new epoch, and then serves. Raises WrongOwner,
         CorruptCheckpoint, KafkaError, OSError."""
         bound = bind_all(self.config.bound_controllers, self.config)
+        listen_all(bound, self.config)
         await self._serve_health()
         self.advertised = [listener for _, listener in bound]
         self.part = self._open()

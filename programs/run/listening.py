@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from broker.accepting import Accepting, MakeProtocol
@@ -17,7 +17,7 @@ from broker.exchange.pending import Answer
 from broker.network.admission import Admission
 from broker.network.connection import ServerConnection
 from broker.network.connection_lines import ConnectionLines
-from broker.network.endpoints import advertised, bind
+from broker.network.endpoints import advertised, bind, listen
 from broker.network.listener import Listener
 from broker.network.request_memory import RequestMemory
 from broker.network.strangers import Strangers
@@ -36,17 +36,24 @@ CLOSE_WITHIN_S = 5.0
 
 
 class Bound(NamedTuple):
-    """A socket that listens, and the address that clients are told of it."""
+    """A bound socket, and the address that clients are told of it."""
 
     sock: socket.socket
     address: ListenerAddress
 
 
 def bind_all(listeners: Sequence[ListenerAddress], config: BrokerConfig) -> list[Bound]:
-    """Binds listeners, so that a port in use costs nothing; nobody is answered yet. Raises OSError."""
+    """Binds listeners, so that a port in use costs nothing; connections are refused until `listen_all`. Raises
+    OSError."""
     addresses = (*config.advertised, *config.advertised_controllers)
     bound = [bind(listener, config) for listener in listeners]
     return [Bound(sock, advertised(address, addresses)) for sock, address in bound]
+
+
+def listen_all(bound: Iterable[Bound], config: BrokerConfig) -> None:
+    """Lets clients connect; their requests wait until `Listening.open`. Raises OSError."""
+    for sock, address in bound:
+        listen(sock, address, config)
 
 
 class Listening:

@@ -31,7 +31,7 @@ from broker.workers import Workers
 from coordinator.cluster.brokers.info import Endpoint
 from programs.run.housekeeping import Housekeeping
 from programs.run.limiting import Limiting
-from programs.run.listening import Bound, Listening, bind_all
+from programs.run.listening import Bound, Listening, bind_all, listen_all
 from programs.run.metadata_settings import endpoints, metadata_settings
 from protocol.errors import ErrorCode, KafkaError
 from storage.disk import Disk, OsDisk
@@ -102,13 +102,20 @@ class Server:
     async def start(self) -> None:
         """Binds sockets first, so that a port in use costs nothing, and serves them last. In between, as Apache Kafka
         does (BrokerServer.startup): recovers logs, registers the broker, opens its partitions as the metadata assigns
-        them, and only then has the broker unfenced, by which it comes to lead."""
+        them, and only then has the broker unfenced, by which it comes to lead.
+
+        A broker of a cluster refuses connections until it is about to be unfenced: another broker leads in its place
+        by then, and a client that waits here does not ask who that is. A node that is its own controller has no such
+        other broker, so that its clients wait."""
         bound = bind_all(self.config.bound_listeners, self.config)
         self._controllers = bind_all(self.config.bound_controllers, self.config)
+        is_in_cluster = self.config.has_remote_controllers
+        if not is_in_cluster:
+            listen_all([*self._controllers, *bound], self.config)
         await self._serve_health()
         self.advertised = [listener for _, listener in bound]
         await self._open_zookeeper()
-        apis = await self._join() if self.config.has_remote_controllers else await self._lead()
+        apis = await self._join() if is_in_cluster else await self._lead()
         if self._zookeeper is not None:
             await self._zookeeper.claim(self.metadata.image.cluster_id)
         self.broker = Broker(
@@ -125,6 +132,8 @@ class Server:
         for coordinator in self.broker.coordinators.values():
             coordinator.start()
         self.broker.share_groups.start()
+        if is_in_cluster:
+            listen_all(bound, self.config)  # before clients are told that this broker leads
         await self.metadata.node.unfence()  # it may lead from here on, with its partitions open and coordinators there
         failures = self._disk_failures()
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)

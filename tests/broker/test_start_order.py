@@ -1,20 +1,32 @@
-"""How a broker starts: it leads nothing before its partitions are open and its coordinators are there."""
+"""How a broker starts: it leads nothing before its partitions are open and its coordinators are there, and in a cluster
+refuses connections until then."""
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+import uvloop
 
+from broker.config import BrokerConfig
 from broker.metadata.node import Node, NodeState
+from broker.metadata.remote_node import RemoteNode
+from programs.run.controller_server import ControllerServer
 from programs.run.server import Server
 from protocol.types import TopicPartition
+from storage.disk import OsDisk
+from storage.meta_properties import MetaProperties, write_meta_properties
 from tests.broker.asking import batch, fetch, produce
 from tests.broker.inprocess import InProcess
 
 PARTITIONS = 3
+CONTROLLER_ID = 100
 OPTIONS = {"offsets.topic.num.partitions": "2", "offsets.topic.replication.factor": "1"}
 
 
@@ -63,3 +75,85 @@ async def test_a_broker_leads_nothing_before_all_it_has_is_open(data: Path, monk
         assert seen == [Seen(NodeState.RECOVERY, all_of_them, set(), 0)]
         assert look(broker.server) == Seen(NodeState.RUNNING, all_of_them, all_of_them, 2)
         assert b"before" in bytes((await fetch(broker.client(), "t")).records or b"")
+
+
+def may_connect(server: Server) -> bool:
+    (listener,) = server.advertised
+    try:
+        socket.create_connection((listener.host, listener.port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+@asynccontextmanager
+async def controller(data: Path) -> AsyncIterator[str]:
+    """Yields the address of a controller whose cluster has no broker yet."""
+    options = {
+        "process.roles": "controller",
+        "node.id": str(CONTROLLER_ID),
+        "controller.listener.names": "CONTROLLER",
+        "listeners": "CONTROLLER://127.0.0.1:0",
+        "log.dirs": formatted(data, CONTROLLER_ID),
+    }
+    server = ControllerServer(BrokerConfig.parse(options), asyncio.Event())
+    await server.start()
+    (listener,) = server.advertised
+    yield f"{listener.host}:{listener.port}"
+    await server.stop()
+
+
+def formatted(data: Path, node_id: int) -> str:
+    data.mkdir()
+    own = MetaProperties("the-cluster", node_id, f"directory-of-{node_id:03}".encode())
+    write_meta_properties(OsDisk(), str(data), own)
+    return str(data)
+
+
+def test_a_broker_of_a_cluster_refuses_connections_until_it_may_lead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that could connect before would wait, while another broker leads or coordinates in this one's place."""
+    seen: list[tuple[str, bool]] = []
+
+    def watch(server: Server, name: str) -> None:
+        step = getattr(RemoteNode, name)
+
+        async def watched(*arguments: Any) -> None:
+            seen.append((name, may_connect(server)))
+            await step(*arguments)
+
+        monkeypatch.setattr(RemoteNode, name, watched)
+
+    async def joined() -> None:
+        async with controller(tmp_path / "controller") as address:
+            joining = {
+                "process.roles": "broker",
+                "node.id": "1",
+                "controller.listener.names": "CONTROLLER",
+                "controller.quorum.bootstrap.servers": address,
+            }
+            broker = InProcess(Path(formatted(tmp_path / "broker", 1)), joining)
+            watch(broker.server, "register")
+            watch(broker.server, "unfence")
+            async with broker:
+                seen.append(("ready", may_connect(broker.server)))
+
+    uvloop.run(joined())  # as in production: a connection has only what uvloop calls
+    assert seen == [("register", False), ("unfence", True), ("ready", True)]
+
+
+async def test_clients_of_a_node_that_is_its_own_controller_wait_while_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other broker could lead or coordinate in its place."""
+    broker, seen = InProcess(tmp_path), []
+    register = Node.register
+
+    async def watched(*arguments: Any) -> None:
+        seen.append(may_connect(broker.server))
+        await register(*arguments)
+
+    monkeypatch.setattr(Node, "register", watched)
+    async with broker:
+        assert seen == [True]
