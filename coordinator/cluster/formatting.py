@@ -135,8 +135,8 @@ def check_directory_ids(image: Image, node_id: int, directory_ids: Mapping[str, 
     """Raises WrongOwner for a log directory with partitions that the cluster has under an id that is no directory's of
     this node: they would have no leader. Raises OSError."""
     registration = image.brokers.get(node_id)
-    known = () if registration is None else registration.log_dirs
-    changed = [path for path, own_id in directory_ids.items() if known and own_id not in known]
+    registered = () if registration is None else registration.log_dirs
+    changed = [path for path, own_id in directory_ids.items() if registered and own_id not in registered]
     for directory in changed:
         for path, (name, index) in stored_logs(directory, disk):
             topic = image.topic(name)

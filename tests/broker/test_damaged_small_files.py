@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shutil
 from pathlib import Path
 from random import Random
@@ -9,6 +11,7 @@ from random import Random
 import pytest
 
 from coordinator.cluster.formatting import WrongOwner
+from programs.run.cli import main
 from protocol.errors import KafkaError
 from storage.checkpoint import CorruptCheckpoint
 from tests.broker.asking import batch, fetch, produce
@@ -36,20 +39,24 @@ DAMAGES = ("missing", "empty", "cut", *range(4))
 """The last are the seeds of a flipped bit."""
 
 
+async def fill(directory: Path) -> None:
+    async with InProcess(directory, OPTIONS) as broker:
+        await broker.create_topic("t", 1)
+        for record in RECORDS:
+            await produce(broker.client(), "t", batch(record))
+        await broker.settled()
+
+
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("sound") / "data"
+    """The directory of a broker that was stopped in order, with records in a topic."""
+    directory = tmp_path_factory.mktemp("sound") / "data"
+    asyncio.run(fill(directory))
+    return directory
 
 
 @pytest.fixture
-async def data(sound: Path, tmp_path: Path) -> Path:
-    """The directory of a broker that was stopped in order, with records in a topic."""
-    if not sound.exists():
-        async with InProcess(sound, OPTIONS) as broker:
-            await broker.create_topic("t", 1)
-            for record in RECORDS:
-                await produce(broker.client(), "t", batch(record))
-            await broker.settled()
+def data(sound: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(sound, tmp_path / "data"))
 
 
@@ -67,18 +74,68 @@ def damage(path: Path, how: str | int) -> None:
         path.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("how", DAMAGES)
-async def test_nothing_is_lost_in_silence(data: Path, name: str, how: str | int) -> None:
-    damage(data / name, how)
+async def start(data: Path) -> str | None:
+    """Starts a broker and stops it. Returns the text of its refusal, or None if its partition can be read."""
     broker = InProcess(data, OPTIONS)
     try:
         await broker.__aenter__()
     except (CorruptCheckpoint, WrongOwner, KafkaError) as refused:
-        assert str(data / Path(name).parent) in str(refused)
-        return
+        return str(refused)
     try:
         records = bytes((await fetch(broker.client(), "t")).records or b"")
         assert all(record in records for record in RECORDS)
     finally:
         await broker.__aexit__(None, None, None)
+    return None
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("how", DAMAGES)
+async def test_nothing_is_lost_in_silence(data: Path, name: str, how: str | int) -> None:
+    damage(data / name, how)
+    refusal = await start(data)
+    assert refusal is None or str(data / Path(name).parent) in refusal
+
+
+async def test_a_directory_under_another_id_is_refused_with_the_right_id(data: Path) -> None:
+    path = data / "meta.properties"
+    sound = path.read_text()
+    right = next(line for line in sound.splitlines() if line.startswith("directory.id="))
+    wrong = right[:-3] + ("A" if right[-3] != "A" else "B") + right[-2:]
+    path.write_text(sound.replace(right, wrong))
+    refusal = await start(data)
+    assert refusal is not None
+    assert f"put {right} there" in refusal
+    path.write_text(sound)
+    assert await start(data) is None
+
+
+async def test_a_directory_with_logs_is_not_formatted(data: Path) -> None:
+    path = data / "meta.properties"
+    sound = path.read_text()
+    path.unlink()
+    refusal = await start(data)
+    assert refusal is not None
+    assert f"there is no meta.properties, but {data}/" in refusal
+    assert not path.exists()
+    path.write_text(sound)
+    assert await start(data) is None
+
+
+async def test_topics_that_the_metadata_log_has_lost_leave_their_partitions_on_disk(data: Path) -> None:
+    """The operator accepts the loss: the logs are set aside, with all that they have."""
+    segment = data / "__cluster_metadata-0" / f"{0:020d}.log"
+    content = segment.read_bytes()
+    at = content.index(b"\x02t")  # the topic's record
+    segment.write_bytes(content[:at] + b"\xff" + content[at + 1 :])
+    records = (data / "t-0" / f"{0:020d}.log").read_bytes()
+    refusal = await start(data)
+    assert refusal is not None
+    assert "whole batches follow" in refusal
+    assert (data / "t-0" / f"{0:020d}.log").read_bytes() == records
+    assert main(["log", "metadata", str(data)]) == 1
+    assert main(["log", "metadata", "--accept", str(data)]) == 0
+    async with InProcess(data, OPTIONS) as broker:
+        assert broker.server.broker.image.topic("t") is None
+    (stray,) = (name for name in os.listdir(data) if name.endswith("-stray"))
+    assert (data / stray / f"{0:020d}.log").read_bytes() == records

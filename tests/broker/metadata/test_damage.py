@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from broker.metadata.damage import LostMetadata, find_evidence
+from broker.metadata.followed_log import FollowedLog
+from broker.metadata.log import open_metadata_log
 from broker.metadata.opening import Metadata, accept_loss
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
 from coordinator.cluster.snapshot import SnapshotId, write_snapshot
@@ -258,3 +260,17 @@ def test_whole_batches_are_found_among_damaged_bytes(crashed: Crashed) -> None:
     assert [position - len(garbage) for position, _ in sound_batches(memoryview(garbage + data))] == positions
     assert [position for position, _ in sound_batches(memoryview(data[: positions[-1] + 90]))] == positions[:-1]
     assert not list(sound_batches(memoryview(garbage)))
+
+
+@pytest.mark.parametrize(("damage", "left"), [(damaged, -3), (base_offset_of_the_last, -1)])
+def test_a_follower_s_log_is_cut_before_the_damage(
+    crashed: Crashed, damage: Callable[[Crashed], None], left: int
+) -> None:
+    """Its next Fetch asks the controllers for the rest."""
+    _, header = crashed.batches()[left]
+    damage(crashed)
+    log = open_metadata_log(
+        FollowedLog, crashed.directories[0], disk=crashed.disk, clock=crashed.clock, worker=crashed.worker
+    )
+    assert log.end == (header.base_offset, 1)
+    assert log.high_watermark == 0, "nothing is served before a leader says what is committed"
