@@ -1,4 +1,4 @@
-"""What compiled code does otherwise than Python: a function for each, which test_differences.py calls both ways."""
+"""Differences between compiled code and Python: a function for each, which test_differences.py calls both ways."""
 
 from __future__ import annotations
 

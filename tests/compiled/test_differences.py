@@ -1,4 +1,4 @@
-"""What mypyc gives another meaning than Python does, by function; docs/compiled.md says what holds for each."""
+"""Differences between compiled code and Python; docs/compiled.md says what holds for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for the modules that the wheel has compiled: what mypyc gives another meaning than Python does.
+"""Rules for the modules that the wheel has compiled, in which mypyc gives some code another meaning than Python does.
 
 docs/compiled.md lists the differences; differences.py shows each.
 """
