@@ -179,7 +179,7 @@ def accept_and_serve(fetches: Fetches, context: Context, request: ParsedFetch) -
     except KafkaError as error:
         from protocol.messages.fetch import FetchResponse  # takes time to import, and few sessions are unknown
 
-        return FetchResponse(error_code=error.code)
+        return FetchResponse(error_code=error.code, responses=[])
     return serve(fetch)
 
 
