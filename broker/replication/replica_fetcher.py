@@ -42,16 +42,16 @@ SOON_OVER: Final = frozenset({
 """Errors of a leader that hears of a new topic, or of its role, a moment after its followers."""
 
 REFUSED_MS: Final = 10_000
-"""How long replicas get such errors before an operator is told: ten tries, by the default backoff."""
+"""How long replicas get such errors before that is logged: ten tries, by the default backoff."""
 
 log = get_logger("broker.replication")
 
 
 class _Problem(NamedTuple):
-    """What is wrong with the replication of a partition."""
+    """A partition that does not replicate, and since when."""
 
     since_ms: int
-    told: str
+    logged: str
     """The latest reason that was logged; empty if none was."""
 
 
@@ -259,11 +259,11 @@ class ReplicaFetcher:
             log.warning(event, partition=name, leader=self.leader_id, epoch=epoch, reason=reason)
 
     def _is_news(self, followed: FollowedPartition[Partition], reason: str, after_ms: int = 0) -> bool:
-        """True if the replica has had problems for `after_ms`, and this was not the latest that was told."""
+        """True if the replica has had problems for `after_ms`, and this is not the latest that was logged."""
         now_ms = self._clock.monotonic_ms()
         before = self._problems.get(followed.key, _Problem(now_ms, ""))
-        is_news = before.told != reason and now_ms - before.since_ms >= after_ms
-        self._problems[followed.key] = before._replace(told=reason) if is_news else before
+        is_news = before.logged != reason and now_ms - before.since_ms >= after_ms
+        self._problems[followed.key] = before._replace(logged=reason) if is_news else before
         return is_news
 
     # Work of a thread
