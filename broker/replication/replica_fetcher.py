@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker.logging import get_logger
 from broker.peers.waiting import done_by
@@ -33,7 +33,26 @@ TURN_MS: Final = 4
 TRANSIENT: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD, ErrorCode.FENCED_LEADER_EPOCH})
 """Errors of an append that the next answer may not have: of a damaged one, or in a moment when the role changes."""
 
+SOON_OVER: Final = frozenset({
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+})  # fmt: skip
+"""Errors of a leader that hears of a new topic, or of its role, a moment after its followers."""
+
+REFUSED_MS: Final = 10_000
+"""How long replicas get such errors before that is logged: ten tries, by the default backoff."""
+
 log = get_logger("broker.replication")
+
+
+class _Problem(NamedTuple):
+    """A partition that does not replicate, and since when."""
+
+    since_ms: int
+    logged: str
+    """The latest reason that was logged; empty if none was."""
 
 
 class ReplicaFetcher:
@@ -53,8 +72,8 @@ class ReplicaFetcher:
         self._registration: BrokerRegistration | None = None
         """The leader's, by which `_peer` was found."""
         self._problem = ""
-        self._reported: dict[PartitionKey, str] = {}
-        """The last problem of each partition that has one: it is logged once, not at every try."""
+        self._problems: dict[PartitionKey, _Problem] = {}
+        """Of each partition that has one: it is logged once, not at every try."""
         self._ended_sessions = 0
         """Answers in a row that were of no use to the session."""
         self._changed = asyncio.get_running_loop().create_future()
@@ -92,7 +111,7 @@ class ReplicaFetcher:
     def unfollow(self, key: PartitionKey) -> None:
         """Fetches a partition no more."""
         self._fetcher.unfollow(key)
-        self._reported.pop(key, None)
+        self._problems.pop(key, None)
 
     def _wake(self) -> None:
         if not self._changed.done():
@@ -181,7 +200,7 @@ class ReplicaFetcher:
                 self._replicate(step)
             elif isinstance(step, Correct):
                 self._at_a_disk(step.partition, self._correct(step))
-            elif self._is_news(step.partition, step.code.name):
+            elif self._is_news(step.partition, step.code.name, REFUSED_MS if step.code in SOON_OVER else 0):
                 refused.setdefault(step.code.name, []).append(step.partition)
             if self._clock.monotonic_ms() - begun_ms >= TURN_MS:
                 await asyncio.sleep(0)
@@ -204,8 +223,8 @@ class ReplicaFetcher:
             self._fetcher.fail(followed)
         else:
             self._fetcher.replicated(followed)
-            if self._reported:
-                self._reported.pop(followed.key, None)
+            if self._problems:
+                self._problems.pop(followed.key, None)
             if partition.must_flush:  # what is fetched next acknowledges it
                 self._fetcher.busy(followed)
                 self._at_a_disk(followed, partition.flushed(self._environment.disk_work))
@@ -229,7 +248,7 @@ class ReplicaFetcher:
             self._fetcher.fail(followed)
 
     def _tell_refused(self, reason: str, partitions: list[FollowedPartition[Partition]]) -> None:
-        """Logs one line for all replicas of an answer: the leader of a new topic may hear of it after its followers."""
+        """Logs one line for all replicas of an answer."""
         first, count = str(partitions[0].name), len(partitions)
         event = "the leader does not serve replicas"
         log.warning(event, leader=self.leader_id, reason=reason, partitions=count, partition=first)
@@ -239,10 +258,12 @@ class ReplicaFetcher:
             name, epoch = str(followed.name), followed.leader_epoch
             log.warning(event, partition=name, leader=self.leader_id, epoch=epoch, reason=reason)
 
-    def _is_news(self, followed: FollowedPartition[Partition], reason: str) -> bool:
-        """True where this was not the latest reason of the replica's already."""
-        is_news = self._reported.get(followed.key) != reason
-        self._reported[followed.key] = reason
+    def _is_news(self, followed: FollowedPartition[Partition], reason: str, after_ms: int = 0) -> bool:
+        """True if the replica has had problems for `after_ms`, and this is not the latest that was logged."""
+        now_ms = self._clock.monotonic_ms()
+        before = self._problems.get(followed.key, _Problem(now_ms, ""))
+        is_news = before.logged != reason and now_ms - before.since_ms >= after_ms
+        self._problems[followed.key] = before._replace(logged=reason) if is_news else before
         return is_news
 
     # Work of a thread

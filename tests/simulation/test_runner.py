@@ -68,5 +68,5 @@ def test_a_planted_crash_is_no_news_and_any_other_error_is(
     logging.disable(logging.NOTSET)  # the fixture of simulations has disabled it
     virtual_time.run(partial(leave_behind, error))
     gc.collect()
-    told = [record for record in caplog.records if record.message.startswith("Task exception was never retrieved")]
-    assert len(told) == lines
+    logged = [record for record in caplog.records if record.message.startswith("Task exception was never retrieved")]
+    assert len(logged) == lines

@@ -9,12 +9,14 @@ from typing import TypeVar
 
 import pytest
 
+from broker.clock import Clock
 from broker.logging import Logger
 from broker.peers import Address
 from broker.replica.partition import Partition
 from broker.replica.roles import Following, led_alone
 from broker.replica.throttle import follower_throttle
 from broker.replication.environment import ReplicationEnvironment
+from broker.replication.replica_fetcher import REFUSED_MS
 from broker.replication.replica_fetchers import ReplicaFetchers
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint
 from protocol.errors import ErrorCode
@@ -34,13 +36,15 @@ from protocol.messages.list_offsets import (
 from protocol.peer_errors import PeerUnavailable
 from protocol.records.building import build
 from storage.config import LogConfig
+from tests.broker.hand_clock import HandClock
 from tests.broker.inprocess import LONG_S, InProcess
 from tests.coordinator.replication.leading import EPOCH, data
 from tests.storage.writing import records
 
 R = TypeVar("R")
 LEADER = 2
-SOON = {"replica.fetch.backoff.ms": "5"}
+BACKOFF_MS = 5
+SOON = {"replica.fetch.backoff.ms": str(BACKOFF_MS)}
 
 
 class Leader:
@@ -75,6 +79,11 @@ class Leader:
 class FollowerBroker(InProcess):
     """A broker with an empty partition 0 of `t`, which the test's leader leads."""
 
+    def __init__(self, directory: Path, options: dict[str, str] | None = None, clock: Clock | None = None) -> None:
+        """`clock` is of the fetchers; the broker's own unless it is given."""
+        super().__init__(directory, options)
+        self._clock = clock
+
     async def __aenter__(self) -> FollowerBroker:
         await super().__aenter__()
         await self.create_topic("t")
@@ -86,7 +95,7 @@ class FollowerBroker(InProcess):
             broker.image,
             broker.node,
             broker.live_config,
-            broker.clock,
+            self._clock or broker.clock,
             broker.disk_work,
             self.leader.connect,
             follower_throttle(broker.clock, broker.live_config),
@@ -312,21 +321,43 @@ async def test_partitions_are_spread_over_the_fetchers_of_a_leader(tmp_path: Pat
         assert sorted(broker.leader.connections) == ["broker-1-fetcher-0", "broker-1-fetcher-1"]
 
 
-async def test_replicas_that_a_leader_does_not_serve_are_one_line_of_the_log(
+async def refuse(broker: FollowerBroker, code: ErrorCode, count: int) -> None:
+    """Answers the next Fetch, which names so many partitions of one topic, with an error for each."""
+    request, answer = await broker.leader.next()
+    assert isinstance(request, FetchRequest)
+    assert len(request.topics[0].partitions) == count
+    topics = [response_topic(request.topics[0].topic_id, *(data(index, code) for index in range(count)))]
+    answer.set_result(FetchResponse(session_id=7, responses=topics))
+
+
+async def test_replicas_that_a_leader_does_not_serve_for_long_are_one_line_of_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines: list[dict[str, object]] = []
     monkeypatch.setattr(Logger, "warning", lambda logger, event, **fields: lines.append(fields))
-    async with FollowerBroker(tmp_path, SOON) as broker:
+    clock = HandClock()
+    async with FollowerBroker(tmp_path, SOON, clock) as broker:
         await broker.create_topic("many", 3)
-        partitions = broker.server.broker.replicas.topic("many").values()
-        for partition in partitions:
+        for partition in broker.server.broker.replicas.topic("many").values():
             partition.become(Following(LEADER, EPOCH, 1), 0)
         await broker.fetched(data())  # asked for before there were others
-        request, answer = await broker.leader.next()
-        assert isinstance(request, FetchRequest)
-        refused = [data(index, ErrorCode.NOT_LEADER_OR_FOLLOWER) for index in range(3)]
-        topics = [response_topic(request.topics[0].topic_id, *refused)]
-        answer.set_result(FetchResponse(session_id=7, responses=topics))
+        await refuse(broker, ErrorCode.UNKNOWN_TOPIC_ID, 3)
+        for passed_ms in (REFUSED_MS - BACKOFF_MS, BACKOFF_MS):
+            _, answer = await broker.leader.next()  # without them, for the pause
+            clock.pass_ms(passed_ms)
+            assert lines == []
+            answer.set_result(FetchResponse(session_id=7, responses=[]))
+            await refuse(broker, ErrorCode.NOT_LEADER_OR_FOLLOWER, 3)
         await until(lambda: bool(lines))
         assert lines == [{"leader": LEADER, "reason": "NOT_LEADER_OR_FOLLOWER", "partitions": 3, "partition": "many-0"}]
+
+
+async def test_an_error_that_does_not_pass_by_itself_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[dict[str, object]] = []
+    monkeypatch.setattr(Logger, "warning", lambda logger, event, **fields: lines.append(fields))
+    async with FollowerBroker(tmp_path, SOON, HandClock()) as broker:
+        await refuse(broker, ErrorCode.KAFKA_STORAGE_ERROR, 1)
+        await until(lambda: bool(lines))
+        assert lines == [{"leader": LEADER, "reason": "KAFKA_STORAGE_ERROR", "partitions": 1, "partition": "t-0"}]
