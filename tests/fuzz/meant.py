@@ -117,9 +117,8 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
     ),
     Allowed(
         r"DescribeConfigsRequest .*\.results\[\d+\]\.configs",
-        "loggers are a JVM's",
-        ours=[],
-        where_so=lambda ours, theirs: all(row["config_source"] == LOGGER for row in theirs),
+        "the loggers of one are a JVM's",
+        where_so=lambda ours, theirs: all(row["config_source"] == LOGGER for row in (*ours, *theirs)),
     ),
     Allowed(
         r"FetchRequest .*\.aborted_transactions",
