@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from coordinator.cluster.brokers.features import KRAFT_VERSION
 from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from protocol.messages.produce import ProduceRequest
 from protocol.messages.share_fetch import ShareFetchRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from protocol.messages.update_features import UpdateFeaturesRequest
 from protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from protocol.schema import fields_of
 from tests.fuzz.failures import failure_over
@@ -46,6 +48,7 @@ PASSED_OVER_MARKERS: Final = (
     "WriteTxnMarkers whose last marker has no partition that is here: Apache Kafka counts it as written, and looks "
     "whether that was the last only where one is appended"
 )
+QUORUM_VERSION: Final = "the voters of this Kafka are in its configuration, those of Odradek in its log"
 LOST: Final = "Produce with a partition named twice: Apache Kafka loses all but its last records"
 FAILS_AS_A_WHOLE: Final = "Produce with records that are no batch for one of several partitions: here that one fails"
 OF_THE_FIRST: Final = (
@@ -114,9 +117,8 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
     ),
     Allowed(
         r"DescribeConfigsRequest .*\.results\[\d+\]\.configs",
-        "loggers are a JVM's",
-        ours=[],
-        where_so=lambda ours, theirs: all(row["config_source"] == LOGGER for row in theirs),
+        "the loggers of one are a JVM's",
+        where_so=lambda ours, theirs: all(row["config_source"] == LOGGER for row in (*ours, *theirs)),
     ),
     Allowed(
         r"FetchRequest .*\.aborted_transactions",
@@ -196,6 +198,12 @@ def is_merged(answers: Answers) -> bool:
     )
 
 
+def changes_the_quorums_version(answers: Answers) -> bool:
+    if not isinstance(answers.request, UpdateFeaturesRequest):
+        return False
+    return any(update.feature == KRAFT_VERSION for update in answers.request.feature_updates)
+
+
 def loses_records(answers: Answers) -> bool:
     """Whether it is a Produce that names a partition twice."""
     return isinstance(answers.request, ProduceRequest) and names_a_partition_twice(answers.request)
@@ -248,6 +256,7 @@ OF_ANSWERS: Final[tuple[tuple[str, Callable[[Answers], bool]], ...]] = (
     (PASSED_OVER_MARKERS, passes_over_the_last),
     (FAILS_AS_A_WHOLE, fails_as_a_whole),
     (EPOCHS, is_of_another_epoch),
+    (QUORUM_VERSION, changes_the_quorums_version),
     (ONE_TRANSACTION_TWICE[0].reason, names_a_transaction_twice),
     (SHARE_GROUP_WITHOUT_NAME[0].reason, is_of_a_share_group_without_name),
     (MERGED, is_merged),

@@ -44,23 +44,39 @@ async def test_the_only_voter_leads(broker: InProcess, client: Client) -> None:
     assert [node.node_id for node in answer.nodes] == [1]
 
 
-@pytest.mark.parametrize(("voters", "has_directory"), [((), False), (("--standalone",), True)])
-async def test_a_voter_of_the_configuration_has_no_directory(
-    tmp_path: Path, voters: tuple[str, ...], has_directory: bool
-) -> None:
+def formatted(folder: Path, *, is_dynamic: bool) -> Path:
+    """Returns a directory of a node that is its quorum's only voter, by its log or else by its configuration."""
     address = "127.0.0.1:19093"
-    source = "bootstrap.servers" if voters else "voters"
-    node = tmp_path / "node.properties"
+    quorum = f"bootstrap.servers={address}" if is_dynamic else f"voters=1@{address}"
+    node = folder / "node.properties"
     node.write_text(
         "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
-        f"listeners=PLAINTEXT://127.0.0.1:19092,CONTROLLER://{address}\nlog.dirs={tmp_path}/data\n"
-        f"controller.quorum.{source}={'' if voters else '1@'}{address}\n"
+        f"listeners=PLAINTEXT://127.0.0.1:19092,CONTROLLER://{address}\nlog.dirs={folder}/data\n"
+        f"controller.quorum.{quorum}\n"
     )
-    assert cli.main(["format", "-t", CLUSTER_ID, "-c", str(node), *voters]) == 0
-    async with InProcess(tmp_path / "data") as broker:
+    standalone = ["--standalone"] if is_dynamic else []
+    assert cli.main(["format", "-t", CLUSTER_ID, "-c", str(node), *standalone]) == 0
+    return folder / "data"
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True])
+async def test_a_voter_of_the_configuration_has_no_directory(tmp_path: Path, is_dynamic: bool) -> None:
+    async with InProcess(formatted(tmp_path, is_dynamic=is_dynamic)) as broker:
         answer = await broker.client().ask(quorum(("__cluster_metadata", 0)), 2, DescribeQuorumResponse)
     (voter,) = answer.topics[0].partitions[0].current_voters
-    assert (voter.replica_directory_id != NO_UUID) is has_directory
+    assert (voter.replica_directory_id != NO_UUID) is is_dynamic
+
+
+async def test_with_voters_of_the_configuration_the_quorum_has_version_0(tmp_path: Path) -> None:
+    """As Apache Kafka 4.3.1 answers; it would also go up."""
+    async with InProcess(formatted(tmp_path, is_dynamic=False)) as broker:
+        client = broker.client()
+        for kind in (UPGRADE, SAFE_DOWNGRADE):
+            assert await update(client, "kraft.version", 0, kind, validate_only=True) == ErrorCode.NONE
+        downgraded = await update(client, "kraft.version", 1, SAFE_DOWNGRADE, validate_only=True)
+        assert downgraded == ErrorCode.INVALID_UPDATE_VERSION
+        upgraded = await update(client, "kraft.version", 1, UPGRADE)
+        assert upgraded == ErrorCode.INVALID_UPDATE_VERSION
 
 
 @pytest.mark.parametrize("partitions", [[("t", 0)], [("__cluster_metadata", 1)], [("__cluster_metadata", 0), ("t", 0)]])

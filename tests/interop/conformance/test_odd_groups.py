@@ -214,6 +214,26 @@ def test_what_is_an_empty_string_of_a_consumer(both: Both, topic: str, blank: st
     both(script, allowed=OWN_WORDS)
 
 
+def test_offsets_of_a_consumer_group_for_a_member(both: Both, topic: str) -> None:
+    def script(peer: Peer) -> None:
+        group, member = f"{topic}-members", "a-member"
+        beat = ConsumerGroupHeartbeatRequest(
+            group_id=group,
+            member_id=member,
+            member_epoch=0,
+            rebalance_timeout_ms=5000,
+            subscribed_topic_names=[topic],
+            topic_partitions=[],
+        )
+        peer.try_ask(beat, 1)
+        for version in (9, 10):
+            for member_id in (None, "", member, "another"):
+                for epoch in (-1, 0, 1, 7):
+                    Groups(peer).fetch({group: None}, version, member_id=member_id, member_epoch=epoch)
+
+    both(script)
+
+
 def test_one_transactional_id_twice(both: Both, topic: str) -> None:
     def script(peer: Peer) -> None:
         txn = Transacting(peer, topic)
