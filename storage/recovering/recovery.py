@@ -162,7 +162,9 @@ class _Loader:
             return False
         try:
             if segment_file(segment.base_offset, TXN_INDEX) in names:
-                segment.txn_index.sanity_check(self.segments.end_of(segment, MAX_LONG))
+                is_active = segment is self.segments.active
+                end_offset = find_end(segment).offset if is_active else self.segments.end_of(segment, MAX_LONG)
+                segment.txn_index.sanity_check(end_offset)
             if segment is self.segments.active:
                 check_indexes(segment)
         except (CorruptIndex, KafkaError):
