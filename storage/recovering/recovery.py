@@ -175,7 +175,8 @@ class _Loader:
         """Returns the offsets at which a clean stop has closed the log: it can't end beyond them."""
         snapshot = self.producer_state.latest_snapshot_offset
         if snapshot is not None and recovery_point:
-            self.limit = max(snapshot, recovery_point + 1)  # the checkpoint may leave out the last offset
+            # the checkpoint may leave out the last offset
+            self.limit = snapshot if snapshot >= recovery_point else recovery_point + 1
         return ClosedAt(recovery_point, snapshot)
 
     def doubts(self, closed: ClosedAt) -> bool:

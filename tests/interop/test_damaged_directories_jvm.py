@@ -98,8 +98,8 @@ KILLED = (
     Case(ends_torn, Served(88, 88), 88, Served(88, 88)),
 )
 STOPPED = (
-    Case(ends_early, Served(88, 88), 88, Served(88, 88)),
-    Case(ends_torn, Served(88, 88), 88, Served(88, 88)),
+    Case(ends_early, Served(88, 88), 88, Served(68, 68)),
+    Case(ends_torn, Served(88, 88), 88, Served(68, 68)),
     Case(ends_at_a_flipped_base_offset, Served(99, 99), 99, Served(100, 100 + FLIPPED)),
 )
 
