@@ -74,7 +74,7 @@ def tell_recovered(opened: Log) -> None:
     if recovered.cut is not None:
         event = "torn tail cut" if recovered.cut.set_aside is None else "records set aside"
         log.warning(event, partition=partition, cut=str(recovered.cut))
-    if recovered.rebuilt:
+    if recovered.rebuilt and recovered.doubt is None and recovered.cut is None:
         log.warning("indexes made anew", partition=partition, segments=recovered.rebuilt[:LISTED_SEGMENTS])
 
 

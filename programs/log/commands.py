@@ -15,6 +15,7 @@ from coordinator.cluster.formatting import WrongOwner
 from programs.log.dump import Options, Unreadable, dump
 from programs.log.metadata import examine
 from programs.log.progress import Progress, megabytes
+from programs.log.repair import Aside
 from programs.log.verify import Counts, folders_of, size_of, verify
 from protocol.errors import KafkaError
 from storage.checkpoint import CorruptCheckpoint
@@ -41,7 +42,20 @@ way stay on disk, as folders that end in -stray.
 
 DIR is the directory with __cluster_metadata-0; with --accept, name the other log directories of the node behind it.
 """
+REPAIR = """\
+Show the records that recovery has set aside: after an unclean stop a log is cut where its first damaged batch begins,
+and what can still be read behind it is kept in the partition's folder, as set-aside-N files. They stay until you
+restore or remove them. Without --restore or --discard nothing is changed.
+
+  odradek log repair /var/lib/odradek                      what is set aside, and what could be restored
+  odradek log repair --restore /var/lib/odradek/orders-3   put back what the log has room for
+
+--restore appends records with the offsets that they had. That works until the log has records of its own at these
+offsets, or of a later leader epoch: stop the broker before producers go on. What stays can be read by `odradek log
+dump`. A replica that has a leader elsewhere needs no repair: it has fetched the records again.
+"""
 CODES = "exit codes: 0 no problem, 1 problems, 2 wrong arguments or data in use"
+REPAIR_CODES = "exit codes: 0 nothing is set aside now, 1 records are, 2 wrong arguments or data in use"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,6 +94,18 @@ def _parser() -> argparse.ArgumentParser:
     examining.add_argument("paths", nargs="+", metavar="DIR", help="the log directory with the metadata, then others")
     examining.add_argument("--accept", action="store_true", help="go on without the records that are lost")
     examining.set_defaults(run=_metadata)
+    repairing = commands.add_parser(
+        "repair",
+        help="show and restore what was set aside",
+        description=REPAIR,
+        epilog=REPAIR_CODES,
+        formatter_class=raw,
+    )
+    repairing.add_argument("paths", nargs="+", metavar="DIR", help="a log directory or a partition's folder")
+    action = repairing.add_mutually_exclusive_group()
+    action.add_argument("--restore", action="store_true", help="append the records that the log has room for")
+    action.add_argument("--discard", action="store_true", help="remove all that was set aside, for good")
+    repairing.set_defaults(run=_repair)
     return parser
 
 
@@ -97,19 +123,38 @@ def _dump(options: argparse.Namespace, disk: Disk) -> int:
     return status
 
 
-def _unusable(options: argparse.Namespace, disk: Disk) -> bool:
-    """Writes why a directory can't be looked into, if so."""
-    for path in options.paths:
+def _are_usable(disk: Disk, paths: Sequence[str]) -> bool:
+    """True if all paths are directories that no broker uses; says on standard error which is not."""
+    for path in paths:
         problem = None if _is_folder(disk, path) else f"{path}: there is no such directory"
         problem = problem or (f"{path}: a broker uses it: stop it first" if in_use(path) else None)
         if problem:
             sys.stderr.write(f"odradek: {problem}\n")
-            return True
-    return False
+            return False
+    return True
+
+
+def _repair(options: argparse.Namespace, disk: Disk) -> int:
+    if not _are_usable(disk, options.paths):
+        return MISUSED
+    now_ms, left = SystemClock().now_ms(), 0
+    for folder in [folder for path in options.paths for folder in folders_of(disk, path)]:
+        aside = Aside(disk, folder)
+        if not aside.files:
+            continue
+        lines = list(aside.describe())
+        if options.restore:
+            lines.append(aside.restore(now_ms))
+        else:
+            lines.append(aside.discard() if options.discard else aside.preview())
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+        left += len(aside.files)
+    sys.stdout.write(f"files set aside: {left or 'none'}\n")
+    return UNSOUND if left else SOUND
 
 
 def _metadata(options: argparse.Namespace, disk: Disk) -> int:
-    if _unusable(options, disk):
+    if not _are_usable(disk, options.paths):
         return MISUSED
     status = SOUND
     for line, is_problem in examine(disk, options.paths[0]):
@@ -131,7 +176,7 @@ def _accept(paths: Sequence[str], disk: Disk) -> int:
 
 
 def _verify(options: argparse.Namespace, disk: Disk) -> int:
-    if _unusable(options, disk):
+    if not _are_usable(disk, options.paths):
         return MISUSED
     counts = Counts()
     folders = [folder for path in options.paths for folder in folders_of(disk, path)]

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from protocol.records.batch import BatchHeader
 from storage.disk import Disk
 from storage.names import CLEANED, DELETED, SWAP, parse_folder
+from storage.recovering.kept import KEPT
 from storage.segment.batches import Window, walk
 
 UNFINISHED = (CLEANED, SWAP, DELETED)
@@ -18,7 +19,7 @@ UNFINISHED = (CLEANED, SWAP, DELETED)
 def kind_of(path: str) -> str:
     """Returns the extension that says what a file is, or the whole name of one that has none."""
     name = os.path.basename(path)
-    for suffix in UNFINISHED:
+    for suffix in (*UNFINISHED, KEPT):
         name = name.removesuffix(suffix)
     stem, dot, extension = name.rpartition(".")
     return f".{extension}" if dot and stem else name

@@ -7,13 +7,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
-from programs.log.files import batches
+from programs.log.files import window
 from protocol.errors import KafkaError
 from protocol.records.batch import MAGIC_V2, BatchHeader
 from protocol.records.record import read_records
 from storage.disk import Disk
 from storage.names import INDEX, LOG, TIME_INDEX, TXN_INDEX, segment_file
-from storage.segment.batches import check
+from storage.recovering.scan import OffsetBounds, following_offset, order_fault
+from storage.segment.batches import check, walk
 from storage.segment.index import CorruptIndex, OffsetIndex
 from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
 from storage.segment.txn_index import TransactionIndex
@@ -28,6 +29,8 @@ class SegmentToVerify(NamedTuple):
     base_offset: int
     end_offset: int | None
     """Where the next one begins."""
+    limit: int
+    """The offset that no batch of it can reach beyond: where the next one begins, or the log was closed."""
     is_recovered: bool
     """True when the next start will scan it and make its indexes anew."""
     names: frozenset[str]
@@ -102,17 +105,21 @@ def _batches(
 ) -> Iterator[SegmentFault]:
     """Yields each batch that is damaged, and the position from where no further one can be made out."""
     path = segment.path(LOG)
-    size = 0 if (info := disk.stat(path)) is None else info.size_bytes
-    next_offset = segment.base_offset
+    size, next_offset = 0, segment.base_offset
+    bounds = OffsetBounds(segment.limit, gaps=True)
     try:
-        for position, header, view in batches(disk, path):
-            problem = _problem(view, header, next_offset, deep)
-            if problem is None:
-                next_offset = header.next_offset
-            else:
-                yield SegmentFault(path, f"byte {position}: {problem}", segment.is_recovered)
-            places.add(position, header, damaged=problem is not None)
-            watch(header.size_bytes)
+        with window(disk, path) as (view_of, size):
+            for position, header in walk(view_of, 0, size):
+                end = position + header.size_bytes
+                problem = _problem(view_of(position, end), header, deep)
+                if problem is None and header.magic >= MAGIC_V2:
+                    problem = order_fault(header, next_offset, following_offset(view_of, end, size), bounds)
+                if problem is None:
+                    next_offset = header.next_offset
+                else:
+                    yield SegmentFault(path, f"byte {position}: {problem}", segment.is_recovered)
+                places.add(position, header, damaged=problem is not None)
+                watch(header.size_bytes)
     except KafkaError as error:
         yield SegmentFault(path, f"byte {places.end}: {error.message}", segment.is_recovered)
     else:
@@ -124,9 +131,12 @@ def _batches(
     if segment.end_offset is not None and next_offset > segment.end_offset:
         text = f"reaches to offset {next_offset - 1}, but the next one begins at {segment.end_offset}"
         yield SegmentFault(path, text)
+    elif segment.end_offset is not None and next_offset < segment.end_offset and not places.damaged:
+        text = f"ends at offset {next_offset}, and the next one begins at {segment.end_offset}: is it compacted?"
+        yield SegmentFault(path, text, recoverable=True)
 
 
-def _problem(view: memoryview, header: BatchHeader, next_offset: int, deep: bool) -> str | None:
+def _problem(view: memoryview, header: BatchHeader, deep: bool) -> str | None:
     """Returns the fault of a batch, or None."""
     try:
         check(view, 0, header)
@@ -135,8 +145,6 @@ def _problem(view: memoryview, header: BatchHeader, next_offset: int, deep: bool
                 pass
     except KafkaError as error:
         return error.message
-    if header.magic >= MAGIC_V2 and header.base_offset < next_offset:
-        return f"begins at offset {header.base_offset}, where {next_offset} is next"
     return None
 
 

@@ -14,12 +14,14 @@ from protocol.errors import KafkaError, ProtocolError
 from protocol.types import TopicPartition
 from storage import checkpoint
 from storage.checkpoint import CorruptCheckpoint
+from storage.config import MAX_LONG
 from storage.disk import Disk
 from storage.epochs import LeaderEpochCache
 from storage.log_dir import OTHER_FOLDERS
 from storage.meta_properties import read_meta_properties
 from storage.names import INDEXES, LOG, SNAPSHOT, base_offset_of, parse_folder, segment_file
 from storage.producers.snapshot import CorruptSnapshot, decode_snapshot
+from storage.recovering.kept import kept_files
 
 BOOTSTRAP = "bootstrap.checkpoint"
 
@@ -145,11 +147,14 @@ def _partition(
     folder_parts = parse_folder(os.path.basename(os.path.abspath(folder)))
     assert folder_parts is not None
     recovery_point = state.recovery_points.get(folder_parts.topic_partition, 0)
+    snapshots = [offset for name in names if name.endswith(SNAPSHOT) and (offset := base_offset_of(name)) is not None]
+    closed_at = max(snapshots) if snapshots and state.clean else MAX_LONG
     bases = sorted(offset for name in names if name.endswith(LOG) and (offset := base_offset_of(name)) is not None)
     for base, end in zip(bases, [*bases[1:], None], strict=True):
         counts.segments += 1
         is_recovered = not state.clean and (end is None or end > recovery_point)
-        segment = SegmentToVerify(folder, base, end, is_recovered=is_recovered, names=frozenset(names))
+        limit = closed_at if end is None else end
+        segment = SegmentToVerify(folder, base, end, limit, is_recovered, frozenset(names))
         checked = check_segment(disk, segment, watch, deep=deep)
         counts.batches += checked.batches
         counts.bytes += checked.bytes
@@ -170,6 +175,9 @@ def _orphans(folder: str, names: list[str], state: CheckpointedState) -> Iterato
 def _small_files(disk: Disk, folder: str, names: list[str]) -> Iterator[Finding]:
     if unfinished := sum(name.endswith(UNFINISHED) for name in names):
         text = f"files that are on their way in or out: {unfinished}; the next start sees to them"
+        yield Finding(folder, text, is_problem=False)
+    if aside := kept_files(folder, names):
+        text = f"{len(aside)} files of records that recovery has set aside: odradek log repair {folder}"
         yield Finding(folder, text, is_problem=False)
     for name in names:
         path = os.path.join(folder, name)

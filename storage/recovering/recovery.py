@@ -177,7 +177,9 @@ class _Loader:
             return False
         try:
             if segment_file(segment.base_offset, TXN_INDEX) in names:
-                segment.txn_index.sanity_check(self.segments.end_of(segment, MAX_LONG))
+                is_active = segment is self.segments.active
+                end_offset = find_end(segment).offset if is_active else self.segments.end_of(segment, MAX_LONG)
+                segment.txn_index.sanity_check(end_offset)
             if segment is self.segments.active:
                 check_indexes(segment)
         except (CorruptIndex, KafkaError):
@@ -188,7 +190,8 @@ class _Loader:
         """Returns the offsets at which a clean stop has closed the log: it can't end beyond them."""
         snapshot = self.producer_state.latest_snapshot_offset
         if snapshot is not None and recovery_point:
-            self.limit = max(snapshot, recovery_point + 1)  # the checkpoint may leave out the last offset
+            # the checkpoint may leave out the last offset
+            self.limit = snapshot if snapshot >= recovery_point else recovery_point + 1
         return ClosedAt(recovery_point, snapshot)
 
     def doubts(self, closed: ClosedAt) -> bool:

@@ -12,15 +12,13 @@ from protocol.records.batch import (
     CONTROL,
     HEADER_SIZE,
     MAGIC_V2,
-    NO_PARTITION_LEADER_EPOCH,
     BatchHeader,
     read_header,
 )
-from storage.config import MAX_LONG
 from storage.epochs import LeaderEpochCache
 from storage.markers import marker_in, take_over
 from storage.producers.state import ProducerBatch, ProducerState
-from storage.segment.batches import check
+from storage.segment.batches import Window, check
 from storage.segment.index import MAX_RELATIVE_OFFSET
 from storage.segment.segment import Segment
 from storage.segment.time_index import NO_TIMESTAMP, TimestampOffset
@@ -56,9 +54,7 @@ def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCac
         for position, header in segment.batches():
             view = segment.view(position, position + header.size_bytes)
             check(view, 0, header)
-            _check_offsets(segment, header, next_offset)
-            if header.base_offset > next_offset:
-                _check_jump(segment, position + header.size_bytes, header, next_offset, bounds)
+            _check_offsets(segment, position, header, next_offset, bounds)
             if header.max_timestamp > maximum.timestamp:
                 maximum = TimestampOffset(header.max_timestamp, header.last_offset)
             if position - indexed_at > segment.index_interval_bytes and not segment.index.is_full:
@@ -89,32 +85,40 @@ def note_epoch(epochs: LeaderEpochCache, header: BatchHeader) -> None:
         epochs.assign(epoch, header.base_offset)
 
 
-def _check_offsets(segment: Segment, header: BatchHeader, next_offset: int) -> None:
-    if header.base_offset < next_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-        raise _misplaced(header, next_offset, "")
+def _check_offsets(
+    segment: Segment, position: int, header: BatchHeader, next_offset: int, bounds: OffsetBounds
+) -> None:
+    fault = None
+    if header.base_offset != next_offset:
+        following = following_offset(segment.view, position + header.size_bytes, segment.size_bytes)
+        fault = order_fault(header, next_offset, following, bounds)
+    if fault is None and header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+        fault = f"a batch up to offset {header.last_offset} in the segment of {segment.base_offset}"
+    if fault is not None:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, fault)
 
 
-def _misplaced(header: BatchHeader, next_offset: int, before: str) -> KafkaError:
-    text = f"a batch of offsets {header.base_offset} to {header.last_offset} where {next_offset} is next{before}"
-    return KafkaError(ErrorCode.CORRUPT_MESSAGE, text)
+def following_offset(window: Window, position: int, end: int) -> int | None:
+    """Returns the base offset of the batch at this position of a file; None if no whole header is there."""
+    if position + HEADER_SIZE > end:
+        return None
+    header = read_header(window(position, position + HEADER_SIZE))
+    return header.base_offset if header.magic == MAGIC_V2 else None
 
 
-def _check_jump(segment: Segment, end: int, header: BatchHeader, next_offset: int, bounds: OffsetBounds) -> None:
-    """Checks a batch that does not follow the one before it: its base offset is outside its CRC, and may be damaged.
+def order_fault(header: BatchHeader, next_offset: int, following: int | None, bounds: OffsetBounds) -> str | None:
+    """Returns what is wrong with a batch's base offset, which is outside its CRC; None if it can be right.
 
-    What follows tells: after a gap that compaction has left, offsets go on behind the batch. Where nothing follows, the
-    log must be one that may have gaps. Raises KafkaError(CORRUPT_MESSAGE).
+    Behind a gap, what follows tells: offsets go on after the batch. If nothing follows, up to the bounds' limit, the
+    log must be one that may have gaps.
     """
-    if header.magic < MAGIC_V2:  # a compressed message has the offset of the last one in it
-        return
-    following = bounds.limit if bounds.limit < MAX_LONG else None
-    if end + HEADER_SIZE <= segment.size_bytes:
-        after = read_header(segment.view(end, end + HEADER_SIZE))
-        following = after.base_offset if after.magic == MAGIC_V2 else following
-    if header.next_offset > bounds.limit or (following is not None and following < header.next_offset):
-        raise _misplaced(header, next_offset, f", before {min(following or bounds.limit, bounds.limit)}")
-    if not bounds.gaps and following != header.next_offset:
-        raise _misplaced(header, next_offset, "")
+    if header.base_offset == next_offset or (header.magic < MAGIC_V2 and header.base_offset > next_offset):
+        return None  # a compressed message has the offset of the last one in it
+    text = f"a batch of offsets {header.base_offset} to {header.last_offset} where {next_offset} is next"
+    limit = bounds.limit if following is None else min(following, bounds.limit)
+    if header.base_offset > next_offset and header.next_offset > limit:
+        return f"{text}, before {limit}"
+    return text if header.base_offset < next_offset or not (bounds.gaps or header.next_offset == limit) else None
 
 
 def _replay(segment: Segment, view: memoryview, header: BatchHeader, producer_state: ProducerState) -> None:
