@@ -56,10 +56,12 @@ class Turns:
             self._ends_ns = self._now_ns() + _TURN_NS
 
     async def map(self, answer: Callable[[Entry], Answer], entries: Sequence[Entry]) -> list[Answer]:
-        """Returns each entry's answer, in their order. What they answer about may change between the turns."""
+        """Returns each entry's answer, in their order. What they answer about may change between the turns; up to
+        ENTRIES entries are answered without one."""
         answers: list[Answer] = []
         for some in batches(entries):
-            await self.next()
+            if answers:
+                await self.next()
             answers += map(answer, some)
         return answers
 

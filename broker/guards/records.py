@@ -15,10 +15,11 @@ from broker.exchange.authorisation import (
     WRITE_TOPIC,
     WRITE_TRANSACTIONAL_ID,
 )
+from broker.exchange.turns import ENTRIES
 from broker.guards.shapes import each_topic, split
 from broker.handlers import describe_producers as describe_producers_handler
 from broker.handlers import list_offsets as list_offsets_handler
-from broker.handlers.produce import reject_all
+from broker.handlers.produce import hold_records, reject_all
 from broker.requests.api import Handle
 from broker.requests.call import Call
 from broker.requests.produce_commit import ParkedProduce
@@ -36,6 +37,7 @@ from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
 from protocol.messages.produce import ProduceRequest, ProduceResponse, TopicProduceData, TopicProduceResponse
@@ -50,14 +52,16 @@ async def produce(call: Call[ProduceRequest], handle: Handle) -> ProduceResponse
     is_transactional = transactional_id is not None and bool(transactional_batches(call))
     if is_transactional and not call.may(WRITE_TRANSACTIONAL_ID, transactional_id or ""):
         return reject_all(call, RecordsRejected(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-    request.topic_data, denied = split(call, WRITE_TOPIC, request.topic_data, lambda topic: name_of(call, topic))
+    if len(request.topic_data) > ENTRIES:
+        hold_records(request)  # others may have their turn
+    request.topic_data, denied = await split(call, WRITE_TOPIC, request.topic_data, lambda topic: name_of(call, topic))
     response: ProduceResponse | ParkedProduce | None = await handle(call)
     if not denied:
         return response
     if response is None:
         raise ProtocolError(f"Produce with acks=0 failed with {DENIED.name}")
     answer = response.response if isinstance(response, ParkedProduce) else response
-    answer.responses += [not_written(topic) for topic in denied if topic.partition_data]
+    answer.responses += await call.turns().map(not_written, [topic for topic in denied if topic.partition_data])
     return response
 
 
@@ -102,16 +106,12 @@ async def offset_for_leader_epoch(
     if call.may(CLUSTER_ACTION_CLUSTER, quiet=True):
         answer: OffsetForLeaderEpochResponse = await handle(call)
         return answer
-    request.topics, denied = split(call, DESCRIBE_TOPIC, request.topics, lambda topic: topic.topic)
+    request.topics, denied = await split(call, DESCRIBE_TOPIC, request.topics, lambda topic: topic.topic)
     response: OffsetForLeaderEpochResponse = await handle(call)
-    response.topics += [
-        OffsetForLeaderTopicResult(
-            topic=topic.topic,
-            partitions=[
-                EpochEndOffset(error_code=DENIED, partition=partition.partition, end_offset=-1)
-                for partition in topic.partitions
-            ],
-        )
-        for topic in denied
-    ]
+    response.topics += await call.turns().map(without_end, denied)
     return response
+
+
+def without_end(topic: OffsetForLeaderTopic) -> OffsetForLeaderTopicResult:
+    failed = [EpochEndOffset(error_code=DENIED, partition=one.partition, end_offset=-1) for one in topic.partitions]
+    return OffsetForLeaderTopicResult(topic=topic.topic, partitions=failed)
