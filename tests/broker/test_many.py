@@ -62,13 +62,13 @@ def counted(message: Any) -> Any:
     return message
 
 
-class Work:
+class CallCounter:
     """Counts the calls of functions."""
 
     def __init__(self) -> None:
         self.calls = 0
 
-    def __enter__(self) -> Work:
+    def __enter__(self) -> CallCounter:
         sys.setprofile(self._called)
         return self
 
@@ -91,13 +91,13 @@ async def work_of(broker: InProcess, many: Many, count: int, principal: Principa
     client = broker.client()
     client.connection.principal = principal
     frame = request_frame(many.build(count, topic_id), many.version)
-    with Work() as work:
+    with CallCounter() as counter:
         client.send(frame)
         async with asyncio.timeout(LONG_S):
             while not client.wire.sent and not client.wire.closing:  # noqa: ASYNC110 (the loop is the clock)
                 await asyncio.sleep(0)
     client.connection.connection_lost(None)
-    return work.calls
+    return counter.calls
 
 
 @pytest.mark.parametrize("principal", [ADMIN, EVE], ids=["permitted", "denied"])
