@@ -81,6 +81,10 @@ class Logger:
         """Returns a logger that adds these fields to every event."""
         return Logger(self.name, {**self._fields, **fields})
 
+    def is_enabled_for(self, level: int) -> bool:
+        """True if events of this level are logged."""
+        return levels.of(self.name) <= level
+
     def debug(self, event: str, **fields: object) -> None:
         """Logs an event for developers of the broker; hidden unless its level is set."""
         if levels.of(self.name) <= DEBUG:

@@ -187,6 +187,40 @@ CONNECTIONS = (
         ("tests/broker/test_turns.py::test_others_are_served_while_a_request_of_many_entries_is_at_work",),
     ),
     Limit(
+        "entries of a large request that are handled in one go, of an API whose entries are answered each by itself",
+        "the constant, for requests of more bytes than so many",
+        ("broker.requests.parts.PART_ENTRIES", "broker.requests.dispatch.LARGE_REQUEST_BYTES"),
+        "answered in parts, between which others are served",
+        ("tests/broker/test_parts.py::test_a_request_is_cut_by_its_entries_and_by_those_nested_in_them",),
+    ),
+    Limit(
+        "bytes of a request, other than Produce, that the event loop decodes",
+        "the constant",
+        ("broker.requests.dispatch.MAX_BYTES_ON_LOOP",),
+        "decoded by a thread, and its answer encoded by it",
+        ("tests/broker/test_parts.py::test_others_are_answered_while_a_thread_decodes_a_large_request",),
+    ),
+    Limit(
+        "entries of a request that the controller decides on while it serves nobody else",
+        "the constant",
+        ("broker.metadata.deciding.MAX_ENTRIES_ON_LOOP",),
+        "decided by a thread; other decisions wait for it",
+        (
+            "tests/broker/metadata/test_deciding.py::"
+            "test_requests_are_answered_while_the_controller_decides_on_a_long_one",
+        ),
+    ),
+    Limit(
+        "lines of the audit log that one request, and all requests of a second, may cause",
+        "the constants",
+        ("broker.exchange.audit.LINES_OF_REQUEST", "broker.exchange.audit.LINES_A_SECOND"),
+        "counted, in a line for each client and operation when the second is over",
+        (
+            "tests/broker/test_audit.py::test_a_request_has_so_many_lines_and_one_with_the_count_of_the_others",
+            "tests/broker/test_audit.py::test_a_second_has_so_many_lines_however_many_requests_it_has",
+        ),
+    ),
+    Limit(
         "items of an answer: configs, members, offsets, producers, as often as they are named",
         "the constant",
         ("broker.requests.call.MAX_ANSWER_ITEMS",),

@@ -34,8 +34,10 @@ principal a super user, or allow it CLUSTER_ACTION: brokers ask each other as an
   each fetch.
 - Clients are let in only after all entries are loaded.
 
-Who may do what is logged by the logger `audit`: what is denied each time, administration each time, reading and
-writing the first time that a connection does it for a resource.
+The logger `audit` logs each decision, as Kafka's does: a denial at info, a permission at debug. A permission to change
+the cluster is logged each time, a permission to read or write the first time for each connection and resource. A
+request has 100 lines at most, and a second 500; the rest are counted, and logged when the second is over in a line for
+each client, operation and resource type.
 
 A pattern that a member of a consumer group subscribes with matches those topics that it may describe at that moment;
 patterns are matched anew as topics come, and each `group.consumer.regex.refresh.interval.ms`. Members with the same

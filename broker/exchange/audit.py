@@ -1,15 +1,21 @@
-"""The audit log: who may have done what, where, by the logger `audit`.
+"""The audit log: which client was allowed or denied which operation on which resource, by the logger `audit`.
 
-What is denied is logged each time, and so is what changes the cluster. Of reading and writing, the first time of a
-connection is logged for each resource; what only filters an answer is not. No line has a record, a key or a password.
+A denial is logged at info, a permission at debug, as Kafka's StandardAuthorizer does; a question that only filters an
+answer is not logged. A permission to change the cluster is logged each time, a permission to read or write the first
+time for each connection and resource. No line has a record, a key or a password.
+
+A request can name a hundred thousand resources, so the lines of a request and of a second are limited. The rest are
+counted, and logged as one line for each client, operation and resource type when the second is over.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter
+from typing import Final, NamedTuple
 
-from broker.exchange.context import Context
-from broker.logging import get_logger
+from broker.clock import NS_PER_S, Clock
+from broker.exchange.context import Context, Principal
+from broker.logging import DEBUG, INFO, get_logger
 from protocol.acl import Operation, Resource
 from protocol.api_key import ApiKey
 
@@ -18,20 +24,56 @@ ADMINISTRATION: Final = frozenset(
 )
 """The operations whose every use is logged."""
 
-log = get_logger("audit")
+LINES_OF_REQUEST: Final = 100
+"""Lines that one request may cause: as many resources as an operator reads through."""
+
+LINES_A_SECOND: Final = 500
+"""Lines of all requests in a second, about 150 kB: less than a tenth of a second of the event loop's time."""
+
+KINDS_LEFT_OUT: Final = 100
+"""Kinds of left-out lines that are counted apart; the others are counted together."""
+
+INTERVAL_MS: Final = 1_000
+
+log: Final = get_logger("audit")
+
+
+class LeftOut(NamedTuple):
+    """The fields by which left-out lines are counted."""
+
+    decision: str
+    principal: Principal
+    ip: str
+    api_key: int
+    operation: Operation
+    resource: Resource
 
 
 class AuditLog:
     """Logs the decisions of an authorizer."""
 
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._interval_ends_ns = 0
+        self._lines = 0
+        """Lines in the current interval."""
+        self._left_out: Counter[LeftOut] = Counter()
+        self._left_out_of_others = 0
+
     def decided(
-        self, context: Context, operation: Operation, resource: Resource, name: str, *, is_allowed: bool, is_news: bool
+        self, context: Context, operation: Operation, resource: Resource, name: str, *, is_allowed: bool
     ) -> None:
-        """Logs a decision; `is_news` is true for the first of its kind on the connection."""
-        if is_allowed and not is_news and operation not in ADMINISTRATION:
+        """Logs a decision, or counts it when its request or the current second has had all of its lines."""
+        if not log.is_enabled_for(DEBUG if is_allowed else INFO):
             return
-        log.info(
-            "allowed" if is_allowed else "denied",
+        decision = "allowed" if is_allowed else "denied"
+        if not self._may_log(context):
+            self._leave_out(
+                LeftOut(decision, context.principal, context.connection.ip, context.key, operation, resource)
+            )
+            return
+        (log.debug if is_allowed else log.info)(
+            decision,
             principal=str(context.principal),
             operation=operation.name,
             resource=resource.name,
@@ -41,3 +83,39 @@ class AuditLog:
             api=ApiKey(context.key).name,
             client_id=context.client_id,
         )
+
+    def _may_log(self, context: Context) -> bool:
+        now_ns = self._clock.monotonic_ns()
+        if now_ns >= self._interval_ends_ns:
+            self._interval_ends_ns = now_ns + NS_PER_S
+            self._lines = 0
+        if self._lines >= LINES_A_SECOND or context.audit_lines >= LINES_OF_REQUEST:
+            return False
+        self._lines += 1
+        context.audit_lines += 1
+        return True
+
+    def _leave_out(self, kind: LeftOut) -> None:
+        if not self._left_out:
+            self._clock.call_after(INTERVAL_MS, self._log_left_out)
+        if kind in self._left_out or len(self._left_out) < KINDS_LEFT_OUT:
+            self._left_out[kind] += 1
+        else:
+            self._left_out_of_others += 1
+
+    def _log_left_out(self) -> None:
+        for kind, count in self._left_out.items():
+            log.info(
+                "decisions without a line each",
+                decision=kind.decision,
+                count=count,
+                principal=str(kind.principal),
+                operation=kind.operation.name,
+                resource=kind.resource.name,
+                host=kind.ip,
+                api=ApiKey(kind.api_key).name,
+            )
+        if self._left_out_of_others:
+            log.info("other decisions without a line each", count=self._left_out_of_others)
+        self._left_out.clear()
+        self._left_out_of_others = 0

@@ -8,8 +8,7 @@ Source: the table "Operations and Resources on Protocols" of Apache Kafka's docu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol
 
 from broker.exchange.context import Context
 from protocol.acl import CLUSTER_NAME as CLUSTER_NAME
@@ -81,8 +80,6 @@ def of_cluster(requirement: Requirement) -> Requires:
 NOTHING: Final = Requires()
 """No permission: everybody may send the request, before authentication too."""
 
-Name = TypeVar("Name", bound=str)
-
 
 class Authorizer(Protocol):
     """Decides which operations a client may perform (org.apache.kafka.server.authorizer.Authorizer)."""
@@ -109,14 +106,3 @@ class AllowEveryone:
 
     def allows_some(self, context: Context, operation: Operation, resource: Resource) -> bool:
         return True
-
-
-def split_authorised(
-    authorizer: Authorizer, context: Context, operation: Operation, resource: Resource, names: Iterable[Name]
-) -> tuple[list[Name], list[Name]]:
-    """Returns the names of resources that allow the client this operation, and those that deny it, in their order."""
-    allowed: list[Name] = []
-    denied: list[Name] = []
-    for name in names:
-        (allowed if authorizer.allows(context, operation, resource, name) else denied).append(name)
-    return allowed, denied

@@ -100,8 +100,8 @@ class Context:
     """The context of one request, made before its body is parsed; in `Call`, and in every short cut."""
 
     __slots__ = (
-        "client_id", "connection", "correlation_id", "counted_as", "key", "parked_ns", "size_bytes", "started_ns",
-        "throttle_ms", "version",
+        "audit_lines", "client_id", "connection", "correlation_id", "counted_as", "key", "parked_ns", "size_bytes",
+        "started_ns", "throttle_ms", "version",
     )  # fmt: skip
 
     def __init__(
@@ -124,6 +124,8 @@ class Context:
         """The time at which its handler began to wait; 0 where it did not."""
         self.throttle_ms = 0
         """For how long its client is throttled, which is beyond a quota."""
+        self.audit_lines = 0
+        """Lines of the audit log that it has caused."""
 
     @property
     def principal(self) -> Principal:

@@ -68,11 +68,10 @@ class StandardAuthorizer:
         is_allowed = connection.decisions.get(key)
         if is_allowed and operation not in ADMINISTRATION:
             return True
-        is_news = is_allowed is None
         if is_allowed is None:
             is_allowed = connection.decisions[key] = self._decide(context, operation, resource, name)
         if not quiet:
-            self._audit.decided(context, operation, resource, name, is_allowed=is_allowed, is_news=is_news)
+            self._audit.decided(context, operation, resource, name, is_allowed=is_allowed)
         return is_allowed
 
     def _decide(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
@@ -88,5 +87,5 @@ class StandardAuthorizer:
             return True
         is_allowed = self._index.allows_some(Actor(principal, context.connection.ip), operation, resource)
         if not is_allowed:
-            self._audit.decided(context, operation, resource, "*", is_allowed=False, is_news=True)
+            self._audit.decided(context, operation, resource, "*", is_allowed=False)
         return is_allowed

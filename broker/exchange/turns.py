@@ -41,17 +41,20 @@ class Turn:
 
 
 class Turns:
-    """The turns of one request."""
+    """The turns of one request. The first begins with the first `next`, which never waits."""
 
     __slots__ = ("_ends_ns", "_now_ns")
 
     def __init__(self, clock: Clock) -> None:
         self._now_ns = clock.monotonic_ns
-        self._ends_ns = clock.monotonic_ns() + _TURN_NS
+        self._ends_ns = 0
 
     async def next(self) -> None:
         """Returns at once, or after the others' turn where this one has been long enough."""
-        if self._now_ns() >= self._ends_ns:
+        now_ns = self._now_ns()
+        if not self._ends_ns:
+            self._ends_ns = now_ns + _TURN_NS
+        elif now_ns >= self._ends_ns:
             await asyncio.sleep(0)
             self._ends_ns = self._now_ns() + _TURN_NS
 

@@ -59,46 +59,37 @@ async def describe_configs(call: HostCall[DescribeConfigsRequest], handle: Handl
     if any(ResourceType.of(resource.resource_type) not in OWNERS for resource in resources):
         malformed: DescribeConfigsResponse = await handle(call)
         return malformed
-    errors = [
-        denied(call, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
-        for resource in resources
-    ]
-    request.resources = [resource for resource, error in zip(resources, errors, strict=True) if error is None]
+    request.resources, refused = await divided(call, Operation.DESCRIBE_CONFIGS, resources)
     response: DescribeConfigsResponse = await handle(call)
-    response.results += [
-        describe_configs_handler.failed(resource, error)
-        for resource, error in zip(resources, errors, strict=True)
-        if error is not None
-    ]
+    response.results += await call.turns().map(lambda one: describe_configs_handler.failed(*one), refused)
     return response
 
 
 async def alter_configs(call: HostCall[AlterConfigsRequest], handle: Handle) -> AlterConfigsResponse:
-    call.request.resources, refused = divided(call, call.request.resources)
+    call.request.resources, refused = await divided(call, Operation.ALTER_CONFIGS, call.request.resources)
     response: AlterConfigsResponse = await handle(call)
-    response.responses += [refusal(AlterConfigsResourceResponse, one, error) for one, error in refused]
+    response.responses += await call.turns().map(lambda one: refusal(AlterConfigsResourceResponse, *one), refused)
     return response
 
 
 async def incremental_alter_configs(
     call: HostCall[IncrementalAlterConfigsRequest], handle: Handle
 ) -> IncrementalAlterConfigsResponse:
-    call.request.resources, refused = divided(call, call.request.resources)
+    call.request.resources, refused = await divided(call, Operation.ALTER_CONFIGS, call.request.resources)
     response: IncrementalAlterConfigsResponse = await handle(call)
-    response.responses += [refusal(IncrementalResponse, one, error) for one, error in refused]
+    response.responses += await call.turns().map(lambda one: refusal(IncrementalResponse, *one), refused)
     return response
 
 
-def divided(call: HostCall[Q], resources: Sequence[R]) -> tuple[list[R], list[tuple[R, KafkaError]]]:
-    """Returns the resources whose configs the client may alter, and the others with their errors."""
-    permitted: list[R] = []
-    refused: list[tuple[R, KafkaError]] = []
-    for resource in resources:
-        error = denied(call, Operation.ALTER_CONFIGS, resource.resource_type, resource.resource_name)
-        if error is None:
-            permitted.append(resource)
-        else:
-            refused.append((resource, error))
+async def divided(
+    call: HostCall[Q], operation: Operation, resources: Sequence[R]
+) -> tuple[list[R], list[tuple[R, KafkaError]]]:
+    """Returns the resources on whose configs the client may do the operation, and the others with their errors."""
+    errors = await call.turns().map(
+        lambda resource: denied(call, operation, resource.resource_type, resource.resource_name), resources
+    )
+    permitted = [resource for resource, error in zip(resources, errors, strict=True) if error is None]
+    refused = [(resource, error) for resource, error in zip(resources, errors, strict=True) if error is not None]
     return permitted, refused
 
 

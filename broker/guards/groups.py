@@ -55,7 +55,8 @@ async def find_coordinator(call: Call[FindCoordinatorRequest], handle: Handle) -
         denied = dict.fromkeys(keys, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     elif request.key_type in KEYS:
         requirement, code = KEYS[request.key_type]
-        denied = {key: code for key in keys if not call.may(requirement, key)}
+        permitted = await call.permitted(requirement, keys)
+        denied = {key: code for key in keys if key not in permitted}
     if not denied:
         answer: FindCoordinatorResponse = await handle(call)
         return answer
@@ -64,11 +65,10 @@ async def find_coordinator(call: Call[FindCoordinatorRequest], handle: Handle) -
         return FindCoordinatorResponse(error_code=code, error_message=MESSAGES[code], node_id=-1, host="", port=-1)
     request.coordinator_keys = [key for key in keys if key not in denied]
     response: FindCoordinatorResponse = await handle(call)
-    response.coordinators += [
-        Coordinator(key=key, node_id=-1, host="", port=-1, error_code=denied[key], error_message="")
-        for key in keys
-        if key in denied
-    ]
+    response.coordinators += await call.turns().map(
+        lambda key: Coordinator(key=key, node_id=-1, host="", port=-1, error_code=denied[key], error_message=""),
+        [key for key in keys if key in denied],
+    )
     return response
 
 
@@ -93,33 +93,33 @@ async def list_groups(call: Call[ListGroupsRequest], handle: Handle) -> ListGrou
     """Lists those groups of which the client may know; all to those who may describe the cluster."""
     response: ListGroupsResponse = await handle(call)
     if not call.may(DESCRIBE_CLUSTER, quiet=True):
-        names = call.permitted(DESCRIBE_GROUP, (group.group_id for group in response.groups), quiet=True)
+        names = await call.permitted(DESCRIBE_GROUP, (group.group_id for group in response.groups), quiet=True)
         response.groups = [group for group in response.groups if group.group_id in names]
     return response
 
 
 async def describe_groups(call: Call[DescribeGroupsRequest], handle: Handle) -> DescribeGroupsResponse:
     requested = call.request.groups
-    permitted = call.permitted(DESCRIBE_GROUP, requested)
+    permitted = await call.permitted(DESCRIBE_GROUP, requested)
     call.request.groups = [name for name in requested if name in permitted]
     response: DescribeGroupsResponse = await handle(call)
     for group in response.groups:
         if group.authorized_operations != NOT_REQUESTED:
             group.authorized_operations = group_operations(call, group.group_id)
-    response.groups += [not_described(name, KafkaError(DENIED)) for name in requested if name not in permitted]
+    denied = [name for name in requested if name not in permitted]
+    response.groups += await call.turns().map(lambda name: not_described(name, KafkaError(DENIED)), denied)
     return response
 
 
 async def delete_groups(call: Call[DeleteGroupsRequest], handle: Handle) -> DeleteGroupsResponse:
     requested = call.request.groups_names
-    permitted = call.permitted(DELETE_GROUP, requested)
+    permitted = await call.permitted(DELETE_GROUP, requested)
     call.request.groups_names = [name for name in requested if name in permitted]
     response: DeleteGroupsResponse = await handle(call)
-    response.results += [
-        DeletableGroupResult(group_id=name, error_code=DENIED)
-        for name in dict.fromkeys(requested)
-        if name not in permitted
-    ]
+    denied = [name for name in dict.fromkeys(requested) if name not in permitted]
+    response.results += await call.turns().map(
+        lambda name: DeletableGroupResult(group_id=name, error_code=DENIED), denied
+    )
     return response
 
 

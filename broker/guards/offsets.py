@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 from broker.exchange.authorisation import (
@@ -39,6 +40,7 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
+    TxnOffsetCommitResponseTopic,
 )
 
 GROUP_DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -65,29 +67,34 @@ def commit_name(
 async def offset_commit(call: Call[OffsetCommitRequest], handle: Handle) -> OffsetCommitResponse:
     request = call.request
     if not call.may(READ_GROUP, request.group_id):
-        return OffsetCommitResponse(
-            topics=[offset_commit_handler.failed(topic, GROUP_DENIED) for topic in request.topics]
+        refused = await call.turns().map(
+            lambda topic: offset_commit_handler.failed(topic, GROUP_DENIED), request.topics
         )
+        return OffsetCommitResponse(topics=refused)
     name_of = commit_name(call, offset_commit_handler.FIRST_TOPIC_ID_VERSION)
-    request.topics, denied = split(call, READ_TOPIC, request.topics, name_of)
+    request.topics, denied = await split(call, READ_TOPIC, request.topics, name_of)
     response: OffsetCommitResponse = await handle(call)
-    response.topics += [offset_commit_handler.failed(topic, TOPIC_DENIED) for topic in denied]
+    response.topics += await call.turns().map(lambda topic: offset_commit_handler.failed(topic, TOPIC_DENIED), denied)
     return response
 
 
 async def txn_offset_commit(call: Call[TxnOffsetCommitRequest], handle: Handle) -> TxnOffsetCommitResponse:
-    request, failed = call.request, txn_offset_commit_handler.failed
+    request, turns = call.request, call.turns()
+
+    def failed(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> TxnOffsetCommitResponseTopic:
+        return txn_offset_commit_handler.failed(topic, topic.partitions, code)
+
     code = None
     if not call.may(WRITE_TRANSACTIONAL_ID, request.transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     elif not call.may(READ_GROUP, request.group_id):
         code = GROUP_DENIED
     if code is not None:
-        return TxnOffsetCommitResponse(topics=[failed(topic, topic.partitions, code) for topic in request.topics])
+        return TxnOffsetCommitResponse(topics=await turns.map(partial(failed, code=code), request.topics))
     name_of = commit_name(call, txn_offset_commit_handler.FIRST_TOPIC_ID_VERSION)
-    request.topics, denied = split(call, READ_TOPIC, request.topics, name_of)
+    request.topics, denied = await split(call, READ_TOPIC, request.topics, name_of)
     response: TxnOffsetCommitResponse = await handle(call)
-    response.topics += [failed(topic, topic.partitions, TOPIC_DENIED) for topic in denied]
+    response.topics += await turns.map(partial(failed, code=TOPIC_DENIED), denied)
     return response
 
 
@@ -97,22 +104,21 @@ async def offset_fetch(call: Call[OffsetFetchRequest], handle: Handle) -> Offset
     if call.version < handler.FIRST_BATCHED_VERSION:
         return await single_group(call, handle)
     groups, denied_topics = request.groups, {}
-    request.groups = [group for group in groups if call.may(DESCRIBE_GROUP, group.group_id)]
+    permitted = await call.permitted(DESCRIBE_GROUP, (group.group_id for group in groups))
+    request.groups = [group for group in groups if group.group_id in permitted]
     for group in request.groups:
-        denied_topics[group.group_id] = take_denied(call, group)
+        denied_topics[group.group_id] = await take_denied(call, group)
     every = {group.group_id for group in request.groups if group.topics is None}
     response: OffsetFetchResponse = await handle(call)
     for answer in response.groups:
         if answer.group_id in every:
-            answer.topics = describable(call, answer.topics)
+            answer.topics = await describable(call, answer.topics)
         elif not answer.error_code:
             answer.topics += denied_topics[answer.group_id]
-    permitted = {group.group_id for group in request.groups}
-    response.groups += [
-        OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=GROUP_DENIED)
-        for group in groups
-        if group.group_id not in permitted
-    ]
+    response.groups += await call.turns().map(
+        lambda group: OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=GROUP_DENIED),
+        [group for group in groups if group.group_id not in permitted],
+    )
     return response
 
 
@@ -124,20 +130,22 @@ async def single_group(call: Call[OffsetFetchRequest], handle: Handle) -> Offset
         failure = handler.failed_group(call, group, GROUP_DENIED)
         topics = [handler.single_group_topic(topic) for topic in failure.topics]
         return OffsetFetchResponse(error_code=failure.error_code, topics=topics)
-    denied = take_denied(call, group)
+    denied = await take_denied(call, group)
     if request.topics is not None:
         names = {topic.name for topic in group.topics or ()}
         request.topics = [topic for topic in request.topics if topic.name in names]
     response: OffsetFetchResponse = await handle(call)
     if request.topics is None:
-        names = call.permitted(DESCRIBE_TOPIC, (topic.name for topic in response.topics), quiet=True)
+        names = await call.permitted(DESCRIBE_TOPIC, (topic.name for topic in response.topics), quiet=True)
         response.topics = [topic for topic in response.topics if topic.name in names]
     elif not response.error_code:
         response.topics += [handler.single_group_topic(topic) for topic in denied]
     return response
 
 
-def take_denied(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
+async def take_denied(
+    call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup
+) -> list[OffsetFetchResponseTopics]:
     """Removes the topics that the client may not describe from a group, and returns their answers."""
     if group.topics is None:
         return []
@@ -146,13 +154,13 @@ def take_denied(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) 
     names = {
         topic.topic_id: topic_image.name for topic in group.topics if (topic_image := image.topic_by_id(topic.topic_id))
     }
-    group.topics, denied = split(
+    group.topics, denied = await split(
         call, DESCRIBE_TOPIC, group.topics, lambda topic: names.get(topic.topic_id) if by_id else topic.name
     )
-    return [offset_fetch_handler.failed(topic, TOPIC_DENIED) for topic in denied]
+    return await call.turns().map(lambda topic: offset_fetch_handler.failed(topic, TOPIC_DENIED), denied)
 
 
-def describable(
+async def describable(
     call: Call[OffsetFetchRequest], topics: list[OffsetFetchResponseTopics]
 ) -> list[OffsetFetchResponseTopics]:
     """Returns those of a group's topics of which the client may know."""
@@ -162,14 +170,15 @@ def describable(
         if (topic_image := call.broker.image.topic_by_id(topic.topic_id))
     }
     named = [(topic, topic.name or names.get(topic.topic_id, "")) for topic in topics]
-    return [topic for topic, name in named if call.may(DESCRIBE_TOPIC, name, quiet=True)]
+    permitted = await call.permitted(DESCRIBE_TOPIC, (name for _, name in named), quiet=True)
+    return [topic for topic, name in named if name in permitted]
 
 
 async def offset_delete(call: Call[OffsetDeleteRequest], handle: Handle) -> OffsetDeleteResponse:
     request = call.request
     if not call.may(DELETE_GROUP, request.group_id):
         return OffsetDeleteResponse(error_code=GROUP_DENIED, topics=[])
-    request.topics, denied = split(call, READ_TOPIC, request.topics, lambda topic: topic.name)
+    request.topics, denied = await split(call, READ_TOPIC, request.topics, lambda topic: topic.name)
     response: OffsetDeleteResponse = await handle(call)
     if not response.error_code:
         response.topics += [

@@ -30,6 +30,7 @@ from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
 
@@ -69,16 +70,12 @@ async def offset_for_leader_epoch(
     if call.may(CLUSTER_ACTION_CLUSTER, quiet=True):
         answer: OffsetForLeaderEpochResponse = await handle(call)
         return answer
-    request.topics, denied = split(call, DESCRIBE_TOPIC, request.topics, lambda topic: topic.topic)
+    request.topics, denied = await split(call, DESCRIBE_TOPIC, request.topics, lambda topic: topic.topic)
     response: OffsetForLeaderEpochResponse = await handle(call)
-    response.topics += [
-        OffsetForLeaderTopicResult(
-            topic=topic.topic,
-            partitions=[
-                EpochEndOffset(error_code=DENIED, partition=partition.partition, end_offset=-1)
-                for partition in topic.partitions
-            ],
-        )
-        for topic in denied
-    ]
+    response.topics += await call.turns().map(without_end, denied)
     return response
+
+
+def without_end(topic: OffsetForLeaderTopic) -> OffsetForLeaderTopicResult:
+    failed = [EpochEndOffset(error_code=DENIED, partition=one.partition, end_offset=-1) for one in topic.partitions]
+    return OffsetForLeaderTopicResult(topic=topic.topic, partitions=failed)

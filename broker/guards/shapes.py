@@ -4,6 +4,8 @@ groups of both protocols with server-side assignment have in common."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+from operator import not_
 from typing import Any, Final, Protocol, TypeVar
 
 from broker.exchange.authorisation import CLUSTER_NAME, DESCRIBE_GROUP, DESCRIBE_TOPIC, READ_GROUP, Requirement
@@ -73,17 +75,19 @@ def whole(
     return guard
 
 
-def split(
+async def split(
     call: HostCall[Q], requirement: Requirement, topics: Sequence[T], name_of: Callable[[T], str | None]
 ) -> tuple[list[T], list[T]]:
     """Returns the topics that the client may use, and those that it may not; an id that is unknown is left to the
     handler."""
-    allowed: list[T] = []
-    denied: list[T] = []
-    for topic in topics:
+
+    def is_denied(topic: T) -> bool:
         name = name_of(topic)
-        (allowed if name is None or call.may(requirement, name) else denied).append(topic)
-    return allowed, denied
+        return name is not None and not call.may(requirement, name)
+
+    denied = await call.turns().map(is_denied, topics)
+    allowed = map(not_, denied)
+    return list(compress(topics, allowed)), list(compress(topics, denied))
 
 
 def each_topic(
@@ -93,9 +97,9 @@ def each_topic(
     `is_answered` says that it has one."""
 
     async def guard(call: HostCall[OfTopics], handle: Handle) -> object:
-        call.request.topics, denied = split(call, requirement, call.request.topics, lambda topic: topic.name)
+        call.request.topics, denied = await split(call, requirement, call.request.topics, lambda topic: topic.name)
         response = await handle(call)
-        response.topics += [refuse(topic) for topic in denied if is_answered(topic)]
+        response.topics += await call.turns().map(refuse, [topic for topic in denied if is_answered(topic)])
         return response
 
     return guard
@@ -109,7 +113,7 @@ def membership(failed: Callable[[KafkaError], object]) -> Guard:
         topics = call.request.subscribed_topic_names or ()
         if not call.may(READ_GROUP, call.request.group_id):
             return failed(GROUP_DENIED)
-        if len(call.permitted(DESCRIBE_TOPIC, topics)) < len(set(topics)):
+        if len(await call.permitted(DESCRIBE_TOPIC, topics)) < len(set(topics)):
             return failed(TOPIC_DENIED)
         return await handle(call)
 
@@ -122,16 +126,17 @@ def description(unknown: type, topics_of_member: Callable[[Any], Iterable[str]])
     async def guard(call: HostCall[OfGroups], handle: Handle) -> object:
         """Describes the groups that one may describe, unless their members have topics of which one may not know."""
         requested = call.request.group_ids
-        permitted = call.permitted(DESCRIBE_GROUP, requested)
+        permitted = await call.permitted(DESCRIBE_GROUP, requested)
         call.request.group_ids = [name for name in requested if name in permitted]
         response = await handle(call)
         for group in response.groups:
             if group.authorized_operations != NOT_REQUESTED:
                 group.authorized_operations = group_operations(call, group.group_id)
             names = {name for member in group.members for name in topics_of_member(member)}
-            if not names <= call.permitted(DESCRIBE_TOPIC, names, quiet=True):
+            if not names <= await call.permitted(DESCRIBE_TOPIC, names, quiet=True):
                 group.error_code, group.error_message, group.members = TOPIC_DENIED.code, UNREADABLE_TOPICS, []
-        response.groups += [undescribed(unknown, name, GROUP_DENIED) for name in requested if name not in permitted]
+        denied = [name for name in requested if name not in permitted]
+        response.groups += await call.turns().map(lambda name: undescribed(unknown, name, GROUP_DENIED), denied)
         return response
 
     return guard

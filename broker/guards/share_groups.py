@@ -58,26 +58,31 @@ async def describe_share_group_offsets(
 ) -> describe.DescribeShareGroupOffsetsResponse:
     """Describes the offsets of topics of which one may know; all that one may know for a group without a list."""
     requested = call.request.groups
-    permitted = call.permitted(DESCRIBE_GROUP, (group.group_id for group in requested))
+    permitted = await call.permitted(DESCRIBE_GROUP, (group.group_id for group in requested))
     denied_topics = {}
     call.request.groups = [group for group in requested if group.group_id in permitted]
     for group in call.request.groups:
         if group.topics is not None:
-            group.topics, denied = split(call, DESCRIBE_TOPIC, group.topics, lambda topic: topic.topic_name)
+            group.topics, denied = await split(call, DESCRIBE_TOPIC, group.topics, lambda topic: topic.topic_name)
             denied_topics[group.group_id] = denied
     response: describe.DescribeShareGroupOffsetsResponse = await handle(call)
+    turns = call.turns()
     for answer in response.groups:
-        answer.topics = [topic for topic in answer.topics if call.may(DESCRIBE_TOPIC, topic.topic_name, quiet=True)] + [
-            _undescribed_topic(topic) for topic in denied_topics.get(answer.group_id, ())
-        ]
-    response.groups += [
-        describe.DescribeShareGroupOffsetsResponseGroup(
-            group_id=group.group_id, topics=[], error_code=GROUP_DENIED.code, error_message=GROUP_DENIED.message
-        )
-        for group in requested
-        if group.group_id not in permitted
-    ]
+        names = await call.permitted(DESCRIBE_TOPIC, (topic.topic_name for topic in answer.topics), quiet=True)
+        answer.topics = [topic for topic in answer.topics if topic.topic_name in names]
+        answer.topics += await turns.map(_undescribed_topic, denied_topics.get(answer.group_id, []))
+    response.groups += await turns.map(
+        _undescribed_group, [group for group in requested if group.group_id not in permitted]
+    )
     return response
+
+
+def _undescribed_group(
+    group: describe.DescribeShareGroupOffsetsRequestGroup,
+) -> describe.DescribeShareGroupOffsetsResponseGroup:
+    return describe.DescribeShareGroupOffsetsResponseGroup(
+        group_id=group.group_id, topics=[], error_code=GROUP_DENIED.code, error_message=GROUP_DENIED.message
+    )
 
 
 def _undescribed_topic(
@@ -106,24 +111,26 @@ async def alter_share_group_offsets(
         return alter.AlterShareGroupOffsetsResponse(
             error_code=GROUP_DENIED.code, error_message=GROUP_DENIED.message, responses=[]
         )
-    request.topics, denied = split(call, READ_TOPIC, request.topics, lambda topic: topic.topic_name)
+    request.topics, denied = await split(call, READ_TOPIC, request.topics, lambda topic: topic.topic_name)
     response: alter.AlterShareGroupOffsetsResponse = await handle(call)
-    response.responses += [
-        alter.AlterShareGroupOffsetsResponseTopic(
-            topic_name=topic.topic_name,
-            topic_id=NO_UUID,
-            partitions=[
-                alter.AlterShareGroupOffsetsResponsePartition(
-                    partition_index=partition.partition_index,
-                    error_code=TOPIC_DENIED.code,
-                    error_message=TOPIC_DENIED.message,
-                )
-                for partition in topic.partitions
-            ],
-        )
-        for topic in denied
-    ]
+    response.responses += await call.turns().map(_unaltered_topic, denied)
     return response
+
+
+def _unaltered_topic(
+    topic: alter.AlterShareGroupOffsetsRequestTopic,
+) -> alter.AlterShareGroupOffsetsResponseTopic:
+    partitions = [
+        alter.AlterShareGroupOffsetsResponsePartition(
+            partition_index=partition.partition_index,
+            error_code=TOPIC_DENIED.code,
+            error_message=TOPIC_DENIED.message,
+        )
+        for partition in topic.partitions
+    ]
+    return alter.AlterShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name, topic_id=NO_UUID, partitions=partitions
+    )
 
 
 async def delete_share_group_offsets(
@@ -134,15 +141,18 @@ async def delete_share_group_offsets(
         return delete.DeleteShareGroupOffsetsResponse(
             error_code=GROUP_DENIED.code, error_message=GROUP_DENIED.message, responses=[]
         )
-    request.topics, denied = split(call, READ_TOPIC, request.topics, lambda topic: topic.topic_name)
+    request.topics, denied = await split(call, READ_TOPIC, request.topics, lambda topic: topic.topic_name)
     response: delete.DeleteShareGroupOffsetsResponse = await handle(call)
-    response.responses += [
-        delete.DeleteShareGroupOffsetsResponseTopic(
-            topic_name=topic.topic_name,
-            topic_id=NO_UUID,
-            error_code=TOPIC_DENIED.code,
-            error_message=TOPIC_DENIED.message,
-        )
-        for topic in denied
-    ]
+    response.responses += await call.turns().map(_undeleted_topic, denied)
     return response
+
+
+def _undeleted_topic(
+    topic: delete.DeleteShareGroupOffsetsRequestTopic,
+) -> delete.DeleteShareGroupOffsetsResponseTopic:
+    return delete.DeleteShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name,
+        topic_id=NO_UUID,
+        error_code=TOPIC_DENIED.code,
+        error_message=TOPIC_DENIED.message,
+    )

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
-from broker.guards.shapes import whole
-from broker.requests.api import Guard
+from broker.requests.api import Guard, Handle
 from broker.requests.call import Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import delete_share_group_state as delete
@@ -49,8 +48,10 @@ def guarded(
     """Returns a guard that refuses each partition of a request. `nothing` are the fields of a partition's result that
     has no state to tell."""
 
-    def refuse(call: Call[OfStates]) -> object:
-        return response(results=[failed_topic(topic) for topic in call.request.topics])
+    async def guard(call: Call[OfStates], handle: Handle) -> object:
+        if call.may(CLUSTER_ACTION_CLUSTER):
+            return await handle(call)
+        return response(results=await call.turns().map(failed_topic, call.request.topics))
 
     def failed_topic(topic: RequestedTopic) -> object:
         return result(topic_id=topic.topic_id, partitions=[failed_partition(one.partition) for one in topic.partitions])
@@ -58,7 +59,7 @@ def guarded(
     def failed_partition(index: int) -> object:
         return partition_result(partition=index, error_code=DENIED.code, error_message=DENIED.message, **nothing)
 
-    return whole(CLUSTER_ACTION_CLUSTER, refuse)
+    return guard
 
 
 initialize_share_group_state: Final = guarded(

@@ -1,8 +1,10 @@
-"""The guards of topics. Nobody is shown_name whether a topic exists of which one may not know."""
+"""The guards of topics. A client is not told whether a topic exists that it may not describe."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, TypeVar
 
 from broker.exchange.authorisation import (
     ALTER_TOPIC,
@@ -24,9 +26,15 @@ from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
+    CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -35,32 +43,45 @@ from protocol.messages.describe_topic_partitions import (
 from protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from protocol.types import NO_UUID
 
+T = TypeVar("T", CreatableTopic, CreatePartitionsTopic)
+
 DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 async def create_topics(call: HostCall[CreateTopicsRequest], handle: Handle) -> CreateTopicsResponse:
-    """Creates what the client may create, by CREATE on the cluster or on the topic, and tells configs to who may
-    describe them."""
+    """Creates the topics that the client may create, by CREATE on the cluster or on the topic, and shows the configs
+    that it may describe."""
     request = call.request
-    names = [topic.name for topic in request.topics]
-    once = {name for name in names if names.count(name) == 1 and name != METADATA_TOPIC}
-    denied: set[str] = set()
+    once = named_once(topic.name for topic in request.topics)
+    once.pop(METADATA_TOPIC, None)
+    permitted = set(once)
     if not call.may(CREATE_CLUSTER, quiet=True):
-        denied = once - call.permitted(CREATE_TOPIC, sorted(once))
-    request.topics = [topic for topic in request.topics if topic.name not in denied]
-    describable = call.permitted(DESCRIBE_CONFIGS_TOPIC, once - denied, quiet=True)
+        permitted = await call.permitted(CREATE_TOPIC, once)
+    denied = [name for name in once if name not in permitted]
+    request.topics = without(denied, request.topics)
+    describable = await call.permitted(DESCRIBE_CONFIGS_TOPIC, permitted, quiet=True)
     response: CreateTopicsResponse = await handle(call)
     for result in response.topics:
         if not result.error_code and result.name not in describable:
             result.topic_config_error_code, result.configs = DENIED, []
             result.num_partitions = result.replication_factor = -1
-    message = "Authorization failed."
-    response.topics += [
-        CreatableTopicResult(name=name, error_code=DENIED, error_message=message, configs=[])
-        for name in names
-        if name in denied
-    ]
+    response.topics += await call.turns().map(not_created, denied)
     return response
+
+
+def named_once(names: Iterable[str]) -> dict[str, None]:
+    """Returns the names that are there once, in their order: the handler rejects the others."""
+    return {name: None for name, count in Counter(names).items() if count == 1}
+
+
+def without(denied: Iterable[str], topics: Iterable[T]) -> list[T]:
+    """Returns the topics that are not denied."""
+    names = set(denied)
+    return [topic for topic in topics if topic.name not in names]
+
+
+def not_created(name: str) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=DENIED, error_message="Authorization failed.", configs=[])
 
 
 async def delete_topics(call: HostCall[DeleteTopicsRequest], handle: Handle) -> DeleteTopicsResponse:
@@ -73,24 +94,24 @@ async def delete_topics(call: HostCall[DeleteTopicsRequest], handle: Handle) -> 
     names = {topic.name for topic in call.request.topics if topic.name is not None}
     names.update(call.request.topic_names or ())
     names.update(topic.name for topic in by_id if topic is not None)
-    describable = call.permitted(DESCRIBE_TOPIC, names)
-    deletable = call.permitted(DELETE_TOPIC, names)
+    describable = await call.permitted(DESCRIBE_TOPIC, names)
+    deletable = await call.permitted(DELETE_TOPIC, names)
     return await delete_permitted(call, deletable, describable)
 
 
 async def create_partitions(call: HostCall[CreatePartitionsRequest], handle: Handle) -> CreatePartitionsResponse:
     request = call.request
-    names = [topic.name for topic in request.topics]
-    once = {name for name in names if names.count(name) == 1}
-    denied = once - call.permitted(ALTER_TOPIC, sorted(once))
-    request.topics = [topic for topic in request.topics if topic.name not in denied]
+    once = named_once(topic.name for topic in request.topics)
+    permitted = await call.permitted(ALTER_TOPIC, once)
+    denied = [name for name in once if name not in permitted]
+    request.topics = without(denied, request.topics)
     response: CreatePartitionsResponse = await handle(call)
-    response.results += [
-        CreatePartitionsTopicResult(name=name, error_code=DENIED, error_message=None)
-        for name in names
-        if name in denied
-    ]
+    response.results += await call.turns().map(not_extended, denied)
     return response
+
+
+def not_extended(name: str) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=name, error_code=DENIED, error_message=None)
 
 
 async def describe_topic_partitions(
@@ -124,14 +145,18 @@ async def metadata(call: Call[MetadataRequest], handle: Handle) -> MetadataRespo
         refusal: MetadataResponse = await handle(call)
         return refusal
     if not is_all:
-        denied = take_denied(call)
+        denied = await take_denied(call)
     if denied and not request.topics:
         response = metadata_handler.response(call, [])  # no topics would be all of them in the oldest version
     else:
         response = await handle(call)
-    response.topics = [topic for topic in response.topics if topic.name is None or is_told(call, topic, is_all=is_all)]
+    if is_all:
+        names = await call.permitted(DESCRIBE_TOPIC, (topic.name or "" for topic in response.topics), quiet=True)
+        response.topics = [topic for topic in response.topics if topic.name in names]
+    turns = call.turns()
     for topic in response.topics:
         if topic.topic_authorized_operations != NOT_REQUESTED and topic.name is not None:
+            await turns.next()
             topic.topic_authorized_operations = topic_operations(call, topic.name)
     response.topics += denied
     if response.cluster_authorized_operations != NOT_REQUESTED:
@@ -139,12 +164,7 @@ async def metadata(call: Call[MetadataRequest], handle: Handle) -> MetadataRespo
     return response
 
 
-def is_told(call: Call[MetadataRequest], topic: MetadataResponseTopic, *, is_all: bool) -> bool:
-    """True for a topic of which the client may know; those that it named are checked already."""
-    return not is_all or call.may(DESCRIBE_TOPIC, topic.name or "", quiet=True)
-
-
-def take_denied(call: Call[MetadataRequest]) -> list[MetadataResponseTopic]:
+async def take_denied(call: Call[MetadataRequest]) -> list[MetadataResponseTopic]:
     """Removes the topics that the client may not describe, or not create, from the request, and returns their
     answers."""
     request, image = call.request, call.broker.image
@@ -152,7 +172,9 @@ def take_denied(call: Call[MetadataRequest]) -> list[MetadataResponseTopic]:
     denied: dict[tuple[str | None, bytes], MetadataResponseTopic] = {}
     permitted = []
     creates_all: bool | None = None
+    turns = call.turns()
     for topic in request.topics or ():
+        await turns.next()
         by_id = image.topic_by_id(topic.topic_id) if metadata_handler.is_by_id(topic) else None
         name = topic.name if not metadata_handler.is_by_id(topic) else None if by_id is None else by_id.name
         if name is None:

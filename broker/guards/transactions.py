@@ -33,6 +33,7 @@ from protocol.messages.list_transactions import ListTransactionsRequest, ListTra
 from protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
@@ -69,15 +70,18 @@ async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest], handle: H
     topics = request.v3_and_below_topics
     names = [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
     if not call.may(WRITE_TRANSACTIONAL_ID, request.v3_and_below_transactional_id):
-        results = add_partitions_handler.by_topic(dict.fromkeys(names, DENIED))
+        results = await add_partitions_handler.by_topic(call, dict.fromkeys(names, DENIED))
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
-    permitted = call.permitted(WRITE_TOPIC, (topic.name for topic in topics if not is_internal(topic.name)))
+    permitted = await call.permitted(WRITE_TOPIC, (topic.name for topic in topics if not is_internal(topic.name)))
     refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    codes = {name: add_partitions_handler.refusal(call, name) if name.topic in permitted else refused for name in names}
-    if refused in codes.values():
-        results = add_partitions_handler.by_topic(
-            {name: code or ErrorCode.OPERATION_NOT_ATTEMPTED for name, code in codes.items()}
-        )
+
+    def refusal(name: TopicPartition) -> ErrorCode:
+        return add_partitions_handler.refusal(call, name) if name.topic in permitted else refused
+
+    codes = await call.turns().map(refusal, names)
+    if refused in codes:
+        answers = {name: code or ErrorCode.OPERATION_NOT_ATTEMPTED for name, code in zip(names, codes, strict=True)}
+        results = await add_partitions_handler.by_topic(call, answers)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
     response: AddPartitionsToTxnResponse = await handle(call)
     return response
@@ -102,23 +106,20 @@ async def write_txn_markers(call: Call[WriteTxnMarkersRequest], handle: Handle) 
     if call.may(ALTER_CLUSTER, quiet=True) or call.may(CLUSTER_ACTION_CLUSTER):
         response: WriteTxnMarkersResponse = await handle(call)
         return response
+    turns = call.turns()
     markers = [
-        WritableTxnMarkerResult(
-            producer_id=marker.producer_id,
-            topics=[
-                WritableTxnMarkerTopicResult(
-                    name=topic.name,
-                    partitions=[
-                        WritableTxnMarkerPartitionResult(partition_index=index, error_code=CLUSTER_DENIED)
-                        for index in topic.partition_indexes
-                    ],
-                )
-                for topic in marker.topics
-            ],
-        )
+        WritableTxnMarkerResult(producer_id=marker.producer_id, topics=await turns.map(not_marked, marker.topics))
         for marker in call.request.markers
     ]
     return WriteTxnMarkersResponse(markers=markers)
+
+
+def not_marked(topic: WritableTxnMarkerTopic) -> WritableTxnMarkerTopicResult:
+    partitions = [
+        WritableTxnMarkerPartitionResult(partition_index=index, error_code=CLUSTER_DENIED)
+        for index in topic.partition_indexes
+    ]
+    return WritableTxnMarkerTopicResult(name=topic.name, partitions=partitions)
 
 
 async def describe_transactions(
@@ -126,24 +127,21 @@ async def describe_transactions(
 ) -> DescribeTransactionsResponse:
     """Describes the transactions that one may describe, with those of their topics of which one may know."""
     requested = call.request.transactional_ids
-    permitted = call.permitted(DESCRIBE_TRANSACTIONAL_ID, requested)
+    permitted = await call.permitted(DESCRIBE_TRANSACTIONAL_ID, requested)
     call.request.transactional_ids = [name for name in requested if name in permitted]
     response: DescribeTransactionsResponse = await handle(call)
     for transaction in response.transaction_states:
         transaction.topics = [
             topic for topic in transaction.topics if call.may(DESCRIBE_TOPIC, topic.topic, quiet=True)
         ]
-    response.transaction_states += [
-        describe_handler.failed(name, DENIED) for name in requested if name not in permitted
-    ]
+    denied = [name for name in requested if name not in permitted]
+    response.transaction_states += await call.turns().map(lambda name: describe_handler.failed(name, DENIED), denied)
     return response
 
 
 async def list_transactions(call: Call[ListTransactionsRequest], handle: Handle) -> ListTransactionsResponse:
     response: ListTransactionsResponse = await handle(call)
-    response.transaction_states = [
-        transaction
-        for transaction in response.transaction_states
-        if call.may(DESCRIBE_TRANSACTIONAL_ID, transaction.transactional_id, quiet=True)
-    ]
+    states = response.transaction_states
+    names = await call.permitted(DESCRIBE_TRANSACTIONAL_ID, (state.transactional_id for state in states), quiet=True)
+    response.transaction_states = [state for state in states if state.transactional_id in names]
     return response

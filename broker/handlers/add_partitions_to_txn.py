@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from broker.coordinators.translations import seen_by_producer
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
@@ -25,6 +26,7 @@ from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
@@ -79,39 +81,37 @@ async def added(
     names = list(
         dict.fromkeys(TopicPartition(topic.name, index) for topic in requested.topics for index in topic.partitions)
     )
-    refusals = {name: code for name in names if (code := refusal(call, name))}
-    if refusals:
-        return by_topic({name: refusals.get(name, ErrorCode.OPERATION_NOT_ATTEMPTED) for name in names})
+    refusals = await call.turns().map(partial(refusal, call), names)
+    if any(refusals):
+        codes = (code or ErrorCode.OPERATION_NOT_ATTEMPTED for code in refusals)
+        return await by_topic(call, dict(zip(names, codes, strict=True)))
     transactions = call.broker.transactions
     producer = Producer(requested.producer_id, requested.producer_epoch)
     try:
         if requested.verify_only:
             in_transaction = await transactions.verify_partitions(requested.transactional_id, producer, names)
-            return by_topic({name: verified(name in in_transaction) for name in names})
+            return await by_topic(call, {name: verified(name in in_transaction) for name in names})
         client_version = V2 if call.version >= FIRST_BATCHED_VERSION else 0
         await transactions.add_partitions(requested.transactional_id, producer, names, client_version)
     except KafkaError as error:
         code = seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION)
-        return by_topic(dict.fromkeys(names, code)) if requested.verify_only else as_named(requested, code)
-    return as_named(requested, ErrorCode.NONE)
+        if requested.verify_only:
+            return await by_topic(call, dict.fromkeys(names, code))
+        return await call.turns().map(partial(as_named, code), requested.topics)
+    return await call.turns().map(partial(as_named, ErrorCode.NONE), requested.topics)
 
 
 def verified(is_part: bool) -> ErrorCode:
     return ErrorCode.NONE if is_part else ErrorCode.TRANSACTION_ABORTABLE
 
 
-def as_named(requested: AddPartitionsToTxnTransaction, code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
-    """Returns the coordinator's answer for each topic and partition as the request names them, be it twice."""
-    return [
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=[
-                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
-                for index in topic.partitions
-            ],
-        )
-        for topic in requested.topics
+def as_named(code: ErrorCode, topic: AddPartitionsToTxnTopic) -> AddPartitionsToTxnTopicResult:
+    """Returns the coordinator's answer for a topic and its partitions as the request names them, even if twice."""
+    results = [
+        AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+        for index in topic.partitions
     ]
+    return AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results)
 
 
 def refusal(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> ErrorCode:
@@ -123,16 +123,20 @@ def refusal(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> Erro
     return ErrorCode.NONE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def by_topic(codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
+async def by_topic(call: Call[AddPartitionsToTxnRequest], codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
     """Returns an answer of the partitions' own: each topic and partition once, in the order in which they were first
     named; a topic without partitions is left out."""
-    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
-    for (topic, index), code in codes.items():
-        result = topics.setdefault(topic, AddPartitionsToTxnTopicResult(name=topic, results_by_partition=[]))
-        result.results_by_partition.append(
-            AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
-        )
-    return list(topics.values())
+    topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
+
+    def add(name: TopicPartition) -> None:
+        result = AddPartitionsToTxnPartitionResult(partition_index=name.partition, partition_error_code=codes[name])
+        topics.setdefault(name.topic, []).append(result)
+
+    turns = call.turns()
+    await turns.map(add, list(codes))
+    return await turns.map(
+        lambda name: AddPartitionsToTxnTopicResult(name=name, results_by_partition=topics[name]), list(topics)
+    )
 
 
 REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER, WRITE_TRANSACTIONAL_ID, WRITE_TOPIC)

@@ -5,6 +5,8 @@ v1 is as v0, v2 is flexible. The answer says that the move began; DescribeLogDir
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
 from broker.requests.call import Call
@@ -25,17 +27,20 @@ UNIQUE = "0" * 32
 async def alter_replica_log_dirs(call: Call[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
     """Moves the replicas; one that is named twice goes where it was named last."""
     goals: dict[str, dict[int, str]] = {}
+    turns = call.turns()
     for log_dir in call.request.dirs:
+        await turns.next()
         for topic in log_dir.topics:
             goals.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, log_dir.path))
+
+    def moved(name: str, goal: tuple[int, str]) -> AlterReplicaLogDirPartitionResult:
+        index, path = goal
+        return AlterReplicaLogDirPartitionResult(partition_index=index, error_code=move(call, name, index, path))
+
     return AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirTopicResult(
-                topic_name=name,
-                partitions=[
-                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=move(call, name, index, path))
-                    for index, path in paths.items()
-                ],
+                topic_name=name, partitions=await turns.map(partial(moved, name), list(paths.items()))
             )
             for name, paths in goals.items()
             if paths

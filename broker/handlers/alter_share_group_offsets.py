@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from broker.coordinators.translations import seen_by_client
 from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import alter
@@ -74,4 +74,10 @@ def answer_partition(index: int, error: KafkaError | None) -> AlterShareGroupOff
 
 
 REQUIRES = by_handler(READ_GROUP, READ_TOPIC)
-API = Api(AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, alter_share_group_offsets, REQUIRES)
+API = Api(
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+    alter_share_group_offsets,
+    REQUIRES,
+    entries=(Entries("topics", "responses", "partitions", "partitions"),),
+)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from broker.coordinators.translations import seen_by_client
 from broker.exchange.authorisation import DELETE_GROUP, by_handler
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
 from broker.share.administration import delete_group_state
@@ -32,4 +32,10 @@ async def delete(call: Call[DeleteGroupsRequest], group_id: str) -> DeletableGro
     return result
 
 
-API = Api(DeleteGroupsRequest, DeleteGroupsResponse, delete_groups, by_handler(DELETE_GROUP))
+API = Api(
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    delete_groups,
+    by_handler(DELETE_GROUP),
+    entries=(Entries("groups_names", "results"),),
+)

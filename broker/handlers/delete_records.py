@@ -8,7 +8,7 @@ from __future__ import annotations
 from broker.exchange.authorisation import DELETE_TOPIC, by_handler
 from broker.replica.low_watermark import deleted_everywhere, low_watermark
 from broker.replica.partition import Partition
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
@@ -90,4 +90,10 @@ async def wait_for_followers(partition: Partition, result: DeleteRecordsPartitio
     result.low_watermark = low_watermark(partition)
 
 
-API = Api(DeleteRecordsRequest, DeleteRecordsResponse, delete_records, by_handler(DELETE_TOPIC))
+API = Api(
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    delete_records,
+    by_handler(DELETE_TOPIC),
+    entries=(Entries("topics", "topics", "partitions", "partitions"),),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.coordinators.translations import seen_by_client
 from broker.exchange.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import finish_delete
@@ -43,4 +43,10 @@ def topic(name: str, topic_id: Uuid, error: KafkaError | None) -> DeleteShareGro
 
 
 REQUIRES = by_handler(DELETE_GROUP, READ_TOPIC)
-API = Api(DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse, delete_share_group_offsets, REQUIRES)
+API = Api(
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    delete_share_group_offsets,
+    REQUIRES,
+    entries=(Entries("topics", "responses"),),
+)

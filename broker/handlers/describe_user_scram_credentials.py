@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
 from broker.requests.api import Api
 from broker.requests.call import HostCall
-from coordinator.cluster.security.scram_credentials import describe_user_scram_credentials as described
+from coordinator.cluster.security.scram_credentials import UserScramCredentials
 from protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
@@ -15,7 +15,9 @@ from protocol.messages.describe_user_scram_credentials import (
 async def describe_user_scram_credentials(
     call: HostCall[DescribeUserScramCredentialsRequest],
 ) -> DescribeUserScramCredentialsResponse:
-    return described(call.host.image, call.request)
+    credentials = UserScramCredentials(call.host.image, call.request)
+    results = await call.turns().map(credentials.describe, credentials.users)
+    return DescribeUserScramCredentialsResponse(error_code=0, error_message="", results=results)
 
 
 API = Api(

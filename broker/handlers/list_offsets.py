@@ -9,6 +9,7 @@ v11 the first offset not yet tiered (KIP-1023). Nothing is tiered here: the loca
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 from broker.exchange.authorisation import DESCRIBE_TOPIC, by_handler
 from broker.replica.partition import Partition
@@ -43,7 +44,7 @@ async def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
     """Lists offsets. A topic that is named twice is answered once; a partition that is named twice gets
     INVALID_REQUEST, once."""
     if call.version == 0:
-        return ListOffsetsResponse(topics=[list_segments(call, topic) for topic in call.request.topics])
+        return ListOffsetsResponse(topics=await call.turns().map(partial(list_segments, call), call.request.topics))
     named = Counter((topic.name, p.partition_index) for topic in call.request.topics for p in topic.partitions)
     repeated = {name for name, count in named.items() if count > 1}
     answers: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import HostCall
 from coordinator.cluster.partitions import reassignments
 from protocol.messages.list_partition_reassignments import (
@@ -23,4 +23,5 @@ API = Api(
     ListPartitionReassignmentsResponse,
     list_partition_reassignments,
     of_cluster(DESCRIBE_CLUSTER),
+    entries=(Entries("topics", "topics"),),
 )

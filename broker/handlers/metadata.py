@@ -9,6 +9,7 @@ client rebootstrap (KIP-1102), which this broker never does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from broker.exchange.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC, by_handler
 from broker.requests.api import Api
@@ -40,21 +41,21 @@ TOLD: Mapping[ErrorCode, ErrorCode] = {
 async def metadata(call: Call[MetadataRequest]) -> MetadataResponse:
     """Answers from the image; creates topics first that may be auto-created. Each topic is described once, and when one
     is requested by id, names do not count."""
-    request, image = call.request, call.broker.image
+    request, image, turns = call.request, call.broker.image, call.turns()
     if request.topics is None or (not request.topics and call.version < FIRST_NULL_FOR_ALL_VERSION):
-        return response(call, [describe(call, topic) for topic in image.topics()])
+        return response(call, await turns.map(partial(describe, call), list(image.topics())))
     if call.version < FIRST_ID_ONLY_VERSION and any(map(is_by_id, request.topics)):
         return ids_unsupported(request.topics)
     topic_ids = dict.fromkeys(topic.topic_id for topic in request.topics if is_by_id(topic))
     if len(topic_ids) > 1:
         topic_ids.pop(NO_UUID, None)  # beside ids it asks for nothing
     if topic_ids:
-        return response(call, [by_id(call, topic_id) for topic_id in topic_ids])
+        return response(call, await turns.map(partial(by_id, call), list(topic_ids)))
     names = dict.fromkeys(topic.name for topic in request.topics if topic.name is not None)
     missing = {name for name in names if image.topic(name) is None}
     if missing and request.allow_auto_topic_creation and call.broker.config.auto_create_topics_enable:
         return await create_and_answer(call, names, missing)
-    return response(call, [by_name(call, name, NOT_CREATED) for name in names])
+    return response(call, await turns.map(lambda name: by_name(call, name, NOT_CREATED), list(names)))
 
 
 async def create_and_answer(call: Call[MetadataRequest], names: Iterable[str], missing: set[str]) -> MetadataResponse:
@@ -62,7 +63,7 @@ async def create_and_answer(call: Call[MetadataRequest], names: Iterable[str], m
     created with its error."""
     errors = await call.broker.auto_create_topics(sorted(missing), call.context)
     codes = {name: TOLD.get(code, code) for name, code in errors.items()}
-    return response(call, [by_name(call, name, codes) for name in names])
+    return response(call, await call.turns().map(lambda name: by_name(call, name, codes), list(names)))
 
 
 def is_by_id(topic: MetadataRequestTopic) -> bool:

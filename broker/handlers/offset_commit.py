@@ -12,7 +12,7 @@ from typing import Final
 
 from broker.coordinators.answering import merged
 from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
 from coordinator.group.offsets.commit import commit
@@ -81,4 +81,10 @@ def failed(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResp
     return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-API = Api(OffsetCommitRequest, OffsetCommitResponse, offset_commit, by_handler(READ_GROUP, READ_TOPIC))
+API = Api(
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    offset_commit,
+    by_handler(READ_GROUP, READ_TOPIC),
+    entries=(Entries("topics", "topics", "partitions", "partitions"),),
+)

@@ -7,7 +7,7 @@ from operator import attrgetter
 from broker.coordinators.answering import merged
 from broker.coordinators.translations import seen_by_client
 from broker.exchange.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.requests.group_client import check_group_id, client_of
 from coordinator.group.offsets.delete import delete
@@ -52,4 +52,10 @@ def take_absent(call: Call[OffsetDeleteRequest], topic: OffsetDeleteRequestTopic
     return OffsetDeleteResponseTopic(name=topic.name, partitions=answers)
 
 
-API = Api(OffsetDeleteRequest, OffsetDeleteResponse, offset_delete, by_handler(DELETE_GROUP, READ_TOPIC))
+API = Api(
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    offset_delete,
+    by_handler(DELETE_GROUP, READ_TOPIC),
+    entries=(Entries("topics", "topics", "partitions", "partitions"),),
+)

@@ -14,7 +14,7 @@ from functools import partial
 
 from broker.coordinators.translations import OFFSET_FETCHES, seen_by_client, translated
 from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from coordinator.group.offsets.fetch import INVALID_OFFSET, NO_LEADER_EPOCH, fetch
 from protocol.errors import ErrorCode, KafkaError
@@ -167,4 +167,10 @@ def single_group_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseT
     return OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
 
 
-API = Api(OffsetFetchRequest, OffsetFetchResponse, offset_fetch, by_handler(DESCRIBE_GROUP, DESCRIBE_TOPIC))
+API = Api(
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    offset_fetch,
+    by_handler(DESCRIBE_GROUP, DESCRIBE_TOPIC),
+    entries=(Entries("groups", "groups"), Entries("topics", "topics", "partition_indexes", "partitions")),
+)

@@ -15,7 +15,7 @@ from broker.coordinators.answering import merged
 from broker.coordinators.translations import PRODUCERS_BEFORE_2_0, seen_by_client, translated
 from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.produce.verification import Supports, check_joined
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
 from coordinator.group.offsets.commit import commit_transactional
@@ -103,4 +103,10 @@ def failed(
 
 
 REQUIRES = by_handler(WRITE_TRANSACTIONAL_ID, READ_GROUP, READ_TOPIC)
-API = Api(TxnOffsetCommitRequest, TxnOffsetCommitResponse, txn_offset_commit, REQUIRES)
+API = Api(
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    txn_offset_commit,
+    REQUIRES,
+    entries=(Entries("topics", "topics", "partitions", "partitions"),),
+)

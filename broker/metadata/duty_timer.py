@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from broker.clock import Clock, Timer
 from broker.logging import get_logger
 from coordinator.cluster.duties import Duties, Duty
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
+
+BUSY_WAIT_MS: Final = 20
+"""The time after which a duty looks again that had to wait for a decision."""
 
 log = get_logger("broker.metadata")
 
@@ -27,12 +31,15 @@ class DutyTimer:
         clock: Clock,
         state: Callable[[], Image],
         write: Callable[[Sequence[MetadataRecord]], None],
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`write` applies and appends records, all or none, and sees to it that they are committed soon."""
+        """`write` applies and appends records, all or none, and sees to it that they are committed soon. `is_busy` is
+        true while a decision is being made, during which nothing may be written."""
         self._duties = duties
         self._clock = clock
         self._state = state
         self._write = write
+        self._is_busy = is_busy
         self._timer: Timer | None = None
         self._expected_ms = 0
         self._stopped = False
@@ -63,6 +70,10 @@ class DutyTimer:
         self._timer = None
         now_ms = self._clock.monotonic_ms()
         self._duties.woke_late(now_ms - self._expected_ms, now_ms)
+        if self._is_busy():
+            self._expected_ms = now_ms + BUSY_WAIT_MS
+            self._timer = self._clock.call_after(BUSY_WAIT_MS, self._wake)
+            return
         while not self._stopped and (duty := self._duties.due(self._state(), now_ms)) is not None:
             self._carry_out(duty, now_ms)
         self.arm()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from broker.clock import Clock
+from broker.metadata.deciding import LongDecisions, is_long
 from broker.metadata.duty_timer import DutyTimer
 from broker.metadata.led_log import LedLog
 from coordinator.cluster.brokers.activation import abort_record, activation_records, controller_records
@@ -95,7 +96,9 @@ class LocalController:
         self._state = loader.image.copy()
         self._sessions = BrokerSessions(options.broker_session_timeout_ms, options.own_broker_id)
         duties = Duties(options, configs, self._sessions, clock.now_ms)
-        self._timer = DutyTimer(duties, clock, lambda: self._state, self._write_soon)
+        self._long_decisions = LongDecisions()
+        busy = self._long_decisions
+        self._timer = DutyTimer(duties, clock, lambda: self._state, self._write_soon, lambda: busy.is_busy)
         log.on_failure = self._renounce
 
     def activate(self, bootstrap: Callable[[], Sequence[MetadataRecord]]) -> None:
@@ -121,6 +124,7 @@ class LocalController:
     async def stop(self) -> None:
         """Does nothing by itself any more."""
         self._timer.stop()
+        self._long_decisions.stop()
 
     def _renounce(self, error: KafkaError) -> None:
         """Goes back to the last committed state, since later records may never be committed."""
@@ -158,18 +162,31 @@ class LocalController:
         self._log.commit_soon()
 
     async def _decide(
-        self, decision: Callable[[Image], Decided[A]], then: Callable[[A], None] = lambda response: None
+        self,
+        decision: Callable[[Image], Decided[A]],
+        request: object = None,
+        then: Callable[[A], None] = lambda response: None,
     ) -> A:
-        """Decides, applies and appends, and returns the answer once all records that it depends on are committed.
-        `then` is called before, with the state that has them. Raises NOT_CONTROLLER once this one has renounced."""
-        if self._log.failed is not None:
-            message = f"this controller has renounced: {self._log.failed.message}"
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, message)
-        records, response = decision(self._state)
+        """Decides, applies and appends, and returns the answer once all records that it depends on are committed. A
+        thread decides on a `request` of many entries. `then` is called before, with the state that has them. Raises
+        NOT_CONTROLLER once this one has renounced."""
+        await self._long_decisions.over()
+        self._check_active()
+        if request is not None and is_long(request):
+            state = self._state
+            records, response = await self._long_decisions.make(lambda: decision(state))
+            self._check_active()
+        else:
+            records, response = decision(self._state)
         end_offset = self._write(records)
         then(response)
         await self._log.committed(end_offset)
         return response
+
+    def _check_active(self) -> None:
+        if self._log.failed is not None:
+            message = f"this controller has renounced: {self._log.failed.message}"
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, message)
 
     async def write(self, records: Sequence[MetadataRecord]) -> None:
         """Appends records that others decided on: ACLs, SCRAM credentials, quotas, delegation tokens."""
@@ -183,7 +200,8 @@ class LocalController:
         return await self._decide(
             lambda state: create_topics(
                 state, request, self._options, self._configs, self._new_uuid, describable, charge
-            )
+            ),
+            request,
         )
 
     async def delete_topics(
@@ -197,7 +215,7 @@ class LocalController:
         from coordinator.cluster.topics.delete import delete_topics
 
         return await self._decide(
-            lambda state: delete_topics(state, request, self._options, version, deletable, describable, charge)
+            lambda state: delete_topics(state, request, self._options, version, deletable, describable, charge), request
         )
 
     async def create_partitions(
@@ -205,43 +223,45 @@ class LocalController:
     ) -> CreatePartitionsResponse:
         from coordinator.cluster.topics.create_partitions import create_partitions
 
-        return await self._decide(lambda state: create_partitions(state, request, charge))
+        return await self._decide(lambda state: create_partitions(state, request, charge), request)
 
     async def alter_configs(self, request: AlterConfigsRequest, broker_id: int | None = None) -> AlterConfigsResponse:
         from coordinator.cluster.configs.alter import alter_configs
 
-        return await self._decide(lambda state: alter_configs(state, request, self._configs, broker_id))
+        return await self._decide(lambda state: alter_configs(state, request, self._configs, broker_id), request)
 
     async def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest, broker_id: int | None = None
     ) -> IncrementalAlterConfigsResponse:
         from coordinator.cluster.configs.alter import incremental_alter_configs
 
-        return await self._decide(lambda state: incremental_alter_configs(state, request, self._configs, broker_id))
+        return await self._decide(
+            lambda state: incremental_alter_configs(state, request, self._configs, broker_id), request
+        )
 
     async def alter_client_quotas(
         self, request: AlterClientQuotasRequest, resolvable: Container[str]
     ) -> AlterClientQuotasResponse:
         from coordinator.cluster.security.client_quotas import alter_client_quotas
 
-        return await self._decide(lambda state: alter_client_quotas(state, request, resolvable))
+        return await self._decide(lambda state: alter_client_quotas(state, request, resolvable), request)
 
     async def alter_user_scram_credentials(
         self, request: AlterUserScramCredentialsRequest
     ) -> AlterUserScramCredentialsResponse:
         from coordinator.cluster.security.scram_credentials import alter_user_scram_credentials
 
-        return await self._decide(lambda state: alter_user_scram_credentials(state, request))
+        return await self._decide(lambda state: alter_user_scram_credentials(state, request), request)
 
     async def create_acls(self, request: CreateAclsRequest) -> CreateAclsResponse:
         from coordinator.cluster.security.acl_requests import create_acls
 
-        return await self._decide(lambda state: create_acls(state, request, self._new_uuid))
+        return await self._decide(lambda state: create_acls(state, request, self._new_uuid), request)
 
     async def delete_acls(self, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
         from coordinator.cluster.security.acl_requests import delete_acls
 
-        return await self._decide(lambda state: delete_acls(state, request, version))
+        return await self._decide(lambda state: delete_acls(state, request, version), request)
 
     async def create_delegation_token(
         self, request: CreateDelegationTokenRequest, requester: str
@@ -272,19 +292,21 @@ class LocalController:
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         from coordinator.cluster.partitions.elect_leaders import elect_leaders
 
-        return await self._decide(lambda state: elect_leaders(state, request, self._configs))
+        return await self._decide(lambda state: elect_leaders(state, request, self._configs), request)
 
     async def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
         from coordinator.cluster.partitions.reassignments import alter_partition_reassignments
 
-        return await self._decide(lambda state: alter_partition_reassignments(state, request, self._configs))
+        return await self._decide(lambda state: alter_partition_reassignments(state, request, self._configs), request)
 
     async def update_features(self, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
         from coordinator.cluster.brokers.update_features import update_features
 
-        return await self._decide(lambda state: update_features(state, request, self._options.min_insync_replicas))
+        return await self._decide(
+            lambda state: update_features(state, request, self._options.min_insync_replicas), request
+        )
 
     async def unregister_broker(self, request: UnregisterBrokerRequest) -> None:
         broker_id, own_id = request.broker_id, self._options.own_broker_id
@@ -294,6 +316,7 @@ class LocalController:
         )
 
     async def register_broker(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
+        await self._long_decisions.over()
         broker_id, now_ms = request.broker_id, self._clock.monotonic_ms()
         is_live = self._sessions.is_live(self._state, broker_id, now_ms)
         before = self._state.brokers.get(broker_id)
@@ -309,10 +332,11 @@ class LocalController:
 
         return await self._decide(
             lambda state: register_broker(state, request, self._configs, is_live=is_live, controller_id=controller_id),
-            registered,
+            then=registered,
         )
 
     async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        await self._long_decisions.over()
         broker_id, now_ms = request.broker_id, self._clock.monotonic_ms()
         is_stopping = self._sessions.is_stopping(broker_id)
 
@@ -336,7 +360,7 @@ class LocalController:
                 may_stop=is_own or self._sessions.may_stop(state, broker_id),
                 is_stopping=is_stopping,
             ),
-            heard,
+            then=heard,
         )
 
     async def _let_others_read(self, broker_id: int) -> None:
@@ -350,7 +374,7 @@ class LocalController:
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         from coordinator.cluster.partitions.alter_partition import alter_partition
 
-        return await self._decide(lambda state: alter_partition(state, request, self._configs))
+        return await self._decide(lambda state: alter_partition(state, request, self._configs), request)
 
     async def register_controller(self, request: ControllerRegistrationRequest) -> ControllerRegistrationResponse:
         from coordinator.cluster.brokers.controller_registration import register_controller
@@ -360,7 +384,7 @@ class LocalController:
     async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
         from coordinator.cluster.brokers.assign_directories import assign_replicas_to_dirs
 
-        return await self._decide(lambda state: assign_replicas_to_dirs(state, request, self._configs))
+        return await self._decide(lambda state: assign_replicas_to_dirs(state, request, self._configs), request)
 
     async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
         from coordinator.cluster.allocate_producer_ids import allocate_producer_ids

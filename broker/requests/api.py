@@ -31,6 +31,16 @@ class WireParser(NamedTuple):
     first_version: int
 
 
+class Entries(NamedTuple):
+    """A list of a request whose entries are answered each by itself, by the names of the fields."""
+
+    requested: str
+    answered: str
+    nested: str = ""
+    """The list of an entry that is split too, if it has one."""
+    nested_answers: str = ""
+
+
 class Api(NamedTuple):
     """A row of the table of APIs."""
 
@@ -50,6 +60,8 @@ class Api(NamedTuple):
     """(request, error) → the response that refuses all of it, for an API whose response has no error of its own."""
     is_forwarded: bool = False
     """True where the controllers elsewhere answer, who ask what the client may do."""
+    entries: tuple[Entries, ...] = ()
+    """The lists by which a large request is split, of which a request has one."""
     here: Here | None = None
     """(call, forward) → the response, for an API of which a broker does a part before it forwards the rest."""
     wire: WireParser | None = None

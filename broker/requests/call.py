@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import compress
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from broker.exchange.authorisation import CLUSTER_NAME, Name, Operation, Requirement, Resource, split_authorised
+from broker.exchange.authorisation import CLUSTER_NAME, Requirement
 from broker.exchange.context import ClientConnection, Context
 from broker.exchange.turns import Turns
 from broker.requests.api import Api
@@ -43,20 +44,16 @@ class HostCall(Generic[Request]):
     def connection(self) -> ClientConnection:
         return self.context.connection
 
-    def authorise(
-        self, operation: Operation, resource: Resource, names: Iterable[Name]
-    ) -> tuple[list[Name], list[Name]]:
-        """Returns the names for which the client is authorised, and those for which it is not, in their order."""
-        return split_authorised(self.host.authorizer, self.context, operation, resource, names)
-
     def may(self, requirement: Requirement, name: str = CLUSTER_NAME, *, quiet: bool = False) -> bool:
         """True where the client may do the operation on the resource."""
         operation, resource = requirement
         return self.host.authorizer.allows(self.context, operation, resource, name, quiet=quiet)
 
-    def permitted(self, requirement: Requirement, names: Iterable[str], *, quiet: bool = False) -> set[str]:
+    async def permitted(self, requirement: Requirement, names: Iterable[str], *, quiet: bool = False) -> set[str]:
         """Returns the names of the resources on which the client may do the operation."""
-        return {name for name in dict.fromkeys(names) if self.may(requirement, name, quiet=quiet)}
+        distinct = list(dict.fromkeys(names))
+        verdicts = await self.turns().map(lambda name: self.may(requirement, name, quiet=quiet), distinct)
+        return set(compress(distinct, verdicts))
 
     def count(self, items: int) -> None:
         """Counts items of the answer: members, offsets, configs. Raises ProtocolError once there are too many: a

@@ -6,7 +6,8 @@ A handler that need not wait runs inside the socket's callback: one request, no 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final
 
 from librt.strings import read_i16_be, read_i32_be
@@ -22,6 +23,7 @@ from broker.logging import get_logger
 from broker.requests.api import Api, Guard, Handle
 from broker.requests.call import Call, HostCall
 from broker.requests.host import Host
+from broker.requests.parts import in_parts
 from protocol.api_key import ApiKey
 from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
 from protocol.connection import response_frame
@@ -61,6 +63,13 @@ WITHOUT_ANSWER: Final = 0
 
 MIN_LONG_TEXT_BYTES: Final = 32768 // 3
 """Bytes of a request in which a text may be that, read as Java reads it, has more bytes than an int16 counts."""
+
+LARGE_REQUEST_BYTES: Final = 4 * 1024
+"""A request of more bytes may have so many entries that it is answered in parts: a thousand, of four bytes each."""
+
+MAX_BYTES_ON_LOOP: Final = 16 * 1024
+"""The largest request, other than Produce, that is decoded on the event loop, and its answer encoded: fifty
+milliseconds at most. A thread decodes larger ones; a hundred thousand entries take it a second."""
 
 log: Final = get_logger("broker.requests.dispatch")
 
@@ -124,6 +133,7 @@ class Route:
 
     def decode(self, version: int, frame: memoryview, position: int) -> object:
         """Returns the request whose body begins at the position. Raises ProtocolError."""
+        request: object
         try:
             request, _ = self.decoder(version, len(frame))(frame, position, len(frame))
         except ProtocolError as error:
@@ -131,6 +141,12 @@ class Route:
         except MALFORMED as malformed:
             raise ProtocolError(f"{self.key.name} v{version}: {malformed}", offset=position) from malformed
         return request
+
+    def handled(self, call: HostCall[object], size_bytes: int) -> Coroutine[object, object, object]:
+        """Returns the coroutine of the handler; a large request's answers it in parts if its API can."""
+        if size_bytes > LARGE_REQUEST_BYTES and self.api.entries and not self.api.is_forwarded:
+            return in_parts(call, self.handle, self.api.entries)
+        return self.handle(call)
 
     def encode(self, context: Context, response: object) -> list[Buffer]:
         """Returns the frame of a response; a response that is a frame already as it is."""
@@ -272,17 +288,40 @@ class Dispatcher:
         if len(frame) > MAX_OTHER_REQUEST_BYTES and route.key is not ApiKey.PRODUCE:
             reason = f"a request of {len(frame)} bytes: {MAX_OTHER_REQUEST_BYTES} are the most, but for records"
             raise ProtocolError(f"{route.key.name} v{version}: {reason}", offset=0)
+        if len(frame) > MAX_BYTES_ON_LOOP and route.key is not ApiKey.PRODUCE:
+            context.parked_ns = route.clock.monotonic_ns()
+            return Running(self._answer_large(route, context, position, memoryview(bytes(frame))))
         request = route.decode(version, frame, position)
         call = self._new_call(route.api, context, self.host, request)
         try:
             if route.of_cluster is not None:
                 self.check_cluster(context, route.of_cluster)
-            response = begin(route.handle(call))
+            response = begin(route.handled(call, len(frame)))
         except ProtocolError:
             raise
         except Exception as fault:
             response = route.failed(context, request, fault)
         return as_answer(route, context, request, response)
+
+    async def _answer_large(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
+        """Returns the answer to a large request, which a thread decodes, and whose answer it encodes."""
+        threads = self.host.codec_threads
+        request = await threads.call(partial(route.decode, context.version, frame, position))
+        call = self._new_call(route.api, context, self.host, request)
+        try:
+            if route.of_cluster is not None:
+                self.check_cluster(context, route.of_cluster)
+            response = await route.handled(call, len(frame))
+        except ProtocolError:
+            raise
+        except Exception as fault:
+            response = route.failed(context, request, fault)
+        if isinstance(response, ParkedCall):
+            response.bind(route)
+            return response
+        return context.finish(
+            None if response is None else await threads.call(partial(route.encode, context, response))
+        )
 
     def check_cluster(self, context: Context, required: Requirement) -> None:
         """Raises CLUSTER_AUTHORIZATION_FAILED where the client is not authorised for this operation on the cluster."""

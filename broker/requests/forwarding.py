@@ -15,6 +15,7 @@ from broker.exchange.authorisation import NOTHING
 from broker.metadata.forwarding import FORWARDED
 from broker.requests.api import Api, Apis, Handle, Here
 from broker.requests.call import Call
+from broker.requests.parts import PART_ENTRIES
 from broker.requests.requester import requester_of
 from coordinator.cluster.requester import Requester
 from protocol.api_key import ApiKey
@@ -90,7 +91,13 @@ class ForwardingApis(Apis):
         """Returns the controller's answer to the resources that are not refused here, and its own to the others, in the
         order of the request."""
         request = call.request
-        own = self._refused_here(request)
+        own: dict[int, object] = {}
+        turns = call.turns()
+        for start in range(0, len(request.resources), PART_ENTRIES):
+            await turns.next()
+            part = copy(request)
+            part.resources = request.resources[start : start + PART_ENTRIES]
+            own.update((start + index, answer) for index, answer in self._refused_here(part).items())
         if not own:
             return await self._send(call, request)
         answer = call.api.response(responses=[])

@@ -21,6 +21,7 @@ from broker.metadata.opening import ClusterPart
 from broker.replica.new_logs import NewLogs
 from broker.replica.topics import TopicCreator
 from broker.requests.api import Apis, Guards
+from broker.workers import Workers
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 UNADVERTISED: Final[frozenset[int]] = frozenset()
 PROCESS_SECRET_BYTES: Final = 32
+CODEC_THREADS: Final = 2
+"""Threads for large requests. They share one interpreter lock, and more of them would only wait for each other."""
+
 TELEMETRY: Final = frozenset({int(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS), int(ApiKey.PUSH_TELEMETRY)})
 """A client that is told of these pushes; without a receiver it is not told, as with Apache Kafka."""
 
@@ -79,6 +83,8 @@ class Host:
         """Limiters of other kinds of lines, by the line that tells how many were suppressed."""
         self.process_secret = os.urandom(PROCESS_SECRET_BYTES)
         """Of it the listeners of this process make what nobody may guess, and what all of them have to make alike."""
+        self.codec_threads = Workers(CODEC_THREADS, "codec")
+        """Threads that decode large requests and encode their answers."""
         self._lead_quorum = lead_quorum
         self.answer_forwarded: Callable[[ClientConnection, memoryview], Answer] = self._answer_nothing
         """Answers a request that came in an Envelope, for a client that is connected elsewhere; as `Dispatcher.answer`

@@ -30,10 +30,12 @@ async def set_own_loggers(call: HostCall[IncrementalAlterConfigsRequest], handle
     loggers."""
     resources = call.request.resources
     counts = Counter((one.resource_type, one.resource_name) for one in resources)
-    answers = [
-        answer_to(call, one) if counts[one.resource_type, one.resource_name] == 1 and is_logger(one) else None
-        for one in resources
-    ]
+
+    def own(resource: AlterConfigsResource) -> AlterConfigsResourceResponse | None:
+        is_own = counts[resource.resource_type, resource.resource_name] == 1 and is_logger(resource)
+        return answer_to(call, resource) if is_own else None
+
+    answers = await call.turns().map(own, resources)
     if not any(answers):
         return await handle(call)
     call.request.resources = [one for one, answer in zip(resources, answers, strict=True) if answer is None]

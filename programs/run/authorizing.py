@@ -13,7 +13,7 @@ def authorize(host: Host) -> StandardAuthorizer:
     let in only after it was loaded."""
     config = host.config
     authorizer = StandardAuthorizer(
-        config.super_user_names, allows_unknown=config.allow_everyone_if_no_acl_found, audit=AuditLog()
+        config.super_user_names, allows_unknown=config.allow_everyone_if_no_acl_found, audit=AuditLog(host.clock)
     )
     authorizer.follow(host.loader)
     host.authorizer, host.authorizes, host.guards = authorizer, True, HandlerGuards()

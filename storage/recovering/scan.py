@@ -12,6 +12,7 @@ from protocol.records.batch import (
     CONTROL,
     HEADER_SIZE,
     MAGIC_V2,
+    NO_PARTITION_LEADER_EPOCH,
     BatchHeader,
     read_header,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange.authorisation import CLUSTER_NAME, NOTHING, Operation, Requires, Resource, split_authorised
+from broker.exchange.authorisation import CLUSTER_NAME, NOTHING, Operation, Requires, Resource
 from broker.exchange.context import Context
 from broker.handlers import APIS
 from broker.requests.api import Api
@@ -17,7 +17,6 @@ from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.broker.inprocess import InProcess
 
 OPEN_TO_ALL = {
@@ -76,11 +75,3 @@ async def test_what_requires_the_cluster_is_refused_before_its_handler(broker: I
 async def test_everybody_may_do_everything_where_there_is_no_authorizer(broker: InProcess) -> None:
     request = ListPartitionReassignmentsRequest(timeout_ms=1000, topics=None)
     assert not (await broker.client().ask(request, 0, ListPartitionReassignmentsResponse)).error_code
-
-
-async def test_names_are_sorted_out_in_their_order(broker: InProcess) -> None:
-    seen: list[Context] = []
-    broker.server.broker.interceptors.add(lambda context, answer: (seen.append(context), answer)[1])
-    await broker.client().ask(MetadataRequest(topics=[]), 12, MetadataResponse)
-    names = ["a", "b", "c", "b"]
-    assert split_authorised(Denies("b"), seen[0], Operation.READ, Resource.TOPIC, names) == (["a", "c"], ["b", "b"])

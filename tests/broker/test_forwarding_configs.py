@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from broker.clock import SystemClock
 from broker.exchange.context import Principal
+from broker.exchange.turns import Turns
 from broker.requests.forwarding import ForwardingApis
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import ConfigRules
@@ -71,7 +73,13 @@ async def altered(controllers: Controllers, key: ApiKey, *resources: Any) -> lis
     request = api.request(resources=list(resources), validate_only=False)
     host = SimpleNamespace(config=SimpleNamespace(node_id=NODE))
     call: Any = SimpleNamespace(
-        api=api, request=request, version=VERSION, context=context, host=host, may=lambda requirement: True
+        turns=lambda: Turns(SystemClock()),
+        api=api,
+        request=request,
+        version=VERSION,
+        context=context,
+        host=host,
+        may=lambda requirement: True,
     )
     answer: Any = await api.handle(call)
     if isinstance(answer, bytes):

@@ -235,6 +235,7 @@ async def test_a_request_has_no_more_items_than_a_constant(tmp_path: Path, lines
         assert not client.wire.is_closing()
         names.append(names[0])
         client.send(request_frame(MetadataRequest(topics=names, allow_auto_topic_creation=False), 9))
+        assert await client.frames(1) == []
         assert client.wire.is_closing()
     ((_, fields),) = lines
     assert f"METADATA v9: more than {MAX_REQUEST_ITEMS} items" in str(fields["reason"])

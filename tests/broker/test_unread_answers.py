@@ -31,6 +31,15 @@ def answer_of_100_kb(version: int = 9) -> bytes:
     return request_frame(MetadataRequest(topics=topics, allow_auto_topic_creation=False), version)
 
 
+async def ask_for_100_kb(client: Client) -> None:
+    """Returns once it is answered, or cut off."""
+    before_bytes = client.wire.unread_bytes
+    client.send(answer_of_100_kb())
+    async with asyncio.timeout(LONG_S):
+        while client.wire.unread_bytes == before_bytes and not client.wire.closing:  # noqa: ASYNC110 (no event tells)
+            await asyncio.sleep(0)
+
+
 def deaf(served: InProcess, more_than: int = WRITE_HIGH_WATER_BYTES) -> Client:
     """A client whose socket takes nothing."""
     client = served.client()
@@ -55,7 +64,7 @@ async def test_answers_that_nobody_takes_are_bounded_over_all_connections(tmp_pa
         unread = served.server.listeners[0].unread
         clients = [deaf(served) for _ in range(30)]
         for client in clients:
-            client.send(answer_of_100_kb())
+            await ask_for_100_kb(client)
             assert unread.held_bytes <= MIB
         cut = [client.wire.aborted for client in clients]
         assert cut == sorted(cut, reverse=True), "who has waited longest goes first"
@@ -68,7 +77,7 @@ async def test_answers_that_are_taken_make_room(tmp_path: Path) -> None:
         unread = served.server.listeners[0].unread
         clients = [deaf(served) for _ in range(30)]
         for client in clients:
-            client.send(answer_of_100_kb())
+            await ask_for_100_kb(client)
             take(client)
             assert unread.held_bytes == 0
         assert not any(client.wire.aborted for client in clients)
@@ -77,7 +86,7 @@ async def test_answers_that_are_taken_make_room(tmp_path: Path) -> None:
 async def test_a_connection_that_is_gone_holds_nothing(tmp_path: Path) -> None:
     async with InProcess(tmp_path) as served:
         client = deaf(served)
-        client.send(answer_of_100_kb())
+        await ask_for_100_kb(client)
         assert served.server.listeners[0].unread.held_bytes > 100_000
         client.connection.connection_lost(None)
         assert served.server.listeners[0].unread.held_bytes == 0
@@ -97,11 +106,14 @@ async def test_answers_that_come_later_than_their_requests_count_as_well(tmp_pat
 
 async def test_answers_to_requests_that_were_kept_count_as_well(tmp_path: Path) -> None:
     async with InProcess(tmp_path) as served:
-        client = deaf(served)
+        client, unread = deaf(served), served.server.listeners[0].unread
         client.connection.pause_writing()
         client.send(answer_of_100_kb())
         client.connection.resume_writing()
-        assert served.server.listeners[0].unread.held_bytes > 100_000
+        async with asyncio.timeout(LONG_S):
+            while not unread.held_bytes:  # noqa: ASYNC110 (no event tells)
+                await asyncio.sleep(0)
+        assert unread.held_bytes > 100_000
 
 
 def test_records_in_mapped_files_are_not_counted() -> None:

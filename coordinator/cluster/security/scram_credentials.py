@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, too_large
@@ -26,7 +26,6 @@ from protocol.messages.alter_user_scram_credentials import (
 from protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
-    DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
 from protocol.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
@@ -147,17 +146,25 @@ def refused_alteration(
     return AlterUserScramCredentialsResponse(results=[_altered(user, error) for user in sorted(users)])
 
 
-def describe_user_scram_credentials(
-    image: Image, request: DescribeUserScramCredentialsRequest
-) -> DescribeUserScramCredentialsResponse:
-    """The mechanisms of the named users, or of all that have some."""
-    mechanisms: dict[str, list[CredentialInfo]] = {}
-    for record in _credentials(image):
-        info = CredentialInfo(mechanism=record.mechanism, iterations=record.iterations)
-        mechanisms.setdefault(record.name, []).append(info)
-    times = Counter(user.name for user in request.users or ()) or dict.fromkeys(mechanisms, 1)
-    results = [_described(user, count, mechanisms.get(user, [])) for user, count in times.items()]
-    return DescribeUserScramCredentialsResponse(error_code=0, error_message="", results=results)
+class UserScramCredentials:
+    """The mechanisms of the users that a request names, or of all that have some."""
+
+    def __init__(self, image: Image, request: DescribeUserScramCredentialsRequest) -> None:
+        self._mechanisms: dict[str, list[CredentialInfo]] = {}
+        for record in _credentials(image):
+            info = CredentialInfo(mechanism=record.mechanism, iterations=record.iterations)
+            self._mechanisms.setdefault(record.name, []).append(info)
+        named = Counter(user.name for user in request.users or ())
+        self._counts: Mapping[str, int] = named or dict.fromkeys(self._mechanisms, 1)
+
+    @property
+    def users(self) -> list[str]:
+        """The users to describe, each once."""
+        return list(self._counts)
+
+    def describe(self, user: str) -> DescribeUserScramCredentialsResult:
+        """Returns the mechanisms of a user, or the error if the request names it twice or it has none."""
+        return _described(user, self._counts[user], self._mechanisms.get(user, []))
 
 
 def _credentials(image: Image) -> Iterable[UserScramCredentialRecord]:

@@ -8,8 +8,8 @@ import pytest
 
 from coordinator.cluster.image import METADATA_VERSION, Image
 from coordinator.cluster.security.scram_credentials import (
+    UserScramCredentials,
     alter_user_scram_credentials,
-    describe_user_scram_credentials,
     refused_alteration,
 )
 from protocol.errors import ErrorCode, KafkaError
@@ -51,7 +51,8 @@ def alter(image: Image, *alterations: ScramCredentialDeletion | ScramCredentialU
 
 def described(image: Image, *users: str) -> dict[str, tuple[int, list[int]]]:
     request = DescribeUserScramCredentialsRequest(users=[UserName(name=user) for user in users])
-    results = describe_user_scram_credentials(image, request).results
+    credentials = UserScramCredentials(image, request)
+    results = [credentials.describe(user) for user in credentials.users]
     return {one.user: (one.error_code, [info.mechanism for info in one.credential_infos]) for one in results}
 
 
