@@ -38,10 +38,6 @@ OPTIONS = {
     "group.share.min.record.lock.duration.ms": "1000",
 }
 
-UNKNOWN, MANY_TURNS = 20_000, 8
-"""A request of so many partitions takes ten turns of five milliseconds on the fastest machine; without turns it takes
-two, before the request and after it."""
-
 
 class Fetching:
     """A broker with a topic whose state is made, and one member."""
@@ -289,25 +285,3 @@ def test_a_broker_that_is_restarted_goes_on_where_it_was(directory: Path) -> Non
             assert acquired(response) == [(2, 2, 2), (4, 5, 2)]
 
     asyncio.run(again())
-
-
-def test_a_fetch_of_many_unknown_partitions_lets_others_have_their_turn(directory: Path) -> None:
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async def test(fetching: Fetching) -> None:
-        named = [FetchPartition(partition_index=0, acknowledgement_batches=[])]
-        topics = [FetchTopic(topic_id=number.to_bytes(16, "big"), partitions=named) for number in range(1, 1 + UNKNOWN)]
-        other = asyncio.ensure_future(others())
-        answer = await fetching.fetch(0, topics=topics)
-        other.cancel()
-        codes = [partition.error_code for topic in answer.responses for partition in topic.partitions]
-        assert codes == [ErrorCode.UNKNOWN_TOPIC_ID] * UNKNOWN
-
-    run(directory, test)
-    assert turns > MANY_TURNS
