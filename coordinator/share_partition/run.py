@@ -74,7 +74,7 @@ def settled(next_state: RecordState, delivery_count: int, limits: Limits) -> Rec
 
 
 class Index(Protocol):
-    """What a run tells of its changes (run_index.py)."""
+    """The index that a run keeps true (run_index.py)."""
 
     def add(self, run: Run) -> None: ...
     def remove(self, run: Run) -> None: ...
