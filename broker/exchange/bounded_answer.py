@@ -18,10 +18,11 @@ SMALL_REQUEST_BYTES: Final = 1000
 class BoundedAnswer:
     """The parts of an answer while it is encoded."""
 
-    __slots__ = ("_key", "_left_bytes", "_parts")
+    __slots__ = ("_key", "_left_bytes", "_parts", "_version")
 
-    def __init__(self, key: ApiKey, parts: list[Buffer]) -> None:
+    def __init__(self, key: ApiKey, version: int, parts: list[Buffer]) -> None:
         self._key = key
+        self._version = version
         self._parts = parts
         self._left_bytes = MAX_ANSWER_BYTES
 
@@ -30,5 +31,5 @@ class BoundedAnswer:
         self._left_bytes -= len(part)
         if self._left_bytes < 0:
             reason = f"an answer of more than {MAX_ANSWER_BYTES} bytes; ask for less at once"
-            raise ProtocolError(f"{self._key.name}: {reason}", offset=0)
+            raise ProtocolError(f"{self._key.name} v{self._version}: {reason}", offset=0)
         self._parts.append(part)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
+from broker.exchange.turns import ENTRIES
 from broker.fetch.request import FetchParams
 from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED
 from broker.requests.api import Api
@@ -60,12 +61,12 @@ async def share_fetch(
             await asyncio.sleep(call.request.max_wait_ms / 1000)  # the next attempt is not to follow at once
         return rejection
     acknowledging = take_acknowledgements(call, key)
-    fetching = begin_fetch(call, key, session)
+    fetching = await begin_fetch(call, key, session)
     if fetching is not None:
         await gather(fetching, acknowledging, may_wait=call.request.max_wait_ms > 0)
     if not acknowledging.is_done:
         await acknowledging.wait()
-    return build_response(call, key, session, acknowledging, fetching)
+    return await build_response(call, key, session, acknowledging, fetching)
 
 
 async def gather(fetching: ShareFetching, acknowledging: Acknowledging, *, may_wait: bool) -> None:
@@ -154,22 +155,27 @@ def acknowledges(request: ShareFetchRequest) -> bool:
     return any(partition.acknowledgement_batches for topic in request.topics for partition in topic.partitions)
 
 
-def begin_fetch(call: Call[ShareFetchRequest], key: SessionKey, session: ShareSession | None) -> ShareFetching | None:
+async def begin_fetch(
+    call: Call[ShareFetchRequest], key: SessionKey, session: ShareSession | None
+) -> ShareFetching | None:
     """Returns the fetch, None for a request without one. Each fetch of a session begins with another partition."""
     request = call.request
     if session is None or request.is_renew_ack:
         return None
     denied = unreadable(call, session.partitions)
-    partitions = [partition_id for partition_id in session.partitions if partition_id not in denied]
-    if not partitions:
+    groups = call.broker.share_groups
+    named = [partition_id for partition_id in session.partitions if partition_id not in denied]
+    errors = await call.turns().map(groups.error_of, named)
+    partitions = [partition_id for partition_id, error in zip(named, errors, strict=True) if error is None]
+    failed = {partition_id: error for partition_id, error in zip(named, errors, strict=True) if error is not None}
+    if not named:
         return None
-    turn = request.share_session_epoch % len(partitions)
+    turn = request.share_session_epoch % max(len(partitions), 1)
     max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
     acquire_request = AcquireRequest(key.member_id, request.max_records, request.batch_size, request.share_acquire_mode)
-    groups = call.broker.share_groups
     isolation_level = isolation(groups.config(key.group_id).share_isolation_level)
     limits = FetchParams(min(request.min_bytes, max_bytes), max_bytes, request.max_wait_ms, isolation_level)
-    return ShareFetching(groups, key.group_id, partitions[turn:] + partitions[:turn], acquire_request, limits)
+    return ShareFetching(groups, key.group_id, partitions[turn:] + partitions[:turn], failed, acquire_request, limits)
 
 
 def isolation(name: str) -> int:
@@ -180,7 +186,7 @@ def isolation(name: str) -> int:
 # The answer.
 
 
-def build_response(
+async def build_response(
     call: Call[ShareFetchRequest],
     key: SessionKey,
     session: ShareSession | None,
@@ -193,9 +199,12 @@ def build_response(
         denied = unreadable(call, session.partitions)
         acquisitions |= {partition_id: PartitionAnswer(error=error) for partition_id, error in denied.items()}
     partitions = dict.fromkeys((*acquisitions, *updates(session, acquisitions), *acknowledging.results))
+    turns = call.turns()
     topics: dict[bytes, ShareFetchableTopicResponse] = {}
     leaders_lost = False
-    for partition_id in partitions:
+    for number, partition_id in enumerate(partitions):
+        if number % ENTRIES == 0:
+            await turns.next()
         acquisition = acquisitions.get(partition_id, PartitionAnswer())
         data = answer(partition_id, acquisition, acknowledging.results.get(partition_id))
         if data.error_code in NEW_LEADER:

@@ -23,7 +23,7 @@ from broker.network.connection_lines import tell_closed
 from broker.network.listener import Listener
 from broker.network.request_memory import Share
 from broker.network.stalls import MIN_PROGRESS_BYTES, Stall
-from broker.network.unread import counted_bytes
+from broker.network.unread import counted_bytes, joined
 from broker.network.waits import ANSWER, COMMIT, ENDED, NO_ANSWERS, NO_READING, PEER, PLACE, ROOM, THROTTLED, TURN
 from protocol.addresses import canonical
 from protocol.connection import FrameReader
@@ -204,7 +204,7 @@ class ServerConnection(ClientConnection):
         if self._admitted:
             self._admitted = False
             self.memory.leave(self.ip, self)
-            self.listener.forget(self)
+            self.listener.forget(self, exc)
         tell_closed(self)
 
     def end(self) -> None:
@@ -251,7 +251,7 @@ class ServerConnection(ClientConnection):
             self.fail(failed)
 
     def _write(self, answers: list[Buffer]) -> None:
-        self.transport.writelines(answers)
+        self.transport.writelines(joined(answers))
         if self._waits & PEER:  # it has not taken them at once
             self.listener.unread.hold(self, counted_bytes(answers))
 

@@ -51,6 +51,13 @@ class ConnectionLines:
         elif self._of_peers.allows(connection.ip):
             log.warning("connection closed", peer=connection.peer, reason=error.message, offset=error.offset)
 
+    def lost(self, connection: Told, error: Exception | None) -> None:
+        """A connection is closed by an error that is not its peer's doing, such as a write that the system refuses."""
+        if error is None or isinstance(error, (ConnectionError, TimeoutError)):
+            return
+        if self._of_peers.allows(connection.ip):
+            log.warning("connection closed", peer=connection.peer, reason=repr(error))
+
     def begin_interval(self) -> None:
         """Begins an interval, and logs how many lines were suppressed in the last one."""
         if of_peers := self._of_peers.begin_interval():

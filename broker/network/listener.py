@@ -74,8 +74,9 @@ class Listener:
             self.lines.closed(connection, reason)
             connection.close()
 
-    def forget(self, connection: Accepted) -> None:
-        """A connection is closed."""
+    def forget(self, connection: Accepted, error: Exception | None) -> None:
+        """A connection is closed, by its peer, by this broker or by an error."""
+        self.lines.lost(connection, error)
         self.connections.remove(connection)
         self.admission.release(connection)
         if not self.connections:

@@ -21,6 +21,13 @@ REASON: Final = (
 )
 
 
+MANY_BUFFERS: Final = 1024
+"""As many as the system takes in one write (IOV_MAX)."""
+
+SMALL_BYTES: Final = 4096
+"""Buffers below this are copied into larger ones: that costs less than to write each for itself."""
+
+
 def counted_bytes(answers: list[Buffer]) -> int:
     """Returns the memory of answers, but for records in mapped files."""
     return sum([len(answer) for answer in answers if not is_mapped(answer)])
@@ -28,6 +35,26 @@ def counted_bytes(answers: list[Buffer]) -> int:
 
 def is_mapped(answer: Buffer) -> bool:
     return isinstance(answer, memoryview) and isinstance(answer.obj, mmap.mmap)
+
+
+def joined(answers: list[Buffer]) -> list[Buffer]:
+    """Returns the same bytes in few buffers, if there are many: an answer about a hundred thousand partitions has more
+    than a million, and libuv writes no more than 1,048,576 at once."""
+    if len(answers) <= MANY_BUFFERS:
+        return answers
+    result: list[Buffer] = []
+    small: list[Buffer] = []
+    for answer in answers:
+        if len(answer) < SMALL_BYTES:
+            small.append(answer)
+            continue
+        if small:
+            result.append(b"".join(small))
+            small = []
+        result.append(answer)
+    if small:
+        result.append(b"".join(small))
+    return result
 
 
 class SlowReader(Told, Protocol):

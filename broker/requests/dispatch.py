@@ -170,7 +170,7 @@ class Route:
         """Encodes the answer of a request that is not small. Raises ProtocolError where it is too large, or repeats a
         text that the version cannot carry: bytes that are no UTF-8 are answered as three times as many."""
         try:
-            compiled(response, BoundedAnswer(self.key, parts).append)
+            compiled(response, BoundedAnswer(self.key, context.version, parts).append)
         except struct.error as error:
             if context.size_bytes < MIN_LONG_TEXT_BYTES:
                 raise  # then it is no text of the client's

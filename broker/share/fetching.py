@@ -8,7 +8,7 @@ ShareFetchUtils (KIP-932, KIP-1206).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from broker.clock import Deadline
@@ -52,12 +52,15 @@ class ShareFetching:
         groups: ShareGroups,
         group_id: str,
         partition_ids: Sequence[PartitionId],
+        failed: Mapping[PartitionId, KafkaError],
         acquire_request: AcquireRequest,
         limits: FetchParams,
     ) -> None:
+        """`failed` are the errors of the session's partitions that this broker doesn't lead: they end the fetch."""
         self._groups = groups
         self._group_id = group_id
         self._partition_ids = partition_ids
+        self._failed = {partition_id: PartitionAnswer(error=error) for partition_id, error in failed.items()}
         self._acquire_request = acquire_request
         self._limits = limits
         self.answers: dict[PartitionId, PartitionAnswer] = {}
@@ -72,9 +75,9 @@ class ShareFetching:
 
     def _attempt(self, is_last: bool) -> bool | None:
         """Tries as `attempt` does; None to try again."""
-        self.answers.clear()
+        self.answers = dict(self._failed)
         partitions = self._hosted()
-        if self._needs_no_records or (self._partition_ids and len(self.answers) == len(self._partition_ids)):
+        if self._needs_no_records or len(self.answers) == len(self._partition_ids) + len(self._failed):
             return True
         candidates = self._read(partitions)
         size = sum(len(candidate.records) for candidate in candidates)

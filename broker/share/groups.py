@@ -92,6 +92,14 @@ class ShareGroups:
         if self.environment.replicas.name_of(named.topic_id) is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
 
+    def error_of(self, named: PartitionId) -> KafkaError | None:
+        """Returns the error of a partition that this broker doesn't lead; None of one that it leads."""
+        try:
+            self.partition(named)
+        except KafkaError as error:
+            return error
+        return None
+
     def find(self, group_id: str, named: PartitionId) -> Hosted | None:
         """Returns the share partition; None where it is not loaded."""
         return self._hosted.get(ShareKey(group_id, *named))

@@ -27,14 +27,14 @@ the last attempt is not made alone either."""
 _last: Final = attrgetter("last")
 
 
-class Throttle(NamedTuple):
+class DeliveryThrottle(NamedTuple):
     """The delivery counts from which on records come in smaller portions, and alone."""
 
     starts_at: int
     alone_at: int
 
     @classmethod
-    def of(cls, max_delivery_count: int) -> Throttle:
+    def of(cls, max_delivery_count: int) -> DeliveryThrottle:
         """Returns the throttle of a group's limit of deliveries."""
         starts_at = max(LEAST_THROTTLED_COUNT, (max_delivery_count + 1) // 2)
         return cls(starts_at, max_delivery_count - (max_delivery_count > LEAST_THROTTLED_COUNT))
@@ -56,7 +56,7 @@ class Acquisition:
         self.request = request
         self.fetched = fetched
         self.lock_until_ms = now_ms + partition.limits.lock_duration_ms
-        self.throttle = Throttle.of(partition.limits.max_delivery_count)
+        self.throttle = DeliveryThrottle.of(partition.limits.max_delivery_count)
         self.limit = 0
         """How many to acquire, before whole batches round it up."""
         self.count = 0

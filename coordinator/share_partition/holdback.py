@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from coordinator.share_partition.acquire import Throttle, joined, pass_over
+from coordinator.share_partition.acquire import DeliveryThrottle, joined, pass_over
 from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.expiry import archive
 from coordinator.share_partition.request import Acquired, AcquireRequest, FetchedBatch
@@ -305,7 +305,7 @@ def _delay(partition: SharePartition, first: int, last: int, until_ms: int) -> N
 def _portion(free: Iterator[Piece], most: int, max_delivery_count: int) -> Iterator[Piece]:
     """As many as are wanted. Records that fail again and again come in smaller portions and without others, at their
     last attempt alone (as in acquire.py)."""
-    throttle = Throttle.of(max_delivery_count)
+    throttle = DeliveryThrottle.of(max_delivery_count)
     left, is_throttled, has_any = most, False, False
     for piece in free:
         count = piece.delivery_count

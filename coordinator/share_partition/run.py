@@ -6,7 +6,7 @@ touch the records. Source: Kafka's InFlightState, of which a run stands for many
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.states import (
@@ -19,9 +19,6 @@ from coordinator.share_partition.states import (
     RecordState,
 )
 from protocol.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from coordinator.share_partition.run_index import RunIndex
 
 NOBODY: Final = ""
 NO_LOCK: Final = 0
@@ -76,12 +73,21 @@ def settled(next_state: RecordState, delivery_count: int, limits: Limits) -> Rec
     return next_state
 
 
+class Index(Protocol):
+    """The index that a run keeps true (run_index.py)."""
+
+    def add(self, run: Run) -> None: ...
+    def remove(self, run: Run) -> None: ...
+    def add_part(self, run: Run) -> None: ...
+    def remove_part(self, run: Run) -> None: ...
+
+
 class Run:
     """Offsets first to last, both included. Its state changes by these methods alone, which keep the index true."""
 
     __slots__ = ("before", "change", "delivery_count", "first", "index", "last", "lock_until_ms", "member_id", "state")
 
-    index: RunIndex
+    index: Index
 
     def __init__(
         self,
@@ -114,7 +120,7 @@ class Run:
     def can_be_acquired(self) -> bool:
         return self.state is AVAILABLE and self.change is None
 
-    def enter(self, index: RunIndex) -> None:
+    def enter(self, index: Index) -> None:
         """Into the index of the cache that has the run from now on."""
         self.index = index
         index.add(self)

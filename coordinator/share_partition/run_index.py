@@ -6,12 +6,10 @@ A run enters it when it enters the cache, and each change of the run's state kee
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from coordinator.share_partition.run import Run
 from coordinator.share_partition.states import ACQUIRED, ARCHIVING, AVAILABLE, DELAYED, TERMINAL
-
-if TYPE_CHECKING:
-    from coordinator.share_partition.run import Run
 
 STALE_KEYS: Final = 64
 """Keys that a heap may have beyond twice those in use; then it is made anew."""

@@ -68,3 +68,15 @@ def test_no_line_about_a_peer_keeps_out_one_about_a_bug_of_ours(logged: Told) ->
     assert isinstance(logged[-1]["exc_info"], ZeroDivisionError)
     lines.begin_interval()
     assert logged[-1] == {"count": 5, "most_of": "a", "of_it": 5}
+
+
+def test_a_connection_that_an_error_of_the_system_ends_has_a_line(logged: Told) -> None:
+    lines = ConnectionLines(LogLimiter())
+    lines.lost(Peer(), OSError(22, "Invalid argument"))
+    assert logged == [{"peer": "a:1", "reason": "OSError(22, 'Invalid argument')"}]
+
+
+@pytest.mark.parametrize("error", [None, ConnectionResetError(), BrokenPipeError(), TimeoutError()])
+def test_a_connection_that_its_peer_ends_has_none(logged: Told, error: Exception | None) -> None:
+    ConnectionLines(LogLimiter()).lost(Peer(), error)
+    assert logged == []

@@ -52,6 +52,7 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from protocol.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
 from protocol.messages.share_group_describe import ShareGroupDescribeRequest
 from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from protocol.schema import identity
@@ -143,6 +144,14 @@ def many() -> Iterator[tuple[str, object]]:
         "describe_share_group_offsets",
         DescribeShareGroupOffsetsRequest(groups=[DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[shared])]),
     )
+    named = [FetchPartition(partition_index=i, acknowledgement_batches=[]) for i in PARTITIONS]
+    yield (
+        "share_fetch",
+        ShareFetchRequest(
+            group_id="g", member_id="m", share_session_epoch=0, max_wait_ms=0, min_bytes=1, max_bytes=1, max_records=1,
+            batch_size=1, topics=[FetchTopic(topic_id=bytes(15) + b"\1", partitions=named)], forgotten_topics_data=[],
+        ),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "request_of_many"), [pytest.param(*one, id=one[0]) for one in many()])

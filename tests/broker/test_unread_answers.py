@@ -13,7 +13,7 @@ from broker.exchange.log_limiter import LogLimiter
 from broker.network.connection import WRITE_HIGH_WATER_BYTES
 from broker.network.connection_lines import ConnectionLines
 from broker.network.stalls import MIN_PROGRESS_BYTES
-from broker.network.unread import UnreadAnswers, counted_bytes
+from broker.network.unread import MANY_BUFFERS, SMALL_BYTES, UnreadAnswers, counted_bytes, joined
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.types import NO_UUID
 from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
@@ -182,3 +182,23 @@ async def test_a_peer_that_takes_its_answer_slowly_is_not_idle(
             client.wire.unread_bytes -= taken_bytes
             listener.close_idle()
         assert client.wire.aborted == is_cut_off
+
+
+def test_an_answer_of_a_million_buffers_is_written_as_few() -> None:
+    large = [bytes([number]) * SMALL_BYTES for number in range(3)]
+    answers = [b"ab"] * MANY_BUFFERS + [large[0]] + [b"c"] * MANY_BUFFERS + large[1:]
+    written = joined(answers)
+    assert b"".join(written) == b"".join(answers)
+    assert [len(buffer) for buffer in written] == [
+        2 * MANY_BUFFERS,
+        SMALL_BYTES,
+        MANY_BUFFERS,
+        SMALL_BYTES,
+        SMALL_BYTES,
+    ]
+    assert written[1] is large[0]
+
+
+def test_an_answer_of_few_buffers_is_written_as_it_is() -> None:
+    answers = [b"ab"] * MANY_BUFFERS
+    assert joined(answers) is answers

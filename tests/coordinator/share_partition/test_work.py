@@ -1,4 +1,4 @@
-"""What an operation on a share partition costs: it is in proportion to what the operation touches.
+"""The cost of operations on a share partition is in proportion to what they touch.
 
 Each case is built at one size and at twice that size, and the lines of Python are counted that it executes.
 """
@@ -64,7 +64,7 @@ def one_by_one(size: int, member: Callable[[int], str] = lambda offset: "m") -> 
     return partition
 
 
-def said(partition: SharePartition, size: int, *types: int) -> Change:
+def acknowledged(partition: SharePartition, size: int, *types: int) -> Change:
     change = say(partition, "m", 0, size - 1, *alternating(size, *types))
     assert change is not None
     return change
@@ -77,8 +77,8 @@ def acknowledge_by_types(size: int) -> Work:
 
 def acknowledge_by_batches(size: int) -> Work:
     partition = acquired(size)
-    each = [Acknowledgement(offset, offset, [ACCEPT]) for offset in range(size)]
-    return lambda: acknowledge(partition, "m", each, NOW_MS)
+    singles = [Acknowledgement(offset, offset, [ACCEPT]) for offset in range(size)]
+    return lambda: acknowledge(partition, "m", singles, NOW_MS)
 
 
 def renew(size: int) -> Work:
@@ -102,19 +102,19 @@ def refuse(size: int) -> Work:
 
 def complete(size: int) -> Work:
     partition = acquired(size)
-    change = said(partition, size, RELEASE, ACCEPT)
+    change = acknowledged(partition, size, RELEASE, ACCEPT)
     return lambda: partition.complete(change, True, NOW_MS)
 
 
 def complete_failed(size: int) -> Work:
     partition = acquired(size)
-    change = said(partition, size, RELEASE, ACCEPT)
+    change = acknowledged(partition, size, RELEASE, ACCEPT)
     return lambda: partition.complete(change, False, NOW_MS)
 
 
 def delay(size: int) -> Work:
     partition = acquired(size, LIMITS._replace(redelivery_backoff_ms=100))
-    change = said(partition, size, RELEASE, ACCEPT)
+    change = acknowledged(partition, size, RELEASE, ACCEPT)
     return lambda: partition.complete(change, True, NOW_MS)
 
 
@@ -160,7 +160,7 @@ def acquire_batches(size: int) -> Work:
 
 
 def acquire_holes(size: int) -> Work:
-    """What was stored leaves out each second batch of the log."""
+    """The stored state leaves out each second batch of the log."""
     stored = [StateBatch(2 * offset + 1, 2 * offset + 1, ARCHIVED, 1) for offset in range(size)]
     partition = share_partition(batches=stored, limits=LIMITS)
     log = [(offset, offset) for offset in range(2 * size)]
@@ -226,7 +226,7 @@ def acquire_by_key(size: int) -> Work:
 def acquire_by_key_again(size: int) -> Work:
     partition = by_key(size)
     fetch(partition, "m", (0, size - 1))
-    change = said(partition, size, RELEASE, ACCEPT)
+    change = acknowledged(partition, size, RELEASE, ACCEPT)
     partition.complete(change, True, NOW_MS)
     return lambda: fetch(partition, "m", (0, size - 1), offset=0)
 

@@ -36,6 +36,9 @@ UNKNOWN = (
         where_so=lambda ours, theirs: ours in (42, 0, 30_000, []) or "no topic with this id here" in str(ours),
     ),
 )
+MANY = 3000
+"""More records than group.share.partition.max.record.locks, in one batch."""
+
 NO_FETCH = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
 
 
@@ -155,6 +158,20 @@ def test_what_is_acquired(both: Both, topic: str, mode: int) -> None:
         for _ in range(4):
             member.fetch(share_acquire_mode=mode, max_records=6, max_wait_ms=500)
         note_records(peer, topic)
+
+    both(script, allowed=OWN_WORDS)
+
+
+def test_a_batch_of_more_records_than_the_limit_is_acquired_whole_and_acknowledged_one_by_one(
+    both: Both, topic: str
+) -> None:
+    def script(peer: Peer) -> None:
+        member = member_of(peer, topic, MANY, 5)
+        member.fetch(max_wait_ms=500)
+        member.fetch((0, MANY - 1, [ACCEPT, RELEASE] * (MANY // 2)), **{**NO_FETCH, "max_wait_ms": 0})
+        member.fetch(max_wait_ms=500)
+        member.fetch((1, MANY - 1, [ACCEPT, GAP] * (MANY // 2 - 1) + [ACCEPT]), **{**NO_FETCH, "max_wait_ms": 0})
+        member.fetch(max_wait_ms=500)
 
     both(script, allowed=OWN_WORDS)
 
