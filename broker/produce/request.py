@@ -128,7 +128,8 @@ class ParsedProduce:
             for partition in topic.partitions:
                 partition.fail(KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         if denied:
-            self.topics = [topic for topic in self.topics if topic not in denied] + denied
+            keys = {id(topic) for topic in denied}
+            self.topics = [topic for topic in self.topics if id(topic) not in keys] + denied
 
     def hold_records(self) -> None:
         """Copies the records out of the listener's buffer, which the next read of the socket overwrites."""

@@ -41,11 +41,11 @@ def serve(broker: Broker, context: Context, request: ParsedProduce) -> object:
     coordinator or a thread is waited for. Raises ProtocolError when an append with acks=0 fails."""
     if request.is_transactional and not may_write_transaction(broker, context, request.transactional_id):
         return reject_all(broker, context, request)
-    if broker.authorizes:
-        request.deny(denied_topics(broker, context, request))
     if len(request.partitions) > ENTRIES:
         request.hold_records()
         return begin(outcome(broker.record_work.to_its_end(serve_in_turns(broker, context, request))))
+    if broker.authorizes:
+        request.deny([topic for topic in request.topics if not may_write(broker, context, topic)])
     if request.is_transactional:
         verification = begin(verified_batches(broker, request))
         if isinstance(verification, Waiting):
@@ -71,6 +71,10 @@ async def serve_verified(
 
 async def serve_in_turns(broker: Broker, context: Context, request: ParsedProduce) -> object:
     """Serves a request of many partitions, in turns with other requests."""
+    if broker.authorizes:
+        turns = Turns(broker.clock)
+        written = await turns.map(lambda topic: may_write(broker, context, topic), request.topics)
+        request.deny([topic for topic, may in zip(request.topics, written, strict=True) if not may])
     if request.is_transactional:
         request.verified = await verified_batches(broker, request)
     return await append_rest(broker, context, request, 0)
@@ -87,15 +91,11 @@ def may_write_transaction(broker: Broker, context: Context, transactional_id: st
     return broker.authorizer.allows(context, operation, resource, transactional_id)
 
 
-def denied_topics(broker: Broker, context: Context, request: ParsedProduce) -> list[ProducedTopic]:
-    """Returns the topics that the client may not write to. An unknown topic id has no name to ask for."""
+def may_write(broker: Broker, context: Context, topic: ProducedTopic) -> bool:
+    """True if the client may write to the topic. An unknown topic id has no name to ask for: its error comes later."""
+    name = topic.name(broker.replicas)
     operation, resource = WRITE_TOPIC
-    denied: list[ProducedTopic] = []
-    for topic in request.topics:
-        name = topic.name(broker.replicas)
-        if name is not None and not broker.authorizer.allows(context, operation, resource, name):
-            denied.append(topic)
-    return denied
+    return name is None or broker.authorizer.allows(context, operation, resource, name)
 
 
 def reject_all(broker: Broker, context: Context, request: ParsedProduce) -> object:
