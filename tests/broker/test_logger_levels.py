@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from broker.clock import SystemClock
 from broker.exchange.authorisation import AllowEveryone
 from broker.logging import DEBUG, ERROR, INFO, Levels, levels
 from broker.requests.call import Call
@@ -158,7 +159,8 @@ async def test_one_resource_twice_is_refused_twice(broker: InProcess) -> None:
 
 def forwarded_call(*resources: AlterConfigsResource) -> Any:
     call = object.__new__(Call)
-    call.host = SimpleNamespace(config=SimpleNamespace(node_id=1), authorizer=AllowEveryone())  # type: ignore[assignment]
+    config = SimpleNamespace(node_id=1)
+    call.host = SimpleNamespace(config=config, authorizer=AllowEveryone(), clock=SystemClock())  # type: ignore[assignment]
     call.request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=False)
     call.version, call.context = 1, None  # type: ignore[assignment]
     return call

@@ -51,7 +51,7 @@ class RaisingApis(Apis):
     def find(self, key: int) -> Api | None:
         row = super().find(key)
         is_envelope = row is not None and row.key is ApiKey.ENVELOPE
-        return row if row is None or is_envelope else row._replace(handle=self.raising)
+        return row if row is None or is_envelope else row._replace(handle=self.raising, wire=None)
 
 
 class Refusing:
