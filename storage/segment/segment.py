@@ -318,8 +318,12 @@ class Segment:
         """True if an entry of the time index is that of a batch, or damage is in the way of telling."""
         try:
             place = None if entry.timestamp == NO_TIMESTAMP else self.locate(entry.offset)
-            batches = () if place is None else self.batches(place.position, place.position + place.size_bytes)
-            return entry.timestamp in (NO_TIMESTAMP, *(header.max_timestamp for _, header in batches))
+            if place is None:
+                return entry.timestamp == NO_TIMESTAMP
+            for _, header in self.batches(place.position, place.position + place.size_bytes):
+                if header.max_timestamp == entry.timestamp:
+                    return True
+            return False
         except KafkaError:
             return True
 
