@@ -48,9 +48,12 @@ check: lint ## lint and the unit tests on the source tree; under two minutes, by
 	$(TESTS) -q --ignore=tests/interop --ignore=tests/pipeline/spark
 
 OF_THE_TREE := bench commands compiled/test_differences.py compiled/test_rules.py docs pipeline test_docs.py test_tidy.py
+PURE := coordinator protocol scenarios storage
 
 .PHONY: test
-test: check ## check, then all tests of the broker on a wheel, with real clients; about twenty minutes
+test: lint ## the tests of pure rooms on the source tree, then all tests of the broker on a wheel, with real clients
+	$(TESTS) -q $(OF_THE_TREE:%=tests/%) $(PURE:%=tests/%) --ignore=tests/pipeline/spark
+	$(TESTS) -q tests -m source_only
 	$(TESTS) tests --installed $(OF_THE_TREE:%=--ignore=tests/%)
 
 .PHONY: test-cluster
