@@ -53,7 +53,7 @@ PURE := coordinator protocol scenarios storage
 .PHONY: test
 test: lint ## the tests of pure rooms on the source tree, then all tests of the broker on a wheel, with real clients
 	$(TESTS) -q $(OF_THE_TREE:%=tests/%) $(PURE:%=tests/%) --ignore=tests/pipeline/spark
-	$(TESTS) -q tests -m source_only
+	$(TESTS) -q tests/broker tests/programs tests/simulation tests/fuzz -m source_only
 	$(TESTS) tests --installed $(OF_THE_TREE:%=--ignore=tests/%)
 
 .PHONY: test-cluster
