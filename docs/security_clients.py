@@ -21,11 +21,11 @@ librdkafka can't fetch a token. Java clients get a token from a handler class of
 
 REFUSED = """
 The broker rejects each of these clients, and the client reports it in its exception, its error callback, its log or its
-output; the cells quote a part of that text. The broker logs one line for each connection that it closes for this reason,
-without a traceback; a denial by the authorizer is a line of the logger `audit`.
+output; the cells quote a part of that text. The broker logs one line for each connection that it closes for this
+reason, without a traceback; a denial by the authorizer is a line of the logger `audit`.
 
-kcat, kafka-python, aiokafka and Java 4.3.1 authenticate with Kerberos (GSSAPI) too; `tests/interop/test_kerberos.py` runs
-them and their rejections against a KDC of its own ([security.md](security.md#kerberos)).
+kcat, kafka-python, aiokafka and Java 4.3.1 authenticate with Kerberos (GSSAPI) too; `tests/interop/test_kerberos.py`
+runs them and their rejections against a KDC of its own ([security.md](security.md#kerberos)).
 """
 
 
