@@ -24,8 +24,8 @@ With `authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthori
 the access control entries in the cluster's metadata, which `kafka-acls` and every admin client set and list as with
 Apache Kafka. `super.users=User:alice;User:bob` names users who may do everything. With
 `allow.everyone.if.no.acl.found=true`, a resource without an entry is open to every client. Set the same options on
-every node, including controllers, and make the brokers' principal a super user, or allow it CLUSTER_ACTION: requests between
-brokers are authorized like those of clients.
+every node, including controllers, and make the brokers' principal a super user, or allow it CLUSTER_ACTION: requests
+between brokers are authorized like requests of clients.
 
 - A DENY entry wins over all ALLOW entries, however specific they are.
 - An ALLOW of READ, WRITE, DELETE or ALTER implies DESCRIBE, and an ALLOW of ALTER_CONFIGS implies DESCRIBE_CONFIGS. A
