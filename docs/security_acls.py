@@ -22,50 +22,51 @@ INTRODUCTION = """\
 
 With `authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer` every request is checked against
 the access control entries in the cluster's metadata, which `kafka-acls` and every admin client set and list as with
-Apache Kafka. `super.users=User:alice;User:bob` may do everything; `allow.everyone.if.no.acl.found=true` allows
-everybody what no entry is about. Set the same options on every node, controllers too, and make the brokers' own
-principal a super user, or allow it CLUSTER_ACTION: brokers ask each other as any client does.
+Apache Kafka. `super.users=User:alice;User:bob` names users who may do everything. With
+`allow.everyone.if.no.acl.found=true`, a resource without an entry is open to every client. Set the same options on
+every node, including controllers, and make the brokers' principal a super user, or allow it CLUSTER_ACTION: requests
+between brokers are authorized like requests of clients.
 
-- An entry that denies wins over all that allow, however specific they are.
-- READ, WRITE, DELETE and ALTER allow DESCRIBE too, and ALTER_CONFIGS allows DESCRIBE_CONFIGS; denying them denies no
-  more.
-- Names are literal, `*`, or prefixes; hosts are literal or `*`; `User:*` is everybody.
-- Decisions are remembered for a connection until any entry changes, and then made anew; a fetch session is checked at
-  each fetch.
-- Clients are let in only after all entries are loaded.
+- A DENY entry wins over all ALLOW entries, however specific they are.
+- An ALLOW of READ, WRITE, DELETE or ALTER implies DESCRIBE, and an ALLOW of ALTER_CONFIGS implies DESCRIBE_CONFIGS. A
+  DENY implies no other operation.
+- Names are literal, `*`, or prefixes; hosts are literal or `*`; `User:*` matches every user.
+- The broker caches decisions for a connection until any entry changes; a fetch session is checked at each fetch.
+- The broker accepts clients only after all entries are loaded.
 
 The logger `audit` logs each decision, as Kafka's does: a denial at info, a permission at debug. A permission to change
-the cluster is logged each time, a permission to read or write the first time for each connection and resource. A
-request has 100 lines at most, and a second 500; the rest are counted, and logged when the second is over in a line for
-each client, operation and resource type.
+the cluster is logged each time; a permission to read or write only the first time for each connection and resource. A
+request has at most 100 lines, and a second at most 500. Further decisions are counted, and logged at the end of the
+second, in one line for each client, operation and resource type.
 
-A pattern that a member of a consumer group subscribes with matches those topics that it may describe at that moment;
-patterns are matched anew as topics come, and each `group.consumer.regex.refresh.interval.ms`. Members with the same
-pattern share what it matches, whoever had it matched last; to read a topic takes READ all the same.
+A pattern subscription of a consumer group matches the topics that its member may describe at that moment. Patterns are
+matched again when topics are created, and every `group.consumer.regex.refresh.interval.ms`. Members with the same
+pattern share one result, whichever member it was matched for; reading a topic requires READ all the same.
 
-## What an API asks for
+## Required operations by API
 
-Before a client of a listener with SASL has authenticated, only what is marked is answered, in its turn; all else closes
-the connection. Where several operations are named, the text says which one is asked for when. *The request* is refused
-as a whole. Who has no entry is told by no version of any of these whether what it names is there; a test asks all of
-them, of a broker that has it and of one that has not.
+On a listener with SASL, an unauthenticated client gets answers only to the marked APIs, in the order of the
+authentication; any other request closes the connection. If an API has several operations, the last column says which
+operation is required when. *For the request* means that a denial rejects the whole request. No version of any API
+reveals to a client without an entry whether a resource exists; a test sends all of them to a broker that has the
+resource and to a broker that doesn't.
 
-| key | API | versions | before authentication | requires | how it is asked for |
+| key | API | versions | before authentication | requires | how it is authorized |
 | --- | --- | --- | --- | --- | --- |
 """
 
 
 BEFORE = frozenset().union(*ALLOWED.values())
-"""The APIs that are answered to who has not authenticated."""
+"""The APIs that unauthenticated clients may call."""
 
 
 BY_THEMSELVES = {
-    ApiKey.PRODUCE: "Appends to the topics to which the client may write; a transaction needs WRITE on its id before",
-    ApiKey.FETCH: "For each topic of the request or its session; brokers for all",
+    ApiKey.PRODUCE: "For each topic; a transaction requires WRITE on its id first",
+    ApiKey.FETCH: "For each topic of the request or its session; for brokers CLUSTER_ACTION covers all topics",
     ApiKey.CREATE_DELEGATION_TOKEN: "For the owner of the token, unless it is the client itself",
     ApiKey.DESCRIBE_DELEGATION_TOKEN: "For each token that the client neither owns nor may renew, or for its owner",
 }
-"""APIs that ask without a guard."""
+"""APIs whose handlers authorize without a guard."""
 
 
 def page() -> str:
@@ -82,12 +83,12 @@ def _rows() -> Iterator[str]:
 
 def _how(api: Api, guards: HandlerGuards) -> str:
     if api.requires == NOTHING and guards.find(api.key) is None:
-        return "nobody is asked"
+        return "no authorization"
     if api.requires.of_cluster is not None:
         return "for the request"
     guard = guards.find(api.key)
     text = BY_THEMSELVES[api.key] if guard is None else inspect.getdoc(guard)
-    return " ".join((text or "for each resource that is named").split()).rstrip(".")
+    return " ".join((text or "for each resource in the request").split()).rstrip(".")
 
 
 if __name__ == "__main__":

@@ -13,19 +13,19 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m docs.security_clients` from tests/interop/security_matrix.py; edit that. -->
 
-Which client gets in by which way ([security.md](security.md)): it produces and consumes, at a broker that asks an
-authorizer. `make test-security` runs each cell. kcat is that of Debian 12, whose librdkafka cannot fetch a token; Java
-clients show one by a handler class of their user's, the tools by Kafka's own.
+Which client works with which security protocol and mechanism ([security.md](security.md)): the client produces and
+consumes at a broker with an authorizer. `make test-security` runs each cell. kcat is the version of Debian 12, whose
+librdkafka can't fetch a token. Java clients get a token from a handler class of their own, the tools from Kafka's.
 
 """
 
 REFUSED = """
-Each is refused where it should be, and says so in its exception, its error callback, its log or its output. The words
-are a part of what it says. The broker logs a line for each connection that it closes over a refusal, and no trace; what
-an authorizer refuses is a line of the logger `audit`.
+The broker rejects each of these clients, and the client reports it in its exception, its error callback, its log or its
+output; the cells quote a part of that text. The broker logs one line for each connection that it closes for this
+reason, without a traceback; a denial by the authorizer is a line of the logger `audit`.
 
-By tickets of Kerberos (GSSAPI) come kcat, kafka-python, aiokafka and Java 4.3.1; `tests/interop/test_kerberos.py` has
-them beside a KDC of its own, and their refusals ([security.md](security.md#tickets-of-kerberos)).
+kcat, kafka-python, aiokafka and Java 4.3.1 authenticate with Kerberos (GSSAPI) too; `tests/interop/test_kerberos.py`
+runs them and their rejections against a KDC of its own ([security.md](security.md#kerberos)).
 """
 
 

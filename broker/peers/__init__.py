@@ -1,7 +1,11 @@
-"""Connections to other brokers, over which everything here that is a client speaks.
+"""Connections to other brokers, for all code here that is a client.
 
-Light to import, for commands that live for a moment: nothing outside the standard library, and asyncio with the parts
-that need it alone.
+A `Connection` is one connection, a `Peer` connects when it is needed, `Peers` has a `Peer` for each node id. Every
+request has a deadline and is sent at most once; errors (`protocol/peer_errors.py`) say whether it was sent. A request
+that timed out keeps its place, so that its late answer is dropped.
+
+Light to import, for commands that run for a moment: nothing outside the standard library, and asyncio only in the parts
+that need it.
 """
 
 from __future__ import annotations

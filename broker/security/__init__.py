@@ -1,1 +1,6 @@
-"""Who clients are: how a connection authenticates, and what it may ask before it has."""
+"""Authentication: how a connection gets its principal, and which requests it may send before.
+
+`SaslGate` is before the dispatcher on listeners with SASL. Its table `ALLOWED` has the APIs of each state; any other
+request closes the connection. Passwords are compared in constant time, and an unknown user gets a challenge like any
+other. SCRAM users are records of the metadata log, PLAIN users are in the configuration.
+"""

@@ -20,7 +20,7 @@ def functions_of(name: str) -> set[str]:
 
 
 def test_each_row_of_the_comparison_has_its_test() -> None:
-    section = PAGE.partition("## Beside others")[2].partition("\n## ")[0]
+    section = PAGE.partition("## Comparison")[2].partition("\n## ")[0]
     rows = [row for row in section.splitlines() if row.startswith("| ")][2:]
     assert len(rows) > 10
     for row in rows:
