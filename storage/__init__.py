@@ -1,1 +1,1 @@
-"""Logs on disk, in Apache Kafka's own formats. Takes the time as an argument and opens files through `disk` only."""
+"""Logs on disk, in Apache Kafka's own formats. Callers pass the time as an argument; only `disk` opens files."""

@@ -1,7 +1,7 @@
 """The small text files beside the logs: offset checkpoints, the clean-shutdown marker, a partition's topic id.
 
 Formats and names are Apache Kafka's (CheckpointFile, OffsetCheckpointFile, CleanShutdownFileHandler,
-PartitionMetadataFile). A file that is not what it should be raises `CorruptCheckpoint`, which names file and line.
+PartitionMetadataFile). A malformed file raises `CorruptCheckpoint`, which names file and line.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 PARTITION_METADATA = "partition.metadata"
 
 VERSION = 0
-"""The only version that checkpoints, partition.metadata and the clean-shutdown marker ever had."""
+"""Version of checkpoints, partition.metadata and the clean-shutdown marker. Kafka has never used another version."""
 
 T = TypeVar("T")
 
 
 class CorruptCheckpoint(Exception):
-    """A checkpoint file that cannot be read: which file, which line (from 1), what it says and what would be right."""
+    """A malformed checkpoint file: its path, the line number (from 1), the line's text and the expected text."""
 
     def __init__(self, path: str, line_number: int, line: str, expected: str) -> None:
         super().__init__(f"{path}, line {line_number}: {line!r} is not {expected}")
@@ -36,19 +36,19 @@ class CorruptCheckpoint(Exception):
 
 
 def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
-    """Returns the offsets of an offset checkpoint; none when the file is not there. Raises CorruptCheckpoint."""
+    """Returns the offsets of an offset checkpoint, which are empty without a file. Raises CorruptCheckpoint."""
     return dict(read_entries(disk, path, _parse_offset, "'<topic> <partition> <offset>'"))
 
 
 def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace an offset checkpoint, atomically and durably."""
+    """Replaces an offset checkpoint, atomically and durably."""
     write_entries(disk, path, [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()])
 
 
 def read_entries(disk: Disk, path: str, parse: Callable[[str], T], expected: str) -> list[T]:
-    """Returns the entries of a checkpoint: its version, the number of entries, then one a line.
+    """Returns the entries of a checkpoint file, whose lines are the version, the number of entries and each entry.
 
-    A missing or empty file has none, as in Kafka. `parse` raises ValueError for a line that is not `expected`.
+    A missing or empty file has no entries, as in Kafka. `parse` raises ValueError for a line that is not `expected`.
     """
     lines = _read_lines(disk, path)
     if not lines:
@@ -65,26 +65,27 @@ def read_entries(disk: Disk, path: str, parse: Callable[[str], T], expected: str
 
 
 def write_entries(disk: Disk, path: str, entries: Iterable[str], *, sync: bool = True) -> None:
-    """Replace a checkpoint with these lines, atomically, and durably if `sync`."""
+    """Replaces a checkpoint with these lines, atomically, and durably if `sync`."""
     lines = list(entries)
     text = "\n".join([str(VERSION), str(len(lines)), *lines, ""])
     disk.write_atomically(path, text.encode(), sync=sync)
 
 
 def write_clean_shutdown(disk: Disk, directory: str, broker_epoch: int = -1) -> None:
-    """Mark a log directory as closed in order; the broker epoch of that session is for the controller (KIP-966)."""
+    """Marks a log directory as cleanly closed. The next start sends this session's broker epoch to the controller
+    (KIP-966)."""
     content = f'{{"version":{VERSION},"brokerEpoch":{broker_epoch}}}'
     disk.write_file(os.path.join(directory, CLEAN_SHUTDOWN), content.encode())
 
 
 def has_clean_shutdown(disk: Disk, directory: str) -> bool:
-    """True when the log directory was closed in order: its marker exists, whatever it contains."""
+    """True if the log directory was cleanly closed: its marker exists, whatever it contains."""
     return disk.exists(os.path.join(directory, CLEAN_SHUTDOWN))
 
 
 def read_clean_shutdown(disk: Disk, directory: str) -> int | None:
-    """Returns the broker epoch of the session that was closed in order; None when there is no marker or it does not
-    say."""
+    """Returns the broker epoch of the session that closed the directory cleanly. None without a marker, or if the
+    marker has no epoch."""
     import json  # only at start-up, only after a clean stop
 
     try:
@@ -95,17 +96,16 @@ def read_clean_shutdown(disk: Disk, directory: str) -> int | None:
 
 
 def delete_clean_shutdown(disk: Disk, directory: str) -> None:
-    """Take the marker away, durably, before anything is written: from here on a stop without one was a crash.
+    """Deletes the marker durably, before anything is written: a stop that leaves no marker was a crash.
 
-    Also where there is none: a start that took it away may have been cut short before that was durable.
+    Syncs the directory even without a marker: an earlier start may have deleted it and crashed before the sync.
     """
     disk.unlink(os.path.join(directory, CLEAN_SHUTDOWN), missing_ok=True)
     disk.fsync_dir(directory)
 
 
 def read_partition_metadata(disk: Disk, log_directory: str) -> Uuid | None:
-    """Returns the topic id that a partition's folder belongs to; None when it has no such file. Raises
-    CorruptCheckpoint."""
+    """Returns the topic id in a partition's folder, or None without partition.metadata. Raises CorruptCheckpoint."""
     path = os.path.join(log_directory, PARTITION_METADATA)
     lines = _read_lines(disk, path)
     if not lines and not disk.exists(path):
@@ -116,13 +116,13 @@ def read_partition_metadata(disk: Disk, log_directory: str) -> Uuid | None:
 
 
 def write_partition_metadata(disk: Disk, log_directory: str, topic_id: Uuid, *, sync: bool = True) -> None:
-    """Record the topic id that a partition's folder belongs to (KIP-516)."""
+    """Writes the topic id of a partition's folder (KIP-516)."""
     text = f"version: {VERSION}\ntopic_id: {uuid_to_text(topic_id)}"
     disk.write_atomically(os.path.join(log_directory, PARTITION_METADATA), text.encode(), sync=sync)
 
 
 def sync_partition_metadata(disk: Disk, log_directory: str) -> None:
-    """Make the record of the topic id durable, if there is one."""
+    """Makes partition.metadata durable, if it exists."""
     path = os.path.join(log_directory, PARTITION_METADATA)
     if disk.exists(path):
         handle = disk.open(path)
@@ -133,7 +133,7 @@ def sync_partition_metadata(disk: Disk, log_directory: str) -> None:
 
 
 def parse_number(text: str) -> int:
-    """Returns a number as checkpoints have them: ASCII digits and nothing else. Raises ValueError."""
+    """Parses a number in a checkpoint: ASCII digits and nothing else. Raises ValueError."""
     if not (text.isascii() and text.isdecimal()):
         raise ValueError(f"{text!r} is not a number")
     return int(text)
@@ -162,7 +162,7 @@ def _parse_offset(line: str) -> tuple[TopicPartition, int]:
 def _parse_topic_id(line: str) -> Uuid:
     topic_id = uuid_from_text(_value(line, "topic_id"))
     if topic_id == NO_UUID:
-        raise ValueError("the zero UUID is no topic's id")
+        raise ValueError("the zero UUID is not a topic id")
     return topic_id
 
 

@@ -1,7 +1,7 @@
-"""Reads that would wait for the device: found out beforehand, and read ahead in a worker thread.
+"""Detects reads that would wait for the device, and reads their pages ahead in a worker thread.
 
-A view of a mapping is read where it is sent, on the event loop; a page that is not in memory would stop the loop, and
-every client with it, for as long as the device takes.
+The event loop touches a mapping's pages when it sends them. A page that is not in memory would stop the loop, and every
+client with it, until the device has read the page.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from storage.segment.segment import Segment
 
 
 class ColdRead(NamedTuple):
-    """A read that would wait."""
+    """A read that would wait for the device."""
 
     log: LocalLog
     segment: Segment
@@ -24,7 +24,7 @@ class ColdRead(NamedTuple):
     disk: Disk
 
     def read_ahead(self) -> None:
-        """Return when it would no longer wait. For a worker thread. Raises LogDirFailure."""
+        """Reads the pages into memory. For a worker thread. Raises LogDirFailure."""
         with self.log.failing("reading ahead in"):
             try:
                 _read_ahead(self.segment, self.offset, self.max_bytes, self.disk)
@@ -34,9 +34,9 @@ class ColdRead(NamedTuple):
 
 
 def cold_read(log: LocalLog, offset: int, max_bytes: int, disk: Disk) -> ColdRead | None:
-    """Returns the read of so many bytes from the offset on, if it would wait; None if not, or if that cannot be told.
+    """Returns the read of `max_bytes` from the offset, if it would wait for the device; None if not, or if unknown.
 
-    `max_bytes` is a client's: of none, or fewer, only where they would be is looked at.
+    `max_bytes` comes from the client. If it is 0 or negative, only the pages that the look-up touches are checked.
     """
     max_bytes = max(max_bytes, 0)
     segment = log.segments.active

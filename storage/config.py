@@ -1,7 +1,7 @@
 """LogConfig: the options of a topic.
 
-Names, types, defaults and bounds are those of Apache Kafka 4.3 (TopicConfig, LogConfig). A broker gives other
-defaults through its own options; which of them stand behind a topic's option is `synonyms` (ServerTopicConfigSynonyms).
+Names, types, defaults and bounds are those of Apache Kafka 4.3 (TopicConfig, LogConfig). A broker's own options change
+the defaults; `synonyms` names the broker options behind a topic's option (ServerTopicConfigSynonyms).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ MAX_LONG: Final = (1 << 63) - 1
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 WEEK_MS: Final = 7 * DAY_MS
-FROM_RETENTION: Final = -2  # local.retention.*: as retention.*
+FROM_RETENTION: Final = -2  # local.retention.* takes the value of retention.*
 
 COMPRESSION_TYPES: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 MIN_SEGMENT_BYTES: Final = 1 << 20  # KIP-1030: smaller segments exhaust file handles and mappings
-MAX_MESSAGE_BYTES: Final = (1 << 20) + 12  # 1 MiB of batch behind offset and length
+MAX_MESSAGE_BYTES: Final = (1 << 20) + 12  # 12 bytes of offset and length, then 1 MiB
 REPLICAS_FORMAT: Final = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
 
@@ -45,16 +45,16 @@ THROTTLED_REPLICAS: Final = Check(REPLICAS_FORMAT, _throttled_replicas)
 
 
 class LogConfig(Config):
-    """The options of one topic's logs. `LogConfig()` has Kafka's defaults; `parse` takes texts by Kafka's names."""
+    """The options of a topic's logs. `LogConfig()` has Kafka's defaults; `parse` reads texts under Kafka's names."""
 
     KIND: ClassVar[str] = "topic"
 
-    # What Kafka 4.3 does not have is internal: told to those who describe a topic only where it is set.
+    # Options that Kafka 4.3 does not have are internal: DescribeConfigs returns them only if they are set.
 
     compact: bool
-    """cleanup.policy contains compact."""
+    """True if cleanup.policy contains compact."""
     delete: bool
-    """cleanup.policy contains delete."""
+    """True if cleanup.policy contains delete."""
 
     cleanup_policy = option(
         "cleanup.policy",
@@ -337,11 +337,13 @@ class LogConfig(Config):
 
     @property
     def max_segment_ms(self) -> int:
-        """Time after which a segment rolls; a compacted log must not hold records back beyond its compaction lag."""
+        """The time after which a segment rolls. In a compacted log at most max.compaction.lag.ms, because the active
+        segment can't be cleaned."""
         return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
 
     def contradictions(self) -> Iterable[ConfigError]:
-        """Between compaction lags, and what tiered storage would ask of a broker (LogConfig.validateValues)."""
+        """Yields the errors of compaction lags that contradict each other, and of tiered storage, which the broker
+        doesn't support (LogConfig.validateValues)."""
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             yield ConfigError(
                 f"conflict topic config setting min.compaction.lag.ms ({self.min_compaction_lag_ms})"

@@ -1,8 +1,8 @@
-"""Every call on files that the logs make, in one place.
+"""All file operations of the logs.
 
-`Disk` is the seam: `OsDisk` is the operating system, and a test's disk that tears, reorders or refuses writes
-implements the same primitives. Handles are opaque ints; nothing else in `storage` opens, maps or renames a file.
-Errors are `OSError` as the system gives them: it is for the log manager to decide what a failing disk means.
+`OsDisk` calls the operating system; tests implement the same `Disk` primitives to tear, reorder or fail writes. Handles
+are opaque ints. No other module of `storage` opens, maps or renames a file. Errors are the system's `OSError`; the
+log manager decides what a failing disk means.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from protocol.types import Buffer as Buffer
 from storage.open_files import OpenFiles
 
 FILE_MODE = 0o600
-"""Records are nobody else's business: no group, no others."""
+"""Only the broker's user may read records: no access for the group or for others."""
 
 DIRECTORY_MODE = 0o700
 
 MAX_BUFFERS = min(1024, os.sysconf("SC_IOV_MAX"))
-"""One pwritev takes no more buffers than this (IOV_MAX, 1024 on Linux)."""
+"""Most buffers that a pwritev call accepts (IOV_MAX, 1024 on Linux)."""
 
 PROBE_BYTES = 128 * 1024
-"""How far apart the bytes are that are asked for when it matters whether a range is in memory: as much as Linux reads
-ahead by default, so that what is in memory comes and goes in pieces of about that size."""
+"""Distance between the bytes that are probed to check whether a range is in memory: Linux's default read-ahead, because
+pages enter and leave memory in pieces of about that size."""
 
 SCRATCH_BYTES = 256 * 1024
 
 CANNOT_TELL = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
-"""File systems without RWF_NOWAIT: reads are made on the spot there, as they would be without asking."""
+"""Errors of file systems without RWF_NOWAIT. Their data counts as resident, so that reads happen on the event loop."""
 
 TEMPORARY_SUFFIX = ".tmp"
-"""Apache Kafka's suffix for a file that is being replaced; one that is left behind means nothing."""
+"""Apache Kafka's suffix for the new content of a file that is being replaced. A leftover file has no meaning."""
 
 
 class FileInfo(NamedTuple):
@@ -46,87 +46,88 @@ class FileInfo(NamedTuple):
 
 
 class Space(NamedTuple):
-    """A volume's size and what is left of it for us, in bytes."""
+    """A volume's size and the space that the broker may still use, in bytes."""
 
     total_bytes: int
     usable_bytes: int
 
 
 class Disk(Protocol):
-    """The calls on files that storage is built of. Those with a body are made of the others."""
+    """The file operations that storage uses. Methods that have a body call the others."""
 
     open_files: OpenFiles
-    """The limits of those of its files that stay open."""
+    """The limits on files that stay open between uses."""
 
     def open(self, path: str, *, writable: bool = True, create: bool = False, truncate: bool = False) -> int:
-        """Returns a handle on the file; `create` makes it (0600) when it is not there."""
+        """Returns a handle on the file; `create` makes the file (0600) if it doesn't exist."""
         ...
 
     def close(self, handle: int) -> None:
-        """Give the handle back. Mappings made from it stay valid."""
+        """Closes the handle. Mappings made from it stay valid."""
         ...
 
     def pwritev(self, handle: int, buffers: Sequence[Buffer], offset: int) -> int:
-        """Write all of the buffers, one after the other, at the offset; the number of bytes written.
+        """Writes all buffers in order at the offset, and returns the number of bytes written.
 
-        A short write is continued; when an error is raised, any part of the bytes may have reached the file.
+        A short write is continued. After an error, any part of the bytes may have reached the file.
         """
         ...
 
     def pread(self, handle: int, size_bytes: int, offset: int) -> bytes:
-        """Up to that many bytes from the offset; fewer only at the end of the file."""
+        """Returns `size_bytes` bytes from the offset; fewer only at the end of the file."""
         ...
 
     def is_resident(self, handle: int, offset: int, size_bytes: int) -> bool:
-        """True when reading these bytes would not wait for the device. A guess: not every page is asked about."""
+        """True if reading these bytes would probably not wait for the device. Not every page is probed."""
         return True
 
     def read_ahead(self, handle: int, offset: int, size_bytes: int) -> None:
-        """Return when these bytes are in memory, for a while. For a worker thread, whose interpreter lock is free
-        meanwhile: a page fault under a view would hold it."""
+        """Reads these bytes into the page cache. For a worker thread: the read releases the interpreter lock, which a
+        page fault under a view would hold."""
 
     def mmap(self, handle: int, length: int) -> memoryview:
         """Returns a read-only view of the first `length` (> 0) bytes, which the file must already have.
 
-        Later writes within them show through. The mapping lives as long as a view of it does; the file must not
-        be truncated below `length` while it lives (the reader would get SIGBUS): replace the file instead.
+        The view shows later writes to these bytes. The mapping lives as long as a view of it; the file must not be
+        truncated below `length` meanwhile (the reader would get SIGBUS): replace the file instead.
         """
         ...
 
     def unload(self, mapping: memoryview) -> None:
-        """The pages of a mapping no longer count as this process's memory, until they are read again. They stay in the
-        page cache, and views stay valid."""
+        """Releases a mapping's pages, so that they don't count as this process's memory until they are read again. They
+        stay in the page cache, and views stay valid."""
 
     def size(self, handle: int) -> int:
-        """Bytes in the open file."""
+        """Returns the size of the open file in bytes."""
         ...
 
     def fsync(self, handle: int) -> None:
-        """Return when bytes and metadata are on the device. After a failure, never retry: the pages are gone."""
+        """Writes the file's bytes and metadata to the device. Never retry a failed fsync: the system has dropped the
+        pages."""
         ...
 
     def fdatasync(self, handle: int) -> None:
-        """Like fsync, without metadata that reading the bytes back does not need."""
+        """Does as fsync, without the metadata that reading the bytes back doesn't need."""
         ...
 
     def ftruncate(self, handle: int, size_bytes: int) -> None:
-        """Cut or extend (with zeros, sparse) the file to this size."""
+        """Cuts or extends (with zeros, sparse) the file to this size."""
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Move, atomically replacing the target if it is there."""
+        """Renames a file or directory; atomically replaces an existing target."""
         ...
 
     def unlink(self, path: str, *, missing_ok: bool = False) -> None:
-        """Remove a file's name; open handles and mappings of it stay valid."""
+        """Removes a file's name; open handles and mappings of it stay valid."""
         ...
 
     def mkdir(self, path: str, *, parents: bool = False) -> None:
-        """Make a directory (0700); one that is already there is fine."""
+        """Makes a directory (0700), unless it exists."""
         ...
 
     def rmtree(self, path: str) -> None:
-        """Remove a directory and everything in it; nothing there is fine."""
+        """Removes a directory and everything in it, if it exists."""
         ...
 
     def listdir(self, path: str) -> list[str]:
@@ -134,27 +135,27 @@ class Disk(Protocol):
         ...
 
     def stat(self, path: str) -> FileInfo | None:
-        """Size, time of change and kind, or None when nothing is there."""
+        """Returns a path's size, modification time and kind, or None if nothing has this path."""
         ...
 
     def set_modified(self, path: str, modified_ms: int) -> None:
-        """Set the time of change (a cleaned segment takes over that of the newest segment it replaces)."""
+        """Sets the modification time (a cleaned segment gets that of the newest segment it replaces)."""
         ...
 
     def space(self, path: str) -> Space:
-        """Size of, and room on, the volume that holds the path."""
+        """Returns the size of the path's volume, and the free space on it."""
         ...
 
     def fsync_dir(self, path: str) -> None:
-        """Make the directory's names (creations, renames, removals) durable."""
+        """Makes creations, renames and removals in the directory durable."""
         ...
 
     def exists(self, path: str) -> bool:
-        """True when a file or directory of this name is there."""
+        """True if a file or directory has this path."""
         return self.stat(path) is not None
 
     def read_file(self, path: str) -> bytes:
-        """Returns the content of a small file. Raises FileNotFoundError when there is none."""
+        """Returns the content of a small file. Raises FileNotFoundError."""
         handle = self.open(path, writable=False)
         try:
             return self.pread(handle, self.size(handle), 0)
@@ -162,7 +163,7 @@ class Disk(Protocol):
             self.close(handle)
 
     def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
-        """Create or overwrite a file in place, and make its bytes durable if `sync`."""
+        """Creates or overwrites a file in place, and makes its bytes durable if `sync`."""
         handle = self.open(path, create=True, truncate=True)
         try:
             self.pwritev(handle, [content], 0)
@@ -172,9 +173,10 @@ class Disk(Protocol):
             self.close(handle)
 
     def write_atomically(self, path: str, content: Buffer, *, sync: bool = True) -> None:
-        """Replace a file so that a reader, or a crash, finds the old content or the new, never a part.
+        """Replaces a file atomically: a reader, or a start after a crash, sees the old content or the new, never a
+        part.
 
-        As Kafka's CheckpointFile: write `<path>.tmp`, fsync it, rename it over the target, fsync the directory.
+        Does as Kafka's CheckpointFile: writes `<path>.tmp`, syncs it, renames it to the target, syncs the directory.
         """
         temporary = path + TEMPORARY_SUFFIX
         self.write_file(temporary, content, sync=sync)
@@ -212,7 +214,7 @@ class OsDisk(Disk):
         return total
 
     def _write_rest(self, handle: int, buffers: Sequence[Buffer], offset: int, written: int) -> None:
-        """Go on after a short write: `written` bytes of the buffers are in the file."""
+        """Continues a short write, after which `written` bytes of the buffers are in the file."""
         position = 0
         for buffer in buffers:
             view = memoryview(buffer).cast("B")
@@ -288,7 +290,7 @@ class OsDisk(Disk):
                 raise
 
     def rmtree(self, path: str) -> None:
-        import shutil  # brings three compression modules with it: not for a broker's start
+        import shutil  # imports three compression modules, which would slow a broker's start
 
         try:
             shutil.rmtree(path)

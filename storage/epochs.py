@@ -1,6 +1,7 @@
-"""`leader-epoch-checkpoint`: at which offset each leader epoch of a partition began.
+"""`leader-epoch-checkpoint`: the start offset of each leader epoch of a partition.
 
-Followers and clients find with it where logs diverged (KIP-101, KIP-279, KIP-320). Kafka class LeaderEpochFileCache.
+Followers and clients use it to find the offset at which two logs diverged (KIP-101, KIP-279, KIP-320). Kafka class
+LeaderEpochFileCache.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ UNDEFINED_EPOCH_OFFSET = -1
 
 
 class EpochEntry(NamedTuple):
-    """A leader epoch and the offset of the first record that was written in it."""
+    """A leader epoch and its start offset: the offset of the first record written in it."""
 
     epoch: int
     start_offset: int
 
 
 class EpochEnd(NamedTuple):
-    """An epoch, and the offset after the last record of it; both -1 when unknown."""
+    """An epoch, and the offset after its last record; both -1 if unknown."""
 
     epoch: int
     end_offset: int
 
 
 class LeaderEpochCache:
-    """The leader epochs of one log: epochs and their start offsets both grow.
+    """The leader epochs of one log. Both the epochs and their start offsets increase.
 
-    Changes are in memory until `flush`. The log flushes them before its recovery point moves on, and recovery assigns
-    anew the epochs of the batches past it, so that an append never waits for this file.
+    Changes stay in memory until `flush`, so that an append never waits for this file. The log flushes them before its
+    recovery point moves; recovery assigns the epochs of the batches after the recovery point again.
     """
 
     __slots__ = ("_disk", "_epochs", "_offsets", "_written_below", "path")
@@ -45,14 +46,14 @@ class LeaderEpochCache:
     def __init__(self, directory: str, *, disk: Disk) -> None:
         self.path = os.path.join(directory, LEADER_EPOCHS)
         self._written_below = MAX_LONG
-        """The file has all epochs that begin below this offset, and no other ones there."""
+        """The offset below which the file has exactly the epochs that are in memory."""
         self._disk = disk
         self._epochs: list[int] = []
         self._offsets: list[int] = []
 
     @classmethod
     def load(cls, directory: str, *, disk: Disk) -> LeaderEpochCache:
-        """Returns the epochs in a log's folder; none when there is no file. Raises CorruptCheckpoint."""
+        """Returns the epochs in a log's folder, which are empty without a file. Raises CorruptCheckpoint."""
         cache = cls(directory, disk=disk)
         for epoch, start_offset in read_entries(disk, cache.path, _parse, "'<epoch> <start offset>'"):
             cache.assign(epoch, start_offset)
@@ -61,12 +62,12 @@ class LeaderEpochCache:
 
     @property
     def dirty(self) -> bool:
-        """True while there are epochs that the file does not have, or has and should not."""
+        """True while the file lacks an epoch, or has an epoch that was removed."""
         return self._written_below < MAX_LONG
 
     def is_written_below(self, end_offset: int) -> bool:
-        """True where the file has the epochs of all records of a log that ends there. One that begins at its end has
-        none: it goes when the log is opened."""
+        """True if the file has the epochs of all records of a log that ends at this offset. An epoch that starts at the
+        log's end has no records; opening the log removes it."""
         return self._written_below >= end_offset
 
     @property
@@ -76,18 +77,18 @@ class LeaderEpochCache:
 
     @property
     def latest_epoch(self) -> int | None:
-        """The newest epoch, or None when there is none."""
+        """The newest epoch, or None without entries."""
         return self._epochs[-1] if self._epochs else None
 
     @property
     def earliest_entry(self) -> EpochEntry | None:
-        """The oldest epoch that the log still has, or None."""
+        """The oldest epoch that the log still has, or None without entries."""
         return EpochEntry(self._epochs[0], self._offsets[0]) if self._epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that the epoch begins at the offset; True if that is news.
+        """Adds an epoch that starts at the offset; True on change.
 
-        Entries that contradict it (a later epoch, or a start at or beyond this one) go.
+        Removes the entries that contradict it: later epochs, and entries with an equal or larger start offset.
         """
         assert min(epoch, start_offset) >= 0, f"{self.path}: epoch {epoch} at offset {start_offset}"
         if self._epochs and epoch == self._epochs[-1] and start_offset >= self._offsets[-1]:
@@ -99,10 +100,10 @@ class LeaderEpochCache:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
-        """OffsetForLeaderEpoch: the largest epoch <= the one asked for, and where it ended.
+        """Returns the answer to OffsetForLeaderEpoch: the largest epoch <= `epoch`, and its end offset.
 
-        The newest epoch ends at the log's end. An epoch older than all has itself and the start of the oldest; one
-        newer than all, or undefined, has (-1, -1).
+        The newest epoch ends at the log end offset. For an epoch older than all entries, returns that epoch and the
+        start offset of the oldest entry; for an undefined epoch, or an epoch newer than all entries, (-1, -1).
         """
         if epoch == UNDEFINED_EPOCH:
             return EpochEnd(UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
@@ -114,13 +115,12 @@ class LeaderEpochCache:
         return EpochEnd(self._epochs[higher - 1] if higher else epoch, self._offsets[higher])
 
     def epoch_for_offset(self, offset: int) -> int | None:
-        """Returns the epoch in which the record at this offset was written, or None when it is older than all
-        entries."""
+        """Returns the epoch in which the record at this offset was written, or None if it is older than all entries."""
         n = bisect_right(self._offsets, offset) - 1
         return self._epochs[n] if n >= 0 else None
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Drops the epochs that begin at the log's new end offset or later; True if there were any."""
+        """Removes the epochs that start at the log's new end offset or later; True on change."""
         keep = bisect_left(self._offsets, end_offset)
         if end_offset < 0 or keep == len(self._offsets):
             return False
@@ -128,7 +128,8 @@ class LeaderEpochCache:
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Drops the epochs before the log's new start offset; the one that it lies in begins there. True on change."""
+        """Removes the epochs that end before the log's new start offset, and moves the start of the epoch that contains
+        it. True on change."""
         first = bisect_right(self._offsets, start_offset) - 1
         if first < 0 or (first == 0 and self._offsets[0] == start_offset):
             return False
@@ -138,12 +139,12 @@ class LeaderEpochCache:
         return True
 
     def clear(self) -> None:
-        """Forget all epochs, and those in the file."""
+        """Removes all epochs; the next flush empties the file."""
         self._keep(slice(0, 0))
         self._differs_from(0)
 
     def flush(self, *, sync: bool = True) -> None:
-        """Write the file, atomically, if anything changed since the last time."""
+        """Writes the file atomically, if any epoch changed since the last flush."""
         if not self.dirty:
             return
         before, self._written_below = self._written_below, MAX_LONG
@@ -155,7 +156,7 @@ class LeaderEpochCache:
             raise
 
     def relocate(self, directory: str) -> None:
-        """The log's directory was renamed."""
+        """Sets the log's new directory, after a rename."""
         self.path = os.path.join(directory, LEADER_EPOCHS)
 
     def _keep(self, entries: slice) -> None:

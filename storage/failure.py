@@ -1,4 +1,4 @@
-"""The errors of a failing disk, told apart from those of our own."""
+"""Distinguishes the errors of a failing disk from the broker's own bugs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ OUR_OWN = frozenset(
         errno.ENOMEM,
     }
 )
-"""Errors by which the system refuses the call itself: a negative size, a file that is closed, a name that is too long;
-and those of a process that has taken more than it should have, of descriptors or memory.
+"""Errors that are bugs of the broker: the system rejects the call itself (a negative size, a closed file, a name that
+is too long), or the process has used up its file descriptors or memory.
 
-No device answers so, and nothing was done to any. All others (EIO, EROFS, ENXIO, ENODEV, ESTALE, EUCLEAN, EACCES,
-ENOENT and whatever else a file system may come up with) count as the disk's: a disk that is given up without need costs
-less than one that is trusted without reason.
+No device returns these errors, and the call changed nothing. All other errors (EIO, EROFS, ENXIO, ENODEV, ESTALE,
+EUCLEAN, EACCES, ENOENT and any other) count as the disk's: to take a sound disk offline costs less than to trust a
+failing disk.
 """
 
 _bugs = logging.getLogger("storage.bug")
@@ -42,9 +42,9 @@ _reported: set[tuple[str, str]] = set()
 
 
 def tell(event: str, what: str, **fields: object) -> None:
-    """Logs a line for the operator about a damaged file, once for each `what` (a path, say), in any thread.
+    """Logs damage to a file for the operator, once for each event and `what` (a path, for example). For any thread.
 
-    Through the standard library's logging; the broker makes it a line like its own.
+    Uses the standard library's logging; the broker formats the line like its own lines.
     """
     if (event, what) not in _reported:
         _reported.add((event, what))
@@ -52,7 +52,7 @@ def tell(event: str, what: str, **fields: object) -> None:
 
 
 class StorageError(KafkaError):
-    """Failed work on files, with its log directory."""
+    """An error of work on files, with the log directory."""
 
     def __init__(self, code: ErrorCode, log_dir: str, message: str) -> None:
         super().__init__(code, message)
@@ -60,10 +60,10 @@ class StorageError(KafkaError):
 
 
 class LogDirFailure(StorageError):
-    """A log directory can no longer be trusted: it goes offline, with all of its partitions.
+    """A failure after which the log directory can't be trusted: it goes offline with all of its partitions.
 
-    Clients get KAFKA_STORAGE_ERROR. A failed fsync is never tried again: the system has dropped the pages it could not
-    write, and would report success.
+    Clients get KAFKA_STORAGE_ERROR. A failed fsync is never retried: the system has dropped the pages that it could not
+    write, and a second fsync would report success.
     """
 
     def __init__(self, log_dir: str, message: str) -> None:
@@ -71,16 +71,16 @@ class LogDirFailure(StorageError):
 
 
 class LogDirFull(StorageError):
-    """There is no room for an append, and nothing of it was kept: retried, it succeeds once there is room."""
+    """A write that failed because the disk is full, and left nothing behind. A retry succeeds when there is space."""
 
     def __init__(self, log_dir: str, message: str) -> None:
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, log_dir, message)
 
 
 class StorageBug(StorageError):
-    """A file was asked for what no file can do: a mistake of this broker, and no directory's failure.
+    """An invalid call on a file: a bug of this broker, not a failure of the directory.
 
-    Its trace is logged where it is met; clients get UNKNOWN_SERVER_ERROR.
+    `failure` logs the traceback; clients get UNKNOWN_SERVER_ERROR.
     """
 
     def __init__(self, log_dir: str, message: str) -> None:
@@ -88,17 +88,17 @@ class StorageBug(StorageError):
 
 
 Report: TypeAlias = Callable[[LogDirFailure | LogDirFull], None]
-"""Called with every failure where it happens, in any thread; the caller of the work gets it as an exception too."""
+"""Callback for every failure, called in the thread that detects it. The caller of the work also gets the exception."""
 
 
 def unheard(_: LogDirFailure | LogDirFull) -> None:
-    """The report of a log that stands alone: its user sees the exception."""
+    """Ignores the failure. For a log without a log manager, whose caller gets the exception."""
 
 
 def failure(log_dir: str, doing: str, error: OSError, report: Report = unheard) -> LogDirFailure | StorageBug:
-    """Returns the directory's failure that an error of the system amounts to, or else the bug of our own."""
+    """Returns LogDirFailure for an error of the disk, or StorageBug for an error in OUR_OWN."""
     if error.errno in OUR_OWN:
-        _bugs.error("a file was asked for what it cannot do", exc_info=error, extra={"fields": {"doing": doing}})
+        _bugs.error("invalid call on a file", exc_info=error, extra={"fields": {"doing": doing}})
         return StorageBug(log_dir, f"{log_dir}: {doing}: {error}")
     failed = LogDirFailure(log_dir, f"{log_dir}: {doing}: {error}")
     report(failed)
@@ -106,7 +106,7 @@ def failure(log_dir: str, doing: str, error: OSError, report: Report = unheard) 
 
 
 def full(log_dir: str, doing: str, error: OSError, report: Report = unheard) -> LogDirFull:
-    """Returns the lack of room that an error of the system amounts to."""
+    """Returns LogDirFull for an error of the system."""
     lacking = LogDirFull(log_dir, f"{log_dir}: {doing}: {error}")
     report(lacking)
     return lacking
@@ -114,9 +114,9 @@ def full(log_dir: str, doing: str, error: OSError, report: Report = unheard) -> 
 
 @contextmanager
 def failing(log_dir: str, doing: str, *, may_be_full: bool = False, report: Report = unheard) -> Iterator[None]:
-    """Turn any OSError of the block into LogDirFailure, or StorageBug.
+    """Turns any OSError of the block into LogDirFailure or StorageBug.
 
-    With `may_be_full`, a lack of room into LogDirFull: for what can be tried again later as if nothing had happened.
+    With `may_be_full`, an error in OUT_OF_SPACE becomes LogDirFull: for work that can be retried later without harm.
     """
     try:
         yield
@@ -126,13 +126,13 @@ def failing(log_dir: str, doing: str, *, may_be_full: bool = False, report: Repo
 
 
 class Failures:
-    """Work on several directories, of which one that fails does not keep the others from theirs."""
+    """Runs work in several directories; a directory that fails does not stop the work in the others."""
 
     def __init__(self) -> None:
         self._failed: dict[str, StorageError] = {}
 
     def attempt(self, log_dir: str, work: Callable[[], object]) -> None:
-        """Runs a piece of work in a directory, unless one has failed there; a bug of our own stops no other."""
+        """Runs work in a directory, unless the directory failed before. A StorageBug does not stop later work."""
         if isinstance(self._failed.get(log_dir), LogDirFailure | LogDirFull):
             return
         try:
@@ -141,6 +141,6 @@ class Failures:
             self._failed[log_dir] = error
 
     def raise_first(self) -> None:
-        """Raises the first failure, when all other work is done."""
+        """Raises the first failure. Call it after all work."""
         for error in self._failed.values():
             raise error

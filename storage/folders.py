@@ -1,4 +1,4 @@
-"""The folders of a log directory that have logs, without opening them."""
+"""Lists the logs in a log directory without opening them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from storage.names import LOG, FolderKind, parse_folder
 
 
 def stored_logs(directory: str, disk: Disk) -> Iterator[tuple[str, TopicPartition]]:
-    """Yields path and partition of each folder that has segments; not of folders that are deleted or stray, nor of a
-    log that is only being moved here. Raises OSError."""
+    """Yields path and partition of each current log: a folder with segments that is not deleted, stray or a future
+    log. Raises OSError."""
     for name in disk.listdir(directory):
         folder, path = parse_folder(name), os.path.join(directory, name)
         if folder is None or folder.kind is not FolderKind.CURRENT:

@@ -1,4 +1,4 @@
-"""The part of a log that is files: its segments roll, are flushed, truncated and deleted. Kafka class LocalLog."""
+"""A log's files: rolls, flushes, truncates and deletes its segments. Kafka class LocalLog."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_EPOCH: Final = -1
 
 
 class LocalLog:
-    """One partition's segments, with what is known of its producers and epochs, and the offsets that bound it."""
+    """One partition's segments, its offsets, and the state of its producers and leader epochs."""
 
     __slots__ = (
         "_config",
@@ -67,7 +67,7 @@ class LocalLog:
         now_ms: int,
         report: Report = unheard,
     ) -> None:
-        """Makes a log of the segments that `recovery.load` opened."""
+        """Creates a log from the segments that `recovery.load` opened."""
         self.directory = directory
         self.topic_partition = topic_partition
         self.topic_id: Uuid | None = None
@@ -80,11 +80,11 @@ class LocalLog:
         self.producer_state = loaded.producer_state
         self.recovered = loaded.recovered
         self.cleaned_to: int | None = None
-        """Where the next cleaning of a compacted log begins; None when there was none yet."""
+        """The offset at which the next cleaning of a compacted log begins; None before the first cleaning."""
         self.cleaning = False
-        """True while its segments are being cleaned: retention waits until they are not."""
+        """True while the cleaner works on the segments. Retention waits meanwhile."""
         self.is_being_truncated = False
-        """True while a thread cuts its end off."""
+        """True while a thread truncates the log."""
         self.last_flush_ms = now_ms
         self.last_leader_epoch = NO_EPOCH if loaded.epochs.latest_epoch is None else loaded.epochs.latest_epoch
         self.report = report
@@ -93,10 +93,10 @@ class LocalLog:
         self._flushing = Lock()
         self._generation = 0
         self.is_doomed = False
-        """True while a deletion renames its folder for good: a flush beside it may not find its files."""
+        """True once the folder is being renamed as deleted or stray. A concurrent flush may not find the files."""
         self._named = loaded.clean
-        """True when the folder's own name and those in it are known to be on the device: a new folder's are not,
-        however often its segments were flushed, nor is the removal of a segment that could not be begun."""
+        """True if the folder's name and the names in it are durable. False for a new folder, even after flushes of its
+        segments, and after the removal of a segment whose creation failed."""
         self.config = config
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ class LocalLog:
 
     @property
     def config(self) -> LogConfig:
-        """The topic's config; may be replaced at any time."""
+        """The topic's config, which may be replaced at any time."""
         return self._config
 
     @config.setter
@@ -115,17 +115,16 @@ class LocalLog:
 
     @property
     def log_dir(self) -> str:
-        """Which of log.dirs it is in."""
+        """The log directory (of log.dirs) that contains the log."""
         return os.path.dirname(self.directory)
 
     def failing(self, doing: str, *, may_be_full: bool = False) -> AbstractContextManager[None]:
-        """Returns `failure.failing` for work on this log."""
+        """Returns the context manager `failure.failing` for work on this log."""
         doing = f"{doing} {self.topic_partition}"
         return failing(self.log_dir, doing, may_be_full=may_be_full, report=self.report)
 
     def append_failed(self, segment: Segment, error: OSError) -> StorageError:
-        """Takes back the part that a failed append has written, so that the log goes on as it was, and returns the
-        error to raise."""
+        """Removes the bytes that a failed append has written, so that the log can go on; returns the error to raise."""
         doing = f"appending to {self.topic_partition}"
         if error.errno not in OUT_OF_SPACE | OUR_OWN:
             return failure(self.log_dir, doing, error, self.report)
@@ -143,15 +142,15 @@ class LocalLog:
         return self.segments.size_bytes
 
     def assign_leader_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        """Note that a leader epoch begins at the offset, as a new leader does before its first append."""
+        """Adds a leader epoch that starts at the offset, as a new leader does before its first append."""
         if leader_epoch >= 0 and leader_epoch != self.last_leader_epoch:
             self.epochs.assign(leader_epoch, start_offset)
             self.last_leader_epoch = leader_epoch
 
     def roll(self, now_ms: int, next_offset: int | None = None) -> Segment:
-        """Begin a new segment at the end, or at `next_offset` if that is beyond it. Raises LogDirFailure, LogDirFull.
+        """Starts a new segment at the end, or at `next_offset` if that is beyond it. Raises LogDirFailure, LogDirFull.
 
-        Takes a snapshot of the producers there, from which recovery can begin.
+        Writes a producer snapshot at the same offset, from which recovery can start.
         """
         base_offset = max(self.log_end_offset, next_offset or 0)
         old = self.segments.active
@@ -164,17 +163,17 @@ class LocalLog:
                 self.producer_state.take_snapshot(sync=False)
                 old.seal()
             except OSError:
-                segment.delete()  # appends go on in the old one: after a restart, the log would end where this begins
-                self._named = False  # nor may it come back with a loss of power, once what is appended was flushed
+                segment.delete()  # appends go on in the old segment; after a restart, the log would end at the new one
+                self._named = False  # a power loss must not bring the new segment back after the next flush
                 raise
         self.segments.append(segment)
         return segment
 
     def advance_log_start(self, offset: int) -> bool:
-        """Deletes the records below the offset, as for DeleteRecords; True on change.
+        """Moves the log start offset up, as DeleteRecords does; True on change.
 
-        Segments go when retention runs, the checkpoint keeps the offset. Raises KafkaError(OFFSET_OUT_OF_RANGE) beyond
-        the high watermark.
+        Retention later deletes the segments; the checkpoint stores the offset. Raises KafkaError(OFFSET_OUT_OF_RANGE)
+        for an offset beyond the high watermark.
         """
         if offset > self.high_watermark:
             raise KafkaError(
@@ -190,11 +189,12 @@ class LocalLog:
 
     @property
     def must_flush(self) -> bool:
-        """True when flush.messages asks for a flush before what was appended is acknowledged."""
+        """True if flush.messages requires a flush before the latest appends are acknowledged."""
         return self.log_end_offset - self.recovery_point >= self._config.flush_messages
 
     def due_flush(self, now_ms: int) -> int | None:
-        """Up to where to flush now: to the end by flush.messages or flush.ms, else what was rolled; None if nothing."""
+        """Returns the offset to flush to: the log's end if flush.messages or flush.ms requires a flush, otherwise the
+        end of the rolled segments. None if there is nothing to flush."""
         end, point = self.log_end_offset, self.recovery_point
         if end > point and (self.must_flush or now_ms - self.last_flush_ms >= self._config.flush_ms):
             return end
@@ -203,15 +203,14 @@ class LocalLog:
 
     @property
     def checkpointed_recovery_point(self) -> int:
-        """The recovery point as a checkpoint may have it."""
+        """The recovery point for the checkpoint."""
         return self.segments.trusted_up_to(self.recovery_point)
 
     def flush(self, now_ms: int, up_to: int | None = None) -> None:
-        """Return when everything appended before the call is on the device; then the recovery point moves there.
+        """Flushes everything appended before the call to the device, then moves the recovery point.
 
-        With `up_to`, only the segments that begin before that offset. May be called in worker threads: one at a time
-        flushes, the next finds that most of its work is done. Raises LogDirFull, and LogDirFailure, after which nothing
-        of the directory may be flushed again.
+        With `up_to`, only the segments that begin before that offset. Worker threads may call it; one thread flushes at
+        a time. Raises LogDirFull, and LogDirFailure, after which no log of the directory may be flushed again.
         """
         end_offset, generation = self.log_end_offset if up_to is None else up_to, self._generation
         with self._flushing:
@@ -219,7 +218,7 @@ class LocalLog:
                 raise self._flush_failed
             if end_offset > self.recovery_point or self.segments.have_unsynced_indexes:
                 self._flush_files(end_offset)
-            if generation == self._generation:  # else the log was truncated meanwhile
+            if generation == self._generation:  # otherwise the log was truncated meanwhile
                 self.recovery_point = max(self.recovery_point, end_offset)
         if up_to is None or up_to > self.segments.active.base_offset:
             self.last_flush_ms = now_ms
@@ -239,27 +238,27 @@ class LocalLog:
                     if not self.is_doomed:
                         raise
         except LogDirFailure as error:
-            self._flush_failed = error  # the system would report success the next time, with the pages gone
+            self._flush_failed = error  # the system has dropped the pages, and would report success the next time
             raise
 
     def _sync_files(self, end_offset: int) -> None:
         self.producer_state.sync_snapshots(end_offset)
         self.segments.flush(self.recovery_point, end_offset)
         if not self._named:
-            self._named = True  # before, as a roll on the event loop may fail meanwhile
+            self._named = True  # set before the sync, because a failing roll on the event loop may reset it meanwhile
             self._name_durably()
 
     def _name_durably(self) -> None:
-        """Makes the folder's name, and the topic id in it, durable."""
+        """Makes the folder's name, the names in it and the topic id durable."""
         sync_partition_metadata(self._disk, self.directory)
         self._disk.fsync_dir(self.directory)
         self._disk.fsync_dir(self.log_dir)
 
     def close(self) -> None:
-        """Write the producers' snapshot and the indexes, and let go of all files. Flush first. Raises LogDirFailure.
+        """Writes the producer snapshot and the indexes, and closes all files. Flush first. Raises LogDirFailure.
 
-        A broker may close ten thousand logs, most of them with nothing new: nothing is written that opening makes anew
-        or drops, and the device is waited for only where a loss of power could take something.
+        A broker may close ten thousand logs, most of them without changes. So it does not write what opening rebuilds
+        or drops, and waits for the device only if a power loss could lose data.
         """
         with self.failing("closing"):
             has_new_files = self.producer_state.take_snapshot() is not None
@@ -276,23 +275,22 @@ class LocalLog:
         return not self.log_end_offset and not self._generation
 
     def begin_truncation(self) -> None:
-        """A thread is about to truncate it: until `end_truncation` nothing else may change or read it, retention and
-        cleaning leave it alone, and what is being cleaned is for nothing."""
+        """Marks the log as being truncated. Until `end_truncation` only the truncating thread may read or change it;
+        retention and the cleaner skip it, and a cleaning in progress is discarded."""
         self.is_being_truncated = True
         self._generation += 1
 
     def end_truncation(self) -> None:
-        """The thread is done."""
+        """Ends `begin_truncation`."""
         self.is_being_truncated = False
 
     @property
     def is_at_work(self) -> bool:
-        """True while its segments are being cleaned, or cut, and are to be left alone."""
+        """True while the segments are being cleaned or truncated. Retention skips the log."""
         return self.cleaning or self.is_being_truncated
 
     def truncate_between_flushes(self, offset: int, now_ms: int, *, fully: bool = False) -> bool:
-        """`truncate_to`, or `truncate_fully`, for a thread, after `begin_truncation`: a flush in another thread ends
-        first."""
+        """Calls `truncate_to` or `truncate_fully` after a running flush. For a thread, after `begin_truncation`."""
         with self._flushing:
             if not fully:
                 return self.truncate_to(offset, now_ms)
@@ -300,7 +298,7 @@ class LocalLog:
             return True
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Drop the records from this offset on, as a follower does whose leader has others; True if there were any."""
+        """Deletes the records from this offset on, as a follower that diverged from its leader does; True on change."""
         self._generation += 1
         if offset >= self.log_end_offset:
             self._epochs_end_at(self.log_end_offset)
@@ -311,7 +309,7 @@ class LocalLog:
         with self.failing("truncating"):
             last, *later = self.segments.since(offset)
             self.segments.replace(later, [])
-            self._set_aside(later[::-1], now_ms)  # newest first: a crash in between leaves a log without a gap
+            self._set_aside(later[::-1], now_ms)  # newest first, so that a crash in between leaves no gap
             self.segments.replace([last], [shorten(last, offset, self._config, disk=self._disk, now_ms=now_ms)])
             self._ends_at(offset)
             self.log_start_offset = min(self.log_start_offset, offset)
@@ -320,7 +318,7 @@ class LocalLog:
         return True
 
     def truncate_fully(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
-        """Drop all records; the next one gets this offset, as when a follower is too far behind its leader."""
+        """Deletes all records; the next record gets this offset. For a follower too far behind its leader."""
         self._generation += 1
         with self.failing("truncating"):
             old = list(self.segments)
@@ -347,13 +345,13 @@ class LocalLog:
         self.last_leader_epoch = NO_EPOCH if self.epochs.latest_epoch is None else self.epochs.latest_epoch
 
     def _set_aside(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Sets files of removed segments aside for file.delete.delay.ms: someone may be reading them."""
+        """Keeps the files of removed segments for file.delete.delay.ms, because readers may still use them."""
         for segment in segments:
             snapshot = self.producer_state.set_snapshot_aside(segment.base_offset)
             self.segments.set_aside(segment, snapshot, now_ms + self._config.file_delete_delay_ms)
 
     def look_at_old_segments(self, now_ms: int) -> None:
-        """Looks up the largest timestamps that retention will ask for. Raises LogDirFailure."""
+        """Reads the largest timestamps that retention will need. Raises LogDirFailure."""
         retention_ms = self._config.retention_ms
         if not self._config.delete or retention_ms < 0:
             return
@@ -363,8 +361,7 @@ class LocalLog:
                     return
 
     def apply_retention(self, now_ms: int) -> list[Deletable]:
-        """Delete the segments that retention no longer covers; returns them, each with its reason. Raises
-        LogDirFailure."""
+        """Deletes expired segments, and returns them with the reason of each. Raises LogDirFailure."""
         with self.failing("looking for segments to delete in"):
             expired = deletable(
                 list(self.segments),
@@ -379,7 +376,7 @@ class LocalLog:
         return expired
 
     def delete_segments(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Delete the oldest segments, as retention decided; the log then starts after them. Raises LogDirFailure."""
+        """Deletes the oldest segments, which retention chose; the log then starts after them. Raises LogDirFailure."""
         if len(segments) == len(self.segments):
             self.roll(now_ms)
         with self.failing("deleting segments of"):
@@ -389,11 +386,11 @@ class LocalLog:
 
     @property
     def truncations(self) -> int:
-        """How often it was truncated: whoever works on its files beside it finds others then."""
+        """Number of truncations. The cleaner compares it to detect replaced segments."""
         return self._generation
 
     def relocate(self, directory: str) -> None:
-        """Takes the folder's new name, which the log manager has given it."""
+        """Sets the folder's new path, after the log manager has renamed it."""
         self.directory = directory
         self.segments.relocate(directory)
         self.epochs.relocate(directory)

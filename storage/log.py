@@ -1,7 +1,7 @@
-"""One partition's log: a row of segments, and what is known of its producers, epochs and transactions.
+"""One partition's log: its segments, and the state of its producers, leader epochs and transactions.
 
-Appends and reads are for the broker's event loop; `flush` may run in a worker thread beside them. Kafka classes
-UnifiedLog and LocalLog.
+The broker's event loop appends and reads; `flush` may run in a worker thread at the same time. Kafka classes UnifiedLog
+and LocalLog.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from storage.segment.txn_index import AbortedTxn
 
 CLIENT: Final = Origin.CLIENT
 REPLICATION: Final = Origin.REPLICATION
-"""Found once: Python 3.11 takes a seventh of a microsecond for a member of an enum."""
+"""Members of Origin as constants, because Python 3.11 takes 0.14 µs to look up a member of an enum."""
 
 PRODUCER_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
 """Default of producer.id.expiration.ms."""
 
 
-warnings = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Log(LocalLog):
-    """A log of one partition. Create or open with `Log.open`; methods raise LogDirFailure when the disk fails."""
+    """The log of a partition. `Log.open` creates or opens it; methods raise LogDirFailure when the disk fails."""
 
     __slots__ = ()
 
@@ -68,9 +68,9 @@ class Log(LocalLog):
         report: Report = unheard,
         before_cut: BeforeCut | None = None,
     ) -> Log:
-        """Open the log in a folder, made if it is not there. Unless `clean`, everything from the recovery point on is
-        checked first; `recovered` then says what was cut. The high watermark is that of the checkpoint, as far as there
-        are records. Raises LogDirFailure, LogDirFull, and what `before_cut` raises."""
+        """Opens the log in a folder, and creates the folder if needed. Unless `clean`, checks the log from the recovery
+        point on first; `recovered` then reports what was cut. The high watermark is limited to the log's end. Raises
+        LogDirFailure, LogDirFull, and what `before_cut` raises."""
         with failing(os.path.dirname(directory), f"opening {topic_partition}", may_be_full=True, report=report):
             disk.mkdir(directory, parents=True)
             producer_state = ProducerState(
@@ -99,10 +99,10 @@ class Log(LocalLog):
         try:
             self.topic_id = checkpoint.read_partition_metadata(self._disk, self.directory)
         except CorruptCheckpoint as error:
-            warnings.warning("topic id discarded: %s", error)
+            logger.warning("topic id discarded: %s", error)
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
-        """Stores the id of the log's topic beside it. Raises KafkaError(INCONSISTENT_TOPIC_ID)."""
+        """Writes the topic id to the log's folder. Raises KafkaError(INCONSISTENT_TOPIC_ID)."""
         if self.topic_id not in (None, topic_id):
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{self.directory} belongs to another topic of this name")
         if self.topic_id is None:
@@ -123,10 +123,10 @@ class Log(LocalLog):
         transaction_version: int = 0,
         settled: Settled | None = None,
     ) -> Appended:
-        """Append batches (or messages of v0 and v1) at the end; they are stamped in place.
+        """Appends batches (or messages of v0 and v1), and writes their offsets into `records` in place.
 
-        Base offset -1 says that there was no whole batch. `settled` is the result of `settle` after TooLong. Raises
-        KafkaError, InvalidRecords, LogDirFailure, LogDirFull or TooLong, and has then written nothing.
+        Returns base offset -1 if `records` has no whole batch. `settled` is the result of `settle` after TooLong.
+        Writes nothing if it raises KafkaError, InvalidRecords, LogDirFailure, LogDirFull or TooLong.
         """
         if guard is None and settled is None and self._may_be_plain(origin):
             appended = append_plain(self, records, leader_epoch, now_ms, origin is CLIENT, origin is REPLICATION)
@@ -145,7 +145,7 @@ class Log(LocalLog):
         if not batches:
             return Appended(-1, -1, -1, self.log_start_offset, False)
         first, last = batches[0], batches[-1]
-        plain = len(batches) == 1 and not first.attributes & CONTROL  # by far the most: taken without detours
+        plain = len(batches) == 1 and not first.attributes & CONTROL  # most appends: the short path
         producers: Sequence[ProducerBatch] = () if plain else producing(prepared, transaction_version)
         if not plain:
             duplicate = self._check_producers(producers, origin, guard)
@@ -170,15 +170,15 @@ class Log(LocalLog):
         return Appended(first.base_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
 
     def _may_be_plain(self, origin: Origin) -> bool:
-        """True when a batch of this origin may take the plain way: a client's records in a compacted topic are checked
-        for keys, and a leader has applied the topic's rules."""
+        """True if `append_plain` may append a batch of this origin. A client's records in a compacted topic need a
+        check for keys; to a leader's batch the leader has applied the topic's rules."""
         if origin is CLIENT:
             return self.rules.plain
         return origin is REPLICATION or (self.rules.stored_as_sent and origin is Origin.COORDINATOR)
 
     def _repeated(self, batch: CachedBatch) -> Appended:
-        """Returns the answer to a batch that was written before: Kafka answers with the time that it had, whoever gave
-        it."""
+        """Returns the result for a duplicate batch. As in Kafka, log_append_time_ms is the first batch's timestamp,
+        even if the producer set it."""
         return Appended(batch.first_offset, batch.last_offset, batch.timestamp, self.log_start_offset, True)
 
     def _check_producers(
@@ -191,13 +191,13 @@ class Log(LocalLog):
         return None
 
     def check_marker(self, batch: memoryview, transaction_version: int) -> None:
-        """Checks that a marker may be appended. Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED."""
+        """Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED if the marker may not be appended."""
         header = read_header(batch)
         marker = marker_in(batch, 0, header, transaction_version)
         self.producer_state.check(header, Origin.COORDINATOR, marker=marker)
 
     def _write(self, prepared: Prepared, first: BatchHeader, last_offset: int, now_ms: int) -> None:
-        """Writes the batches into the active segment, or a new one."""
+        """Writes the batches to the active segment, or to a new segment."""
         active = self.segments.active
         size = prepared.size_bytes
         try:
@@ -214,10 +214,10 @@ class Log(LocalLog):
     # Reading
 
     def read(self, offset: int, max_bytes: int, *, max_offset: int | None = None, min_one: bool = True) -> ReadResult:
-        """Reads batches from `offset` on, up to `max_offset` (high watermark, last stable offset) only.
+        """Reads batches from `offset` up to `max_offset` (the high watermark or last stable offset).
 
-        Not more than max_bytes, but with `min_one` the first batch whole whatever its size. One segment is read at a
-        time. Raises KafkaError(OFFSET_OUT_OF_RANGE).
+        Returns at most max_bytes, but with `min_one` always the whole first batch. Reads from a single segment. Raises
+        KafkaError(OFFSET_OUT_OF_RANGE).
         """
         end = self.log_end_offset
         if not self.log_start_offset <= offset <= end:
@@ -230,7 +230,7 @@ class Log(LocalLog):
         return ReadResult([view] if size else [], size, offset)
 
     def view(self, offset: int, max_bytes: int, limit: int, *, min_one: bool) -> memoryview:
-        """`read` from an offset that is in the log and below the limit, without its frame."""
+        """Reads batches from an offset that is in the log and below the limit."""
         try:
             return read(self.segments, offset, limit, self.log_end_offset, max_bytes, min_one=min_one)
         except OSError as error:
@@ -240,8 +240,8 @@ class Log(LocalLog):
             raise
 
     def cold_read(self, offset: int, max_bytes: int) -> ColdRead | None:
-        """Returns the part of a read that would wait for the device; None when nothing is known to. The newest records
-        are not checked: nearly all consumers read there, and they are in memory."""
+        """Returns the read if it would wait for the device; None if not, or if unknown. The newest records are not
+        checked: nearly all consumers read them, and they are in memory."""
         if self.segments.active.is_recent(offset):
             return None
         try:
@@ -250,19 +250,19 @@ class Log(LocalLog):
             raise failure(self.log_dir, f"looking for {self.topic_partition} in memory", error, self.report) from error
 
     def out_of_range(self, offset: int) -> KafkaError:
-        """The error of an offset that the log does not have."""
+        """Returns the error for an offset outside the log."""
         return KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
             f"{self.topic_partition} has offsets {self.log_start_offset} to {self.log_end_offset}, not {offset}",
         )
 
     def aborted_transactions(self, from_offset: int, to_offset: int) -> list[AbortedTxn]:
-        """Returns the aborted transactions with records in [from, to), for a read-committed fetch of these offsets."""
+        """Returns the aborted transactions with records in [from, to), for a read-committed fetch."""
         with self.failing("reading the transaction index of"):
             return aborted_transactions(self.segments, from_offset, to_offset)
 
     def aborted_in(self, result: ReadResult) -> list[AbortedTxn]:
-        """Returns the aborted transactions that a read-committed consumer needs to know of to use what was read."""
+        """Returns the aborted transactions that a read-committed consumer needs to filter the result."""
         if not result.size_bytes:
             return []
         with self.failing("reading the transaction index of"):
@@ -270,14 +270,13 @@ class Log(LocalLog):
             return aborted_transactions(self.segments, result.start_offset, to_offset)
 
     def offset_for_timestamp(self, timestamp: int, looked: Looked) -> TimestampAndOffset | None:
-        """Returns the first record, from the log's start, with this timestamp or a later one; None when there is none.
-        Raises Unseen for a batch that `looked` does not have."""
+        """Returns the log's first record with this timestamp or a later timestamp, or None. Raises Unseen for a batch
+        that is not in `looked`."""
         with self.failing("looking up a timestamp in"):
             return offset_for_timestamp(self.segments, timestamp, self.log_start_offset, looked)
 
     def max_timestamp(self, looked: Looked) -> TimestampAndOffset | None:
-        """Returns the record with the largest timestamp, the first of several; None when none has one. Raises
-        Unseen."""
+        """Returns the first record with the largest timestamp; None if no record has a timestamp. Raises Unseen."""
         with self.failing("looking up the largest timestamp in"):
             return max_timestamp(self.segments, self.log_start_offset, looked)
 
@@ -285,12 +284,12 @@ class Log(LocalLog):
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset that a read-committed consumer may not see yet; None when no transaction is open."""
+        """The first offset that a read-committed consumer may not see yet; None if no transaction is undecided."""
         first = self.producer_state.first_unstable_offset
         return None if first is None else max(first, self.log_start_offset)
 
     def update_high_watermark(self, offset: int) -> None:
-        """Moves the high watermark: all in-sync replicas have everything below it, retention may go so far, and
-        transactions there are stable."""
+        """Sets the high watermark. All in-sync replicas have the records below it, retention may delete them, and
+        transactions that ended below it are stable."""
         self.high_watermark = offset
         self.producer_state.on_high_watermark_updated(offset)

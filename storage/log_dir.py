@@ -1,4 +1,4 @@
-"""One of the broker's log directories: its checkpoints, and the report of opening it."""
+"""A log directory of the broker: its checkpoints, and the report of opening it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from storage.log import Log
 from storage.names import METADATA_TOPIC, Folder, parse_folder
 
 OTHER_FOLDERS = frozenset({"remote-log-index-cache", "lost+found"})
-"""Folders that Kafka or the file system puts beside the partitions'."""
+"""Folders in a log directory that Kafka or the file system creates and that are not partitions."""
 
 
 class DirReport(NamedTuple):
@@ -23,14 +23,14 @@ class DirReport(NamedTuple):
 
     path: str
     clean: bool
-    """True when the broker had been stopped in order."""
+    """True if the broker's last stop was clean."""
     logs: int
     warnings: tuple[str, ...]
-    """Checkpoints that could not be read, folders of no partition."""
+    """Unreadable checkpoints, and folders that belong to no partition."""
 
 
 class ReplicaSize(NamedTuple):
-    """One partition's log in a directory, as DescribeLogDirs reports it."""
+    """A partition's log in a directory, as DescribeLogDirs reports it."""
 
     topic_partition: TopicPartition
     size_bytes: int
@@ -46,15 +46,15 @@ class LogDir:
     def __init__(self, path: str, *, disk: Disk) -> None:
         self.path = path
         self.error: Exception | None = None
-        """Why it is offline; None while it is not."""
+        """The error that took the directory offline; None while it is online."""
         self.clean = False
         self.stale: set[TopicPartition] = set()
-        """Partitions that the checkpoints still speak of, though their logs are gone."""
+        """Deleted partitions that are still in the checkpoints."""
         self.warnings: list[str] = []
         self._disk = disk
         self._writing = Lock()
-        self._cleaned: dict[TopicPartition, int] | None = None  # as the file has it
-        self._high_watermarks: dict[TopicPartition, int] | None = None  # as the file has it
+        self._cleaned: dict[TopicPartition, int] | None = None  # as in the file
+        self._high_watermarks: dict[TopicPartition, int] | None = None  # as in the file
 
     @property
     def online(self) -> bool:
@@ -62,7 +62,7 @@ class LogDir:
         return self.error is None
 
     def open(self) -> list[tuple[str, Folder]]:
-        """Make it if need be, take the clean-shutdown marker, and list the partitions' folders."""
+        """Creates the directory if needed, removes the clean-shutdown marker, and returns the partitions' folders."""
         disk = self._disk
         if not disk.exists(self.path):
             disk.mkdir(self.path, parents=True)
@@ -84,20 +84,20 @@ class LogDir:
                 yield path, folder
 
     def recovery_points(self) -> dict[TopicPartition, int]:
-        """Returns the offset up to which each log is known to be on the device; empty when the file is damaged."""
+        """Returns the recovery point of each log; empty if the file is damaged."""
         return self._offsets(checkpoint.RECOVERY_POINTS)
 
     def log_start_offsets(self) -> dict[TopicPartition, int]:
-        """Returns the log start offsets that the checkpoint has."""
+        """Returns the log start offsets in the checkpoint; empty if the file is damaged."""
         return self._offsets(checkpoint.LOG_START_OFFSETS)
 
     def cleaned_offsets(self) -> dict[TopicPartition, int]:
-        """Returns the offset up to which each compacted log is clean; empty when the file is damaged: they are cleaned
-        anew."""
+        """Returns the offset up to which each compacted log is clean; empty if the file is damaged, and then the logs
+        are cleaned again."""
         return self._offsets(checkpoint.CLEANED_OFFSETS)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Returns the checkpointed high watermark of each log; empty when the file is damaged."""
+        """Returns the checkpointed high watermark of each log; empty if the file is damaged."""
         return self._offsets(checkpoint.HIGH_WATERMARKS)
 
     def _offsets(self, name: str) -> dict[TopicPartition, int]:
@@ -108,25 +108,25 @@ class LogDir:
             return {}
 
     def write_checkpoints(self, logs_in: Callable[[str], Iterable[Log]]) -> None:
-        """Write recovery points, log start offsets, and how far compaction came. For any thread.
+        """Writes the recovery points, log start offsets and cleaned offsets. For any thread.
 
-        Kafka leaves a start out that its segment's name tells; but deleted segments come back when the power is lost
-        before their removal is on the device.
+        Kafka omits a log start offset that is the first segment's base offset. Odradek writes it, because a power loss
+        can bring deleted segments back if their removal is not on the device.
         """
         with self._writing:
-            gone = self.stale.copy()  # before the logs are looked at, so that none is forgotten that goes meanwhile
+            gone = self.stale.copy()  # copied first: a log that is deleted meanwhile must stay in `stale`
             logs = list(logs_in(self.path))
             points = {log.topic_partition: log.checkpointed_recovery_point for log in logs}
             starts = {log.topic_partition: log.log_start_offset for log in logs if log.log_start_offset}
-            # In this order: a start that moves up takes the recovery point with it, over batches that were not flushed.
+            # Starts first: a log start that moves up takes the recovery point over batches that were not flushed.
             self._write(checkpoint.LOG_START_OFFSETS, starts)
             self._write(checkpoint.RECOVERY_POINTS, points)
             self._write_cleaned(logs)
             self.stale -= gone
 
     def _write_cleaned(self, logs: Iterable[Log]) -> None:
-        """Write the cleaner's checkpoint, only when it has changed: most brokers clean seldom, and many have no
-        compacted log at all."""
+        """Writes the cleaner's checkpoint, if it has changed: most brokers clean seldom, and many have no compacted
+        log."""
         cleaned = {log.topic_partition: log.cleaned_to for log in logs if log.cleaned_to is not None}
         if self._cleaned is None:
             self._cleaned = self.cleaned_offsets()
@@ -135,7 +135,7 @@ class LogDir:
             self._cleaned = cleaned
 
     def write_high_watermarks(self, logs_in: Callable[[str], Iterable[Log]]) -> None:
-        """Write the high watermarks, only when they have changed. For any thread."""
+        """Writes the high watermarks, if they have changed. For any thread."""
         with self._writing:
             offsets = {log.topic_partition: log.high_watermark for log in logs_in(self.path)}
             if offsets != self._high_watermarks:
@@ -146,9 +146,9 @@ class LogDir:
         checkpoint.write_offsets(self._disk, os.path.join(self.path, name), offsets)
 
     def mark_clean(self, broker_epoch: int) -> None:
-        """Write the clean-shutdown marker: everything has been closed, and the next start need not check anything."""
+        """Writes the clean-shutdown marker. All logs must be closed; the next start then skips recovery."""
         checkpoint.write_clean_shutdown(self._disk, self.path, broker_epoch)
 
     def space(self) -> Space:
-        """Size of its volume, and room on it."""
+        """Returns the size of the directory's volume, and the free space on it."""
         return self._disk.space(self.path)

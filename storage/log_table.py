@@ -1,6 +1,6 @@
-"""The logs that the log directories hold: opened, several at a time after a crash, and found by partition.
+"""Opens the logs in the log directories, in several threads after a crash, and finds them by partition.
 
-The part of Kafka class LogManager that starts.
+The start-up part of Kafka class LogManager.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 ConfigOf = Callable[[str], LogConfig]
-"""The config of a topic, by name."""
+"""Returns the config of a topic by its name."""
 
 Progress = Callable[[str, int, int], None]
 """Called with (log directory, logs opened, logs in all) after each log that is opened."""
 
 
 class DuplicateLog(Exception):
-    """Two directories have a log of the same partition: someone must say which one is right."""
+    """Two directories have a log of the same partition: the operator must remove the wrong log."""
 
 
 class Doomed(NamedTuple):
-    """A deleted log's folder, to be removed from then on."""
+    """A deleted log's folder, to be removed from `due_ms` on."""
 
     due_ms: int
     directory: str
 
 
 def in_threads(threads: int, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-    """Yields the results of `work` for the items, in order. After the first failure no other item begins."""
+    """Yields the results of `work` for the items, in order. Starts no other item after the first failure."""
     if threads < 2 or len(items) < 2:
         yield from map(work, items)
         return
-    from concurrent.futures import ThreadPoolExecutor  # only when there is much to do
+    from concurrent.futures import ThreadPoolExecutor  # imported only if there are several items
 
     pool = ThreadPoolExecutor(threads, "logs")
     try:
@@ -53,7 +53,7 @@ def in_threads(threads: int, work: Callable[[T], R], items: Sequence[T]) -> Iter
 
 
 class LogTable:
-    """The logs by partition, and the directories they are in."""
+    """The logs by partition, and the log directories."""
 
     __slots__ = (
         "_doomed",
@@ -79,15 +79,15 @@ class LogTable:
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
         verification_enabled: bool = False,
     ) -> None:
-        """`unique` gives 32 hex digits for the name of a deleted or future log's folder, other ones at each call."""
+        """Takes `unique`, which returns 32 new hex digits at each call, for the names of deleted and future logs."""
         self.disk = disk
         self.dirs = {path: LogDir(path, disk=disk) for path in map(os.path.abspath, paths)}
         self.strays: dict[str, TopicPartition] = {}
-        """Folders set aside because the cluster knows nothing of them."""
+        """Folders of partitions that are not in the cluster's metadata, renamed to `-stray`."""
         self.producer_expiration_ms = producer_expiration_ms
         self.verification_enabled = verification_enabled
         self.on_failure: Report = unheard
-        """Called with every failure of a directory, in the thread that meets it; the owner sets it."""
+        """Callback for every failure of a directory, called in the thread that detects it. The owner sets it."""
         self._unique = unique
         self._recovery_threads = recovery_threads
         self._logs: dict[TopicPartition, Log] = {}
@@ -97,10 +97,10 @@ class LogTable:
     # Opening
 
     def load(self, config_of: ConfigOf, now_ms: int, progress: Progress | None = None) -> list[DirReport]:
-        """Open all logs. After an unclean stop, each is checked first, several at a time.
+        """Opens all logs. After an unclean stop, recovers them first, in several threads.
 
-        A directory that fails is offline afterwards, as one is that had an error before: look at `LogDir.error`.
-        Raises DuplicateLog.
+        A directory that fails goes offline, with its error in `LogDir.error`. Directories that have an error already
+        are skipped. Raises DuplicateLog.
         """
         return [self._load_dir(log_dir, config_of, now_ms, progress) for log_dir in self.online_dirs()]
 
@@ -133,7 +133,7 @@ class LogTable:
                 if progress is not None:
                     progress(log_dir.path, count, len(to_open))
             if any(points.get(log.topic_partition, 0) > log.log_end_offset for log in self.in_dir(log_dir.path)):
-                log_dir.write_checkpoints(self.in_dir)  # or what is appended next is taken for flushed after a crash
+                log_dir.write_checkpoints(self.in_dir)  # otherwise a crash would make new appends look flushed
         except OSError as error:
             self.fail(log_dir.path, error)
         except StorageError as error:
@@ -141,7 +141,7 @@ class LogTable:
         return DirReport(log_dir.path, log_dir.clean, count, tuple(log_dir.warnings))
 
     def _is_wanted(self, entry: tuple[str, Folder], config_of: ConfigOf, now_ms: int) -> bool:
-        """True when a folder is to be opened; those of deleted logs are removed later."""
+        """True if the folder's log must be opened. Registers the folders of deleted and stray logs."""
         path, (topic_partition, kind) = entry
         if kind is FolderKind.DELETE:
             self._doomed.append(Doomed(now_ms + config_of(topic_partition.topic).file_delete_delay_ms, path))
@@ -196,19 +196,19 @@ class LogTable:
         return len(self._logs)
 
     def get(self, topic_partition: TopicPartition) -> Log | None:
-        """Returns the partition's log."""
+        """Returns the partition's log, or None."""
         return self._logs.get(topic_partition)
 
     def future(self, topic_partition: TopicPartition) -> Log | None:
-        """Returns the partition's future log in another directory, while it is being moved there."""
+        """Returns the partition's future log, to which another directory's log is being moved, or None."""
         return self._futures.get(topic_partition)
 
     def online_dirs(self) -> list[LogDir]:
-        """Returns the directories in use; a broker without any stops."""
+        """Returns the online directories. A broker without an online directory stops."""
         return [log_dir for log_dir in self.dirs.values() if log_dir.online]
 
     def in_dir(self, path: str) -> list[Log]:
-        """Returns all logs in a directory, future ones included."""
+        """Returns all logs in a directory, future logs included."""
         return [log for log in self._all() if log.log_dir == path]
 
     def sizes(self, path: str) -> list[ReplicaSize]:
@@ -219,11 +219,11 @@ class LogTable:
         ]
 
     def _all(self) -> list[Log]:
-        """Returns all logs, as a list made at one go: worker threads ask too, while logs come and go."""
+        """Returns a copy, because worker threads call this while logs are created and deleted."""
         return [*self._logs.values(), *self._futures.values()]
 
     def fail(self, path: str, error: Exception) -> list[TopicPartition]:
-        """Take a directory offline until the next start; returns the partitions whose logs are gone with it."""
+        """Takes a directory offline until the next start; returns the partitions whose logs are offline with it."""
         log_dir = self.dirs[path]
         log_dir.error = error
         gone = []

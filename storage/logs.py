@@ -1,7 +1,7 @@
-"""All logs of the broker, over its log directories. Kafka class LogManager.
+"""All logs of the broker, in all log directories. Kafka class LogManager.
 
-For the event loop, but for what may take long and runs in worker threads beside it: `load`, `flush_due`,
-`write_checkpoints`, `delete_expired`, `close`. A directory that fails goes offline with its logs, the others serve on.
+The event loop calls the methods, except those that may take long and run in worker threads: `load`, `flush_due`,
+`write_checkpoints`, `delete_expired`, `close`. A directory that fails goes offline with its logs; the others go on.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from storage.producers.entry import Origin
 from storage.retention import Deletable
 
 COPY_BYTES = 1 << 20
-"""How much of a log moves to its future place in one step."""
+"""Bytes that are copied to a future log in a step."""
 
 
 class Logs(LogTable):
-    """The logs by partition. `load` first, `close` at the end; methods raise LogDirFailure."""
+    """The logs by partition. Call `load` first and `close` at the end. Methods raise LogDirFailure."""
 
     __slots__ = ()
 
@@ -42,7 +42,7 @@ class Logs(LogTable):
         *,
         log_dir: str | None = None,
     ) -> Log:
-        """Returns the partition's log, created if there is none, in the given directory or the one that has the fewest.
+        """Returns the partition's log. Creates a missing log in `log_dir`, or in the directory with the fewest logs.
 
         Raises KafkaError: INCONSISTENT_TOPIC_ID for a log of another topic, LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR.
         """
@@ -64,7 +64,7 @@ class Logs(LogTable):
         config: LogConfig,
         now_ms: int,
     ) -> Log:
-        if topic_partition in home.stale:  # a log start of the deleted one would empty the new one after a crash
+        if topic_partition in home.stale:  # after a crash, the deleted log's start offset would empty the new log
             self.write_checkpoints(home.path)
             self.write_high_watermarks(home.path)
         return self._open(path, topic_partition, config, now_ms, topic_id=topic_id)
@@ -89,14 +89,14 @@ class Logs(LogTable):
         return log_dir
 
     def delete(self, topic_partition: TopicPartition, now_ms: int) -> None:
-        """Take the partition's logs away. Their folders are renamed now, and removed after file.delete.delay.ms."""
+        """Deletes the partition's logs: renames their folders now, and removes them after file.delete.delay.ms."""
         for logs in (self._logs, self._futures):
             log = logs.pop(topic_partition, None)
             if log is not None:
                 self._doom(log, now_ms)
 
     def set_stray_aside(self, topic_partition: TopicPartition) -> None:
-        """Rename the folder of a log that the cluster does not know: kept, but not served."""
+        """Renames the folder of a log that is not in the cluster's metadata. Its data is kept, but not served."""
         log = self._logs.pop(topic_partition)
         self.strays[self._rename(log, FolderKind.STRAY)] = topic_partition
 
@@ -107,7 +107,7 @@ class Logs(LogTable):
     def _rename(self, log: Log, kind: FolderKind) -> str:
         directory = os.path.join(log.log_dir, marked_folder_name(log.topic_partition, kind, self._unique()))
         self.dirs[log.log_dir].stale.add(log.topic_partition)
-        log.is_doomed = True  # before its files are elsewhere: a worker thread may be flushing them
+        log.is_doomed = True  # set before the rename, because a worker thread may be flushing the files
         self._move_folder(log, directory)
         log.segments.release()
         return directory
@@ -118,16 +118,16 @@ class Logs(LogTable):
         log.relocate(directory)
 
     def truncate_to(self, topic_partition: TopicPartition, offset: int, now_ms: int, *, fully: bool = False) -> bool:
-        """Drop a log's records from this offset on, or `fully` all of them, whereupon the next one gets the offset;
-        True if there were any. Raises LogDirFailure, and KafkaError where the log is not there any more. For any
-        thread, after `Log.begin_truncation`.
+        """Deletes a log's records from this offset on, or with `fully` all records, so that the next record gets this
+        offset; True on change. Raises LogDirFailure, and KafkaError if the log no longer exists. For any thread, after
+        `Log.begin_truncation`.
 
-        Also from the log that it is being moved to, and from the checkpoints, by which recovery would trust what is
-        written in their place, and take it for committed: without them the log cannot go on.
+        Truncates the future log too, and writes the checkpoints: with old recovery points and high watermarks, recovery
+        would trust the records that are appended next and take them for committed.
         """
         log = self._logs.get(topic_partition)
         if log is None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} is not there any more")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} has no log any longer")
         future = self._futures.get(topic_partition)
         if future is not None:
             future.truncate_between_flushes(offset, now_ms, fully=fully)
@@ -139,15 +139,15 @@ class Logs(LogTable):
         return truncated
 
     def delete_expired(self, now_ms: int) -> list[str]:
-        """Remove what was set aside long enough ago: folders of deleted logs, whose paths it returns, and files of
-        deleted segments. Raises LogDirFailure, when all directories that work have been served."""
+        """Removes folders of deleted logs, whose paths it returns, and files of deleted segments, if their delay is
+        over. Raises LogDirFailure, after the work in all other directories."""
         due = [doomed for doomed in self._doomed if doomed.due_ms <= now_ms]
         failures = Failures()
         for doomed in due:
             failures.attempt(os.path.dirname(doomed.directory), partial(self._remove, doomed))
         for log in self._all():
             due_ms = log.segments.next_deletion_ms
-            if due_ms is not None and due_ms <= now_ms:  # of ten thousand logs, most have nothing to remove
+            if due_ms is not None and due_ms <= now_ms:  # most of ten thousand logs have nothing to remove
                 failures.attempt(log.log_dir, partial(self._remove_expired, log, now_ms))
         failures.raise_first()
         return [doomed.directory for doomed in due]
@@ -165,7 +165,7 @@ class Logs(LogTable):
     # Moving between directories
 
     def create_future(self, topic_partition: TopicPartition, log_dir: str, now_ms: int) -> Log:
-        """Begin to move a log: an empty one in another directory, to be filled by `copy_to_future`."""
+        """Starts to move a log: creates an empty future log in another directory, which `copy_to_future` fills."""
         current, home = self._logs[topic_partition], self._online(log_dir)
         assert topic_partition not in self._futures, f"{topic_partition} is being moved already"
         path = os.path.join(home.path, marked_folder_name(topic_partition, FolderKind.FUTURE, self._unique()))
@@ -175,7 +175,7 @@ class Logs(LogTable):
         return future
 
     def copy_to_future(self, topic_partition: TopicPartition, now_ms: int, max_bytes: int = COPY_BYTES) -> bool:
-        """Copy the next batches; True when the future log has all that the current one has."""
+        """Copies the next batches; True if the future log then has all batches of the current log."""
         current, future = self._logs[topic_partition], self._futures[topic_partition]
         if future.log_end_offset < current.log_start_offset:
             future.truncate_fully(current.log_start_offset, now_ms)
@@ -184,10 +184,10 @@ class Logs(LogTable):
         return future.log_end_offset == current.log_end_offset
 
     def swap_future(self, topic_partition: TopicPartition, now_ms: int) -> Log:
-        """Makes the future log, which has everything, the current one; the old one is deleted."""
+        """Makes the future log, which has all batches, the current log, and deletes the old log."""
         current, future = self._logs[topic_partition], self._futures[topic_partition]
         assert future.log_end_offset == current.log_end_offset, f"{topic_partition} is not copied whole"
-        for epoch, start_offset in current.epochs.entries:  # also those that no record tells of
+        for epoch, start_offset in current.epochs.entries:  # the copied batches don't have epochs without records
             if epoch > future.last_leader_epoch:
                 future.assign_leader_epoch(epoch, start_offset)
         future.update_high_watermark(current.high_watermark)
@@ -198,7 +198,7 @@ class Logs(LogTable):
         return future
 
     def cancel_future(self, topic_partition: TopicPartition, now_ms: int) -> None:
-        """Stop moving a log; what was copied goes."""
+        """Cancels the move of a log, and deletes the copied part."""
         future = self._futures.pop(topic_partition, None)
         if future is not None:
             self._doom(future, now_ms)
@@ -206,9 +206,9 @@ class Logs(LogTable):
     # Maintenance
 
     def flush_due(self, now_ms: int) -> int:
-        """Flush the logs that flush.ms or flush.messages ask for, and segments that were rolled; returns how many logs.
+        """Flushes the logs that are due by flush.ms or flush.messages, and rolled segments; returns the number of logs.
 
-        Raises LogDirFailure for the first directory that fails, in which nothing more is flushed, after the others.
+        Flushes nothing more in a directory that fails. Raises the first LogDirFailure after the other directories.
         """
         due = [(log, up_to) for log in self._all() if (up_to := log.due_flush(now_ms)) is not None]
         failures = Failures()
@@ -218,17 +218,17 @@ class Logs(LogTable):
         return len(due)
 
     def look_at_old_segments(self, now_ms: int) -> None:
-        """Read the timestamps of segments that `apply_retention` will ask for. For a worker thread."""
+        """Reads the timestamps of segments that `apply_retention` will need. For a worker thread."""
         failures = Failures()
         for log in self._all():
             failures.attempt(log.log_dir, partial(log.look_at_old_segments, now_ms))
         failures.raise_first()
 
     def apply_retention(self, now_ms: int) -> list[tuple[Log, list[Deletable]]]:
-        """Delete the segments that their topics' retention no longer covers, and return them, for the broker's log. A
-        log that is being cleaned, or truncated, is left for the next time.
+        """Deletes the segments that have expired by their topics' retention, and returns them, for the broker's log.
+        Skips a log that is being cleaned or truncated until the next call.
 
-        Raises LogDirFailure for the first directory that fails, after the others.
+        Raises the first LogDirFailure, after the other directories.
         """
         done: list[tuple[Log, list[Deletable]]] = []
 
@@ -245,9 +245,10 @@ class Logs(LogTable):
         return done
 
     def write_checkpoints(self, path: str | None = None) -> None:
-        """Write the recovery points, log starts and cleaned offsets of one directory, or of all that are online.
+        """Writes the recovery points, log start offsets and cleaned offsets of a directory, or of all online
+        directories.
 
-        Raises LogDirFailure or LogDirFull for the first directory that fails, after the others.
+        Raises the first LogDirFailure or LogDirFull, after the other directories.
         """
         failures = Failures()
         for log_dir in self.online_dirs():
@@ -260,9 +261,9 @@ class Logs(LogTable):
             log_dir.write_checkpoints(self.in_dir)
 
     def write_high_watermarks(self, path: str | None = None) -> None:
-        """Write up to where the logs of one directory, or of all that are online, are committed.
+        """Writes the high watermarks of a directory, or of all online directories.
 
-        Raises LogDirFailure or LogDirFull for the first directory that fails, after the others.
+        Raises the first LogDirFailure or LogDirFull, after the other directories.
         """
         failures = Failures()
         for log_dir in self.online_dirs():
@@ -275,9 +276,9 @@ class Logs(LogTable):
             log_dir.write_high_watermarks(self.in_dir)
 
     def look_for_dirs(self) -> None:
-        """Find out that a directory has vanished, or is no longer mounted, before anybody's records go nowhere.
+        """Checks that each directory still exists and is mounted, before records are written to a missing directory.
 
-        For a worker thread. Raises LogDirFailure for the first one, after the others.
+        For a worker thread. Raises the first LogDirFailure, after the other directories.
         """
         failures = Failures()
         for log_dir in self.online_dirs():
@@ -286,14 +287,14 @@ class Logs(LogTable):
 
     def _look_for(self, path: str) -> None:
         file = os.path.join(path, META_PROPERTIES)
-        with failing(path, "looking whether the directory is there", report=self.on_failure):
+        with failing(path, "checking that the directory exists", report=self.on_failure):
             if not self.disk.exists(file):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file)
 
     # The end
 
     def close(self, now_ms: int, broker_epoch: int = -1) -> None:
-        """Flush and close all logs, and mark each directory in which that worked as clean. Failed ones are offline."""
+        """Flushes and closes all logs, and marks each directory as clean. Directories that fail go offline instead."""
 
         def finish(log: Log) -> None:
             log.flush(now_ms)

@@ -1,4 +1,4 @@
-"""Reads the batches that have a producer: who wrote them, and which transactions they end."""
+"""Reads the batches that have a producer, and the transaction markers in them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from storage.segment.txn_index import AbortedTxn
 
 
 def marker_in(buffer: memoryview, position: int, header: BatchHeader, transaction_version: int = 0) -> EndMarker | None:
-    """Returns the marker in a control batch; None in one that compaction has emptied, or of another kind of control
-    record.
-
-    Raises KafkaError(CORRUPT_MESSAGE).
+    """Returns the marker in a control batch; None if compaction has emptied the batch, or for another kind of control
+    record. Raises KafkaError(CORRUPT_MESSAGE).
     """
-    from protocol.records.control import decode_marker  # only where there are transactions
+    from protocol.records.control import decode_marker  # imported only if the log has transactions
 
     record = next(read_records(buffer, position, header), None)
     marker = None if record is None else decode_marker(record)
@@ -39,7 +37,7 @@ def producing(prepared: Prepared, transaction_version: int) -> list[ProducerBatc
 
 
 def _bytes_of(prepared: Prepared) -> Iterator[tuple[memoryview, BatchHeader]]:
-    """Yields each batch's own bytes: an append has a buffer for each, or one for all."""
+    """Yields the bytes and header of each batch. An append has a buffer for each batch, or a single buffer."""
     if len(prepared.buffers) == len(prepared.batches):
         for buffer, header in zip(prepared.buffers, prepared.batches, strict=True):
             yield memoryview(buffer), header
@@ -51,8 +49,8 @@ def _bytes_of(prepared: Prepared) -> Iterator[tuple[memoryview, BatchHeader]]:
 
 
 def take_over(batches: Sequence[ProducerBatch], state: ProducerState, segment: Segment) -> None:
-    """Updates the producer state with batches that were written into the segment, and the segment with aborted
-    transactions."""
+    """Updates the producer state with batches that were written to the segment, and adds aborted transactions to the
+    segment's index."""
     for header, base_offset, marker in batches:
         completed = state.update(header, base_offset, header.max_timestamp, marker)
         if completed is not None:

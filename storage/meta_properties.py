@@ -1,4 +1,4 @@
-"""`meta.properties`: whose log directory this is. Kafka classes MetaProperties (version 1) and PropertiesUtils."""
+"""`meta.properties`: the owner of a log directory. Kafka classes MetaProperties (version 1) and PropertiesUtils."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from storage.disk import Disk
 
 META_PROPERTIES = "meta.properties"
 VERSION = 1
-"""Version 0 is of clusters on ZooKeeper: Kafka 4 does not open their directories, and neither do we."""
+"""Version of the file. Version 0 belongs to clusters on ZooKeeper; neither Kafka 4 nor Odradek opens it."""
 
 _ESCAPED = re.compile(r"\\(.)")
 
 _WITHOUT_DIRECTORY_ID = re.compile(r"\s*([#!][^=]*|(version|cluster\.id|node\.id|broker\.id)\s*=(\\.|[^\\=])*)?")
-"""A line of a file that has no directory.id, as of before Kafka 3.7: any other line may be what was directory.id."""
+"""A line of a file from before Kafka 3.7, which has no directory.id. Any other line may be a damaged directory.id."""
 
 
 class MetaProperties(NamedTuple):
-    """The owner of a log directory; the directory's own id is what brokers assign replicas to (KIP-858)."""
+    """The owner of a log directory. Brokers assign replicas to the directory by `directory_id` (KIP-858)."""
 
     cluster_id: str
     node_id: int
@@ -29,7 +29,7 @@ class MetaProperties(NamedTuple):
 
 
 def read_meta_properties(disk: Disk, log_dir: str) -> MetaProperties | None:
-    """Returns the owner of a log directory; None for one that was never formatted. Raises CorruptCheckpoint."""
+    """Returns the owner of a log directory; None if it was never formatted. Raises CorruptCheckpoint."""
     path = os.path.join(log_dir, META_PROPERTIES)
     try:
         text = disk.read_file(path).decode("utf-8", "backslashreplace")
@@ -49,7 +49,7 @@ def read_meta_properties(disk: Disk, log_dir: str) -> MetaProperties | None:
 
 
 def write_meta_properties(disk: Disk, log_dir: str, properties: MetaProperties) -> None:
-    """Make a log directory ours, atomically and durably."""
+    """Writes the owner of a log directory, atomically and durably."""
     lines = [f"cluster.id={_escape(properties.cluster_id)}"]
     if properties.directory_id is not None:
         lines.append(f"directory.id={uuid_to_text(properties.directory_id)}")
@@ -58,7 +58,7 @@ def write_meta_properties(disk: Disk, log_dir: str, properties: MetaProperties) 
 
 
 def _parse(text: str) -> dict[str, tuple[int, str, str]]:
-    """Key → line number, line, value of a Java properties file, as far as Kafka writes one here."""
+    """Maps each key to line number, line and value. Reads the subset of Java properties that Kafka writes here."""
     properties: dict[str, tuple[int, str, str]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         key, separator, value = line.strip().partition("=")
@@ -75,8 +75,8 @@ def _require(path: str, properties: dict[str, tuple[int, str, str]], key: str, p
 
 
 def _check_without_directory_id(path: str, text: str) -> None:
-    """Raises CorruptCheckpoint for a line that may have been the directory's id: without its id, the cluster takes a
-    directory for another, empty one."""
+    """Raises CorruptCheckpoint for a line that may be a damaged directory.id: without its id, the cluster would take
+    the directory for a new, empty directory."""
     for number, line in enumerate(text.splitlines(), 1):
         if _WITHOUT_DIRECTORY_ID.fullmatch(line) is None:
             raise CorruptCheckpoint(path, number, line, "a line of meta.properties, which has no directory.id")

@@ -1,6 +1,6 @@
-"""Names of what a log directory holds: segment files, and the folders of partitions in each of their states.
+"""Names in a log directory: segment files, and partition folders in each of their states.
 
-All of them are Apache Kafka's (classes LogFileUtils and LocalLog).
+All names are Apache Kafka's (classes LogFileUtils and LocalLog).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ SNAPSHOT = ".snapshot"
 INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
 
 CLEANED = ".cleaned"
-"""A file that compaction or truncation is still writing: worthless after a crash."""
+"""Suffix of a file that compaction or truncation is still writing. A start after a crash deletes it."""
 SWAP = ".swap"
-"""A finished file that is about to take the place of those it was made from."""
+"""Suffix of a finished file that is about to replace its source files."""
 DELETED = ".deleted"
-"""A file that readers may still hold: to be removed after file.delete.delay.ms."""
+"""Suffix of a removed file that readers may still use. It is deleted after file.delete.delay.ms."""
 
 METADATA_TOPIC = "__cluster_metadata"
 MAX_FOLDER_NAME = 255
@@ -30,7 +30,7 @@ MAX_FOLDER_NAME = 255
 
 
 class FolderKind(Enum):
-    """The state of a partition's folder, as its name ends."""
+    """The state of a partition's folder, which is the suffix of its name."""
 
     CURRENT = ""
     FUTURE = "-future"
@@ -49,31 +49,32 @@ class Folder(NamedTuple):
 
 
 def segment_file(base_offset: int, extension: str) -> str:
-    """`00000000000000000042.log` and its kin."""
+    """Returns the name of a segment's file, such as `00000000000000000042.log`."""
     return f"{base_offset:020d}{extension}"
 
 
 def base_offset_of(name: str) -> int | None:
-    """Returns the offset that a file's name begins with; None when it begins with something else."""
+    """Returns the offset at the start of a file's name, or None."""
     stem = name.partition(".")[0]
     return int(stem) if stem.isdecimal() and stem.isascii() else None
 
 
 def folder_name(topic_partition: TopicPartition) -> str:
-    """`<topic>-<partition>`."""
+    """Returns `<topic>-<partition>`."""
     return f"{topic_partition.topic}-{topic_partition.partition}"
 
 
 def marked_folder_name(topic_partition: TopicPartition, kind: FolderKind, unique: str) -> str:
-    """`<topic>-<partition>.<32 hex digits>-delete`; a topic too long for that is cut, as the name is not read back."""
+    """Returns `<topic>-<partition>.<32 hex digits>-delete`, for example. Cuts a topic that is too long, except in the
+    name of a future log, which is parsed later."""
     ending = f"-{topic_partition.partition}.{unique}{kind.value}"
     room = MAX_FOLDER_NAME - len(ending) if kind is not FolderKind.FUTURE else len(topic_partition.topic)
     return topic_partition.topic[:room] + ending
 
 
 def parse_folder(name: str) -> Folder | None:
-    """Returns the parts of a partition folder's name: a topic may have dots and dashes. None for a folder that is no
-    partition's."""
+    """Returns the parts of a partition folder's name, in which the topic may have dots and dashes; None for any other
+    folder."""
     kind = next((kind for kind in _MARKED if name.endswith(kind.value)), FolderKind.CURRENT)
     if kind in _MARKED:
         name, dot, _ = name.rpartition(".")

@@ -1,8 +1,7 @@
-"""Limits how much the logs of a broker keep open between uses: a process has only so many file descriptors, and only so
-much memory.
+"""Limits the files that a broker's logs keep open between uses, because file descriptors and memory are limited.
 
-One `OpenFiles` goes with one `Disk`: all logs of a broker share it, and two brokers of a process share nothing. What
-was closed is opened again at its next use, which takes some microseconds.
+Each `Disk` has an `OpenFiles`: all logs of a broker share it, and two brokers in a process share nothing. A closed file
+is opened again at its next use, which takes some microseconds.
 """
 
 from __future__ import annotations
@@ -12,35 +11,36 @@ from typing import Final, Protocol
 from weakref import ref
 
 MAX_FILES: Final = 512
-"""Segments that are appended to: a descriptor each."""
+"""Open files of segments that are appended to, with a descriptor each."""
 
 MAX_MAPPINGS: Final = 128
-"""Segments that were read: with their indexes three descriptors each, as a mapping in Python has its own."""
+"""Mapped segments that were read. With its indexes a segment has three descriptors, because Python's mappings keep
+their own."""
 
 MAX_TXN_INDEXES: Final = 64
-"""Transaction indexes whose content is kept in memory: every read-committed fetch looks into one. A segment of a
-gigabyte in which half of the transactions abort, of ten records each, has a megabyte of it."""
+"""Transaction indexes whose content stays in memory: every read-committed fetch reads one. The index of a gigabyte
+segment takes a megabyte if half of the transactions, with ten records each, abort."""
 
 MAX_LOADED_BYTES: Final = 64 << 20
-"""Mapped pages, over all segments, that may count as the process's memory because they were read. They are page cache,
-but whoever limits a container's memory, or looks at it, sees them grow with all that consumers read. To let go of a
-megabyte takes some microseconds, to send it a hundred."""
+"""Mapped bytes of all segments that may count as the process's memory because they were read. They are page cache, but
+a container's memory limit and metrics count them, so without a limit they grow with every consumer's reads. To release
+a megabyte takes some microseconds; to send it takes a hundred."""
 
 
 class Closable(Protocol):
-    """A resource that can be closed, and opens again by itself."""
+    """A resource that can be closed, and opens itself again at its next use."""
 
     def close(self) -> None: ...
 
 
 class Loadable(Protocol):
-    """A mapping whose pages are in memory once they were read."""
+    """A mapping whose pages stay in memory after they were read."""
 
     def unload(self) -> None: ...
 
 
 class KeptOpen:
-    """Keeps the newest `limit` > 0 resources open; an owner may drop one without notice."""
+    """Keeps the newest `limit` > 0 resources open. Their owners may drop them at any time."""
 
     __slots__ = ("_items", "limit")
 
@@ -49,7 +49,7 @@ class KeptOpen:
         self._items: deque[ref[Closable]] = deque()
 
     def add(self, item: Closable) -> None:
-        """Adds an open resource; closes the one that was opened longest ago beyond the limit."""
+        """Adds an open resource; beyond the limit, closes the resource that was opened first."""
         self._items.append(ref(item))
         while len(self._items) > self.limit:
             oldest = self._items.popleft()()
@@ -58,7 +58,7 @@ class KeptOpen:
 
 
 class LoadedPages:
-    """The mappings that were read since they last let go of their pages. Worker threads read too."""
+    """The mappings that were read since the last release of all pages. Worker threads read too."""
 
     __slots__ = ("_mappings", "_size_bytes", "limit_bytes")
 
@@ -68,7 +68,7 @@ class LoadedPages:
         self._size_bytes = 0
 
     def add(self, mapping: Loadable, size_bytes: int) -> None:
-        """Notes that `size_bytes` of the mapping are about to be read."""
+        """Counts `size_bytes` of the mapping that are about to be read; beyond the limit, releases all pages."""
         self._mappings[id(mapping)] = ref(mapping)
         self._size_bytes += size_bytes
         if self._size_bytes > self.limit_bytes:
@@ -80,7 +80,7 @@ class LoadedPages:
 
 
 class OpenFiles:
-    """The open files, mappings and indexes of all logs over one disk, with a limit of each kind."""
+    """The open files, mappings and indexes of all logs on a disk, with a limit for each kind."""
 
     __slots__ = ("files", "loaded", "mappings", "txn_indexes")
 

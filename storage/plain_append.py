@@ -1,8 +1,8 @@
-"""The append of nearly all batches: one of v2 by a client, a coordinator or a leader, onto the active segment.
+"""The append of nearly all requests: a single v2 batch of a client, a coordinator or a leader, to the active segment.
 
-It does what `append.prepare`, `ProducerState.check`, `Segment.append` and the rest do for such a batch, on plain
-locals: no header object, no lists of one, no calls between. Whatever is unusual is found before anything is changed,
-and left to the general way, which knows what to do about it or how to refuse it. The tests hold both ways together.
+For such a batch it does the same as `append.prepare`, `ProducerState.check` and `Segment.append`, but on local
+variables, without objects and calls. It detects any unusual batch before it changes anything, and leaves that batch to
+`Log.append`, which handles or rejects it. The tests check that both ways give the same result.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from storage.local_log import LocalLog
 from storage.segment.index import MAX_RELATIVE_OFFSET
 
 PLACE: Final = struct.Struct(">qii")
-"""Base offset, length and leader epoch, stamped in one go: the length stays what it is."""
+"""Base offset, length and leader epoch, written in one call. The length does not change."""
 LAST_CODEC: Final = 4
-"""Attributes up to it say nothing but a codec: no transaction, no marker, no timestamps of the broker's."""
+"""The largest attributes that have only a codec: no transaction, no marker, no LogAppendTime."""
 UINT32: Final = 0xFFFFFFFF
 
 
@@ -53,15 +53,15 @@ def append_plain(
     from_client: bool = True,
     from_leader: bool = False,
 ) -> Appended | None:
-    """Returns where the batch went; None when it is unusual, and nothing has been done. A client's records are looked
-    at; a leader's batch has its offset and epoch already.
+    """Returns the offsets of the appended batch; None, with nothing changed, if the batch is unusual. Checks a client's
+    records; a leader's batch has its offset and epoch already.
 
     Raises LogDirFailure, LogDirFull and TooLong as `Log.append` does.
     """
     header = bytes(records[:HEADER_SIZE])
     if len(header) < HEADER_SIZE:
         return None
-    # out of bytes, compiled code reads each of these without making an object; to unpack all makes fourteen
+    # Compiled code reads each field from the bytes without creating an object; unpacking all creates fourteen.
     length: int = read_i32_be(header, AT_LENGTH)
     attributes: int = read_i16_be(header, AT_ATTRIBUTES)
     delta: int = read_i32_be(header, AT_LAST_OFFSET_DELTA)

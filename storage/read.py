@@ -1,4 +1,4 @@
-"""Reading batches out of a log's segments, as memory that is not copied. Kafka class LocalLog."""
+"""Reads batches from a log's segments without copying them. Kafka class LocalLog."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from storage.segment.txn_index import AbortedTxn
 
 
 class ReadResult(NamedTuple):
-    """Batches as they are in the log. The first may begin before the offset asked for, the last may be cut short."""
+    """Batches as they are in the log. The first may begin before the requested offset; the last may be incomplete."""
 
     parts: list[memoryview]
     size_bytes: int
     start_offset: int
-    """The offset that was asked for."""
+    """The requested offset."""
 
 
 def read(
     segments: Segments, offset: int, limit: int, log_end_offset: int, max_bytes: int, *, min_one: bool
 ) -> memoryview:
-    """Reads batches from `offset` on whose offsets are below `limit`; of one segment only, as Kafka does it.
+    """Reads batches from `offset` on whose offsets are below `limit`, from a single segment, as Kafka does.
 
-    When compaction has taken the rest of the segment that the offset is in, of the next one.
+    If compaction has removed the rest of the offset's segment, reads from the next segment that has batches.
     """
     active = segments.active
     if offset >= active.base_offset:
@@ -38,7 +38,7 @@ def read(
 
 
 def end_position(segment: Segment, limit: int, log_end_offset: int) -> int:
-    """Returns where in the segment the first batch that has offsets at or beyond `limit` begins."""
+    """Returns the position in the segment of the first batch with offsets at or beyond `limit`."""
     if limit == log_end_offset:
         return segment.size_bytes
     if limit <= segment.base_offset:
@@ -48,7 +48,7 @@ def end_position(segment: Segment, limit: int, log_end_offset: int) -> int:
 
 
 def aborted_transactions(segments: Segments, from_offset: int, to_offset: int) -> list[AbortedTxn]:
-    """Returns the aborted transactions with records in [from, to), wherever their markers are."""
+    """Returns the aborted transactions with records in [from, to). Their markers may be in later segments."""
     transactions: list[AbortedTxn] = []
     for segment in segments.since(from_offset):
         aborted, complete = segment.txn_index.collect(from_offset, to_offset)
@@ -59,7 +59,7 @@ def aborted_transactions(segments: Segments, from_offset: int, to_offset: int) -
 
 
 def upper_bound_offset(segments: Segments, result: ReadResult, log_end_offset: int) -> int:
-    """Returns an offset beyond everything in a read's result, near enough to ask for its aborted transactions."""
+    """Returns an offset beyond all records in a read's result, close enough to search its aborted transactions."""
     segment = segments.containing(result.start_offset)
     place = segment.locate(result.start_offset)
     if place is not None:

@@ -1,6 +1,6 @@
-"""Which of a log's oldest segments may go: by time, by size, or because the log starts after them.
+"""Decides which of a log's oldest segments to delete: by time, by size, or because the log starts after them.
 
-Only decides; `Log.delete_segments` acts. Kafka class UnifiedLog (deleteOldSegments).
+`Log.delete_segments` deletes them. Kafka class UnifiedLog (deleteOldSegments).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from storage.segment.segment import Segment
 
 
 class Reason(Enum):
-    """Why a segment may go."""
+    """The reason to delete a segment."""
 
     LOG_START = "it ends before the log's start"
     SIZE = "the log is larger than retention.bytes"
@@ -22,7 +22,7 @@ class Reason(Enum):
 
 
 class Deletable(NamedTuple):
-    """A segment that may go."""
+    """A segment to delete, and the reason."""
 
     segment: Segment
     reason: Reason
@@ -37,15 +37,15 @@ def deletable(
     high_watermark: int,
     now_ms: int,
 ) -> list[Deletable]:
-    """Returns the oldest segments that may go, each for the first reason that it has.
+    """Returns the oldest segments that may be deleted, each with its first reason.
 
-    Never one that reaches beyond the high watermark, nor an empty active one. A log that is only compacted keeps what
-    its start offset does not exclude. Raises OSError: an index may have to be read.
+    Never returns a segment that reaches beyond the high watermark, nor an empty active segment. A log that is only
+    compacted loses only the segments below its start offset. Raises OSError, because an index may have to be read.
     """
     expired: list[Deletable] = []
 
     def take(reason: Reason, may_go: Callable[[Segment, int | None], bool]) -> None:
-        """Takes the oldest segments that are left, as long as the rule allows it."""
+        """Adds the oldest remaining segments, as long as the rule allows it."""
         for n in range(len(expired), len(segments)):
             segment = segments[n]
             following = segments[n + 1].base_offset if n + 1 < len(segments) else None
@@ -66,7 +66,7 @@ def deletable(
 
 
 def _fits_into(excess: int) -> Callable[[Segment, int | None], bool]:
-    """Returns a rule for segments one after the other: True as long as the excess covers them whole."""
+    """Returns a rule to call with the segments in order: True while the excess covers all of them."""
     left = excess
 
     def fits(segment: Segment, _: int | None) -> bool:

@@ -1,1 +1,1 @@
-"""Decides which batches may be appended, and stamps them."""
+"""Validates batches to append, and assigns their offsets."""

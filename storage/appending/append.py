@@ -1,8 +1,8 @@
-"""Makes a producer's bytes fit to be appended: checks them, gives them offsets, converts them where the topic asks for
+"""Prepares a producer's bytes for the append: validates them, assigns offsets, and converts them if the topic requires
 it.
 
-Works on the bytes in place and touches no file, so that a refusal leaves no trace. Of a client's batch every record is
-looked at (`records_check.py`), of others the header. Kafka classes LogValidator and UnifiedLog.
+Changes the bytes in place and touches no file, so that a rejected request leaves no trace. Validates all records of a
+client's batch (`records_check.py`), and the headers of other batches. Kafka classes LogValidator and UnifiedLog.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ CODECS = {
     "lz4": Compression.LZ4,
     "zstd": Compression.ZSTD,
 }
-"""compression.type; None keeps what the producer chose."""
+"""The codec of each compression.type. None keeps the producer's codec."""
 
 
 NO_RULES = RecordRules(keys=False, unstamped=False, times=False, earliest=0, latest=0)
 
 
 class AppendRules:
-    """A topic's config as the append path wants it. `stored_as_sent`: the log stores batches as they come, but for
-    their offsets; `plain`: and a client's records need not have keys."""
+    """A topic's config in the form that the append path uses. `stored_as_sent`: the log changes nothing but the offsets
+    of a batch. `plain`: in addition, a client's records need no keys."""
 
     __slots__ = (
         "after_ms",
@@ -89,14 +89,14 @@ class AppendRules:
 
 
 class Settled(NamedTuple):
-    """Batches that need nothing but their offsets, and the rules that made them so."""
+    """Batches that are validated and converted, but have no offsets yet, and the rules that were applied."""
 
     rules: AppendRules
     batches: list[memoryview | bytearray]
 
 
 class Prepared(NamedTuple):
-    """Batches ready to be written: their bytes, and their headers as they will be in the log."""
+    """Batches ready to be written: their bytes, and their final headers."""
 
     buffers: Sequence[memoryview | bytearray]
     batches: Sequence[BatchHeader]
@@ -117,11 +117,11 @@ def prepare(
     now_ms: int,
     settled: Settled | None = None,
 ) -> Prepared:
-    """Check batches or messages of any format, and give them offsets from `next_offset` on.
+    """Validates batches or messages of any format, and assigns offsets from `next_offset` on.
 
-    `records` is changed in place. Bytes after the last whole batch are left out; NOTHING when there is none. `settled`
-    is what `settle` made of them in another thread; it counts if the topic's rules are still those. Raises KafkaError,
-    InvalidRecords naming the records at fault, or TooLong.
+    Changes `records` in place. Ignores bytes after the last whole batch; returns NOTHING without a whole batch.
+    `settled` is the result of `settle` in another thread, which is used if the topic's rules have not changed. Raises
+    KafkaError, InvalidRecords, which names the invalid records, or TooLong.
     """
     if origin is Origin.REPLICATION:
         return _as_given(records, next_offset, leader_epoch)
@@ -131,9 +131,9 @@ def prepare(
 
 
 def settle(records: memoryview, rules: AppendRules, origin: Origin, now_ms: int, *, at_length: bool = False) -> Settled:
-    """Batches or messages as they will be in the log, but for their offsets. Touches nothing but `records`.
+    """Returns batches or messages as they will be in the log, except for their offsets. Changes only `records`.
 
-    Raises KafkaError and InvalidRecords, or unless `at_length` TooLong, when it would hold the event loop.
+    Raises KafkaError, InvalidRecords, and TooLong if the work would block the event loop (not with `at_length`).
     """
     if not len(records):
         return Settled(rules, [])
@@ -147,7 +147,7 @@ def settle(records: memoryview, rules: AppendRules, origin: Origin, now_ms: int,
 
 
 def _place(settled: Settled, next_offset: int, leader_epoch: int) -> Prepared:
-    """Gives the batches their offsets. Raises RECORD_LIST_TOO_LARGE."""
+    """Assigns the batches' offsets. Raises RECORD_LIST_TOO_LARGE."""
     size = sum(map(len, settled.batches))
     if size > settled.rules.segment_bytes:
         raise _larger_than_segment(size, settled.rules)
@@ -163,7 +163,7 @@ def _place(settled: Settled, next_offset: int, leader_epoch: int) -> Prepared:
 
 
 def _check_batch(records: memoryview, position: int, header: BatchHeader, rules: AppendRules, origin: Origin) -> None:
-    """Checks a batch's header and CRC, in the order in which Kafka does."""
+    """Checks a batch's header and CRC, in Kafka's order."""
     if origin is Origin.CLIENT and header.base_offset:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"a produced batch's base offset is 0, not {header.base_offset}")
     size = header.batch_length + LOG_OVERHEAD
@@ -177,7 +177,7 @@ def _check_batch(records: memoryview, position: int, header: BatchHeader, rules:
 
 
 def _several(records: memoryview, rules: AppendRules, origin: Origin, now_ms: int, at_length: bool) -> Settled:
-    """Settles more, or less, than one whole v2 batch. A client may send only one for a partition."""
+    """Validates several batches, or an incomplete batch. A client may send only one batch for a partition."""
     batches = list(iter_batches(records))
     for position, header in batches:
         _check_batch(records, position, header, rules, origin)
@@ -227,7 +227,7 @@ def _settled(
 
 
 def _header_leaves_open(header: BatchHeader, rules: AppendRules, now_ms: int) -> bool:
-    """True when a rule of the topic's needs a look at the records, even of a producer that is trusted."""
+    """True if a rule of the topic requires a check of the records, even with odradek.records.check off."""
     if rules.compact or header.attributes & TIMESTAMP_TYPE:
         return True
     return not rules.log_append_time and (rules.before_ms != MAX_LONG or header.max_timestamp - now_ms > rules.after_ms)
@@ -246,7 +246,7 @@ def _record_rules(header: BatchHeader, rules: AppendRules, now_ms: int) -> Recor
 def _recoded(batch: memoryview, header: BatchHeader, looked: Looked, rules: AppendRules) -> bytearray:
     """Returns the batch with its records in the topic's codec. Raises MESSAGE_TOO_LARGE."""
     assert looked.recoded is not None
-    if not looked.consecutive:  # only of records that were not compressed, which are as large as they are
+    if not looked.consecutive:  # only uncompressed records, so decoding them takes no more memory than they have
         recoded = encode_records(read_records(batch, 0, header), range(header.records_count), header.base_timestamp)
         payload = compress(Compression(rules.codec or 0), recoded, rules.level)
     else:
@@ -289,10 +289,10 @@ def _converted(records: memoryview, rules: AppendRules, now_ms: int, at_length: 
 
 
 def _as_given(records: memoryview, next_offset: int, leader_epoch: int) -> Prepared:
-    """Returns a leader's batches, with the offsets and epochs that the leader gave them.
+    """Returns a leader's batches, with the offsets and epochs that the leader has assigned.
 
-    Of one that answers late, and follows another by now, batches may be of a newer epoch than the follower has asked
-    in: they, and all after them, are left out (KAFKA-18723). -1 leaves out none.
+    A late answer of a former leader may contain batches of a newer epoch than that of the follower's fetch: they and
+    all later batches are left out (KAFKA-18723). `leader_epoch` -1 keeps all batches.
     """
     headers, size, expected = [], 0, next_offset
     for position, header in walk(lambda start, end: records[start:end], 0, len(records)):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 
 class Appended:
-    """Where an append went. A duplicate was not written again: the offsets are those of the first time."""
+    """The offsets of an append. For a duplicate, which is not written again, the offsets of the first append."""
 
     __slots__ = ("base_offset", "duplicate", "last_offset", "log_append_time_ms", "log_start_offset")
 
     def __init__(
         self, base_offset: int, last_offset: int, log_append_time_ms: int, log_start_offset: int, duplicate: bool
     ) -> None:
-        """`log_append_time_ms` is -1 unless the topic's timestamps are the broker's."""
+        """Takes `log_append_time_ms` -1 unless the topic's timestamp type is LogAppendTime."""
         self.base_offset = base_offset
         self.last_offset = last_offset
         self.log_append_time_ms = log_append_time_ms
@@ -29,7 +29,7 @@ class Appended:
 
     @property
     def values(self) -> tuple[int, int, int, int, bool]:
-        """All that it says, in order."""
+        """All fields, for comparison."""
         return (
             self.base_offset,
             self.last_offset,

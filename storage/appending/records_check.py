@@ -1,9 +1,9 @@
-"""The records inside a client's batch, all looked at: as one piece where that is soon done, else piece by piece.
+"""Checks all records in a client's batch: a small batch in one piece, a large batch piece by piece.
 
-The event loop looks at a megabyte of records, which takes it a few milliseconds at most. More than that is for another
-thread: a batch of a megabyte may inflate to a hundred, which is legitimate. There it is inflated and walked in pieces,
-so that memory is bounded, and neither the library nor the walk keeps the interpreter's lock for longer than a piece
-takes. What is more than anybody would read of one batch is refused.
+The event loop checks up to a megabyte of records, which takes a few milliseconds at most. Larger batches go to another
+thread: a batch of a megabyte may legitimately inflate to a hundred. The thread inflates and walks them in pieces, so
+that memory is bounded, and neither the codec nor the walk holds the interpreter lock for longer than a piece takes.
+Records that inflate beyond MAX_INFLATED_SIZE are rejected.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from protocol.records.record import MAX_INFLATED_SIZE
 from protocol.records.walk import UNUSUAL, RecordRules, Walk, invalid, largest_timestamp
 
 LOOP_BYTES: Final = 1024 * 1024
-"""The most that the event loop inflates and walks of one batch: max.request.size of Java's producers, which counts
-records before compression. Gzip, the slowest, takes three milliseconds for it."""
+"""Most bytes that the event loop inflates and walks for a batch: the default max.request.size of the Java producer,
+which counts records before compression. Gzip, the slowest codec, takes three milliseconds for it."""
 
 ALWAYS_BYTES: Final = 64 * 1024
 USUAL_RATIO: Final = 16
-"""And no more than so much, and so many times what arrived: a read of half a megabyte can hold hundreds of batches that
-are small and inflate a thousandfold. Logs and JSON compress to a tenth."""
+"""The event loop also inflates at most ALWAYS_BYTES plus USUAL_RATIO times the compressed size: a read of half a
+megabyte can contain hundreds of small batches that inflate a thousandfold. Logs and JSON compress to a tenth."""
 
 
 CODECS: Final = tuple(Compression)
 
 
 class TooLong(Exception):
-    """The event loop has no time for these records; `settle` them in another thread."""
+    """Records that would block the event loop for too long. Another thread must `settle` them."""
 
 
 class RecodingTarget(NamedTuple):
@@ -46,8 +46,8 @@ class RecodingTarget(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The result of a look at all records: the largest timestamp, whether offset deltas are 0, 1, 2 and on, and the
-    records recoded."""
+    """The result of checking all records: the largest timestamp, True if offset deltas are 0, 1, 2 and so on, and the
+    recoded records."""
 
     max_timestamp: int
     consecutive: bool
@@ -55,8 +55,8 @@ class Looked(NamedTuple):
 
 
 def usual(batch: memoryview, codec: int, count: int, max_timestamp: int, base_timestamp: int) -> bool:
-    """True when the records of a batch are as nearly all are: sound, and their largest timestamp the one that the
-    header has. `look` decides on all others. Raises TooLong."""
+    """True if the records of a batch are valid and their largest timestamp is the header's, as in nearly all batches.
+    `look` decides about all other batches. Raises TooLong."""
     payload = batch[HEADER_SIZE:]
     try:
         data = _inflated(codec, payload)
@@ -68,10 +68,10 @@ def usual(batch: memoryview, codec: int, count: int, max_timestamp: int, base_ti
 def look(
     batch: memoryview, header: BatchHeader, rules: RecordRules, target: RecodingTarget | None, *, at_length: bool
 ) -> Looked:
-    """Looks at all records of a batch whose header and CRC are right.
+    """Checks all records of a batch whose header and CRC are valid.
 
-    Raises KafkaError(INVALID_RECORD) where they are not records, InvalidRecords naming those that break a rule, and
-    unless `at_length` TooLong.
+    Raises KafkaError(INVALID_RECORD) for malformed records, InvalidRecords, which names the records that break a rule,
+    and TooLong (not with `at_length`).
     """
     payload = header.payload(batch, 0)
     codec = header.compression
@@ -90,7 +90,7 @@ def look(
 
 
 def _inflated(codec: int, payload: memoryview) -> bytes:
-    """Returns the records as one piece. Raises TooLong, and KafkaError(CORRUPT_MESSAGE) where they are damaged."""
+    """Returns the inflated records. Raises TooLong, and KafkaError(CORRUPT_MESSAGE) if they are damaged."""
     limit = loop_limit(len(payload))
     if not codec and len(payload) <= LOOP_BYTES:
         return bytes(payload)
@@ -102,7 +102,7 @@ def _inflated(codec: int, payload: memoryview) -> bytes:
 
 
 def loop_limit(size: int) -> int:
-    """Returns the most bytes that the event loop inflates of `size` bytes."""
+    """Returns the largest inflated size that the event loop accepts for `size` compressed bytes."""
     return min(LOOP_BYTES, ALWAYS_BYTES + USUAL_RATIO * size)
 
 
@@ -112,7 +112,7 @@ def _pieces(codec: Compression, payload: memoryview) -> Iterator[bytes]:
 
 
 def check_descriptor(codec: int, payload: memoryview) -> None:
-    """Checks that an LZ4 frame is one that Kafka's consumers read. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """Raises KafkaError(CORRUPT_MESSAGE) for an LZ4 frame that Kafka's consumers can't read."""
     if codec == Compression.LZ4:
         from protocol.records import lz4
 
@@ -138,7 +138,7 @@ def _by_pieces(
                 output.append(recoder.write(piece))
                 size += len(output[-1])
     except KafkaError as error:
-        if error.code is ErrorCode.CORRUPT_MESSAGE:  # of the codec
+        if error.code is ErrorCode.CORRUPT_MESSAGE:  # an error of the codec
             raise invalid(error.message) from None
         raise
     walk.end()

@@ -1,1 +1,1 @@
-"""Compaction: which logs, what of them stays, and how it takes its place."""
+"""Compaction: chooses logs, decides which records stay, and swaps the cleaned segments in."""

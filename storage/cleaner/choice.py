@@ -1,8 +1,8 @@
-"""Which compacted logs are dirty enough to be cleaned, and how far. Kafka class LogCleanerManager.
+"""Chooses the compacted logs to clean, and the offset to clean up to. Kafka class LogCleanerManager.
 
-A log is clean up to `cleaned_to`, where the last cleaning ended. It is cleaned when the bytes after it are more than
-`min.cleanable.dirty.ratio` of all that could be cleaned, or when a record waits for longer than
-`max.compaction.lag.ms`; never in the active segment, never past the first unstable offset, and not in segments with
+A log is clean up to `cleaned_to`, where the last cleaning ended. It is cleaned if the bytes after that offset are more
+than `min.cleanable.dirty.ratio` of all cleanable bytes, or if a record has waited for longer than
+`max.compaction.lag.ms`. Never cleaned: the active segment, segments past the first unstable offset, and segments with
 records younger than `min.compaction.lag.ms`.
 """
 
@@ -26,39 +26,39 @@ class Dirty(NamedTuple):
     log: Log
     first_dirty_offset: int
     end_offset: int
-    """Where the first segment begins that may not be cleaned."""
+    """The base offset of the first segment that may not be cleaned."""
     clean_bytes: int
     dirty_bytes: int
     overdue: bool
-    """A record is older than max.compaction.lag.ms."""
+    """True if a record is older than max.compaction.lag.ms."""
 
     @property
     def ratio(self) -> float:
-        """The share of what could be cleaned that is dirty."""
+        """The dirty share of the cleanable bytes."""
         return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
 
     @property
     def is_due(self) -> bool:
-        """True when to clean it now."""
+        """True if the log must be cleaned now."""
         if not self.dirty_bytes:
             return False
         return self.overdue or self.ratio > self.log.config.min_cleanable_dirty_ratio
 
 
 def filthiest(logs: Iterable[Log], now_ms: int) -> Dirty | None:
-    """Returns the log with the largest dirty ratio of those that are due. Raises OSError: timestamps may be read."""
+    """Returns the due log with the largest dirty ratio, or None. Raises OSError, because it may read timestamps."""
     due = [dirty for log in logs if (dirty := dirty_part(log, now_ms)) is not None and dirty.is_due]
     return max(due, key=lambda dirty: dirty.ratio, default=None)
 
 
 def dirty_part(log: Log, now_ms: int) -> Dirty | None:
-    """Returns the part of a log that could be cleaned; None when that is plainly nothing. Raises OSError."""
+    """Returns the cleanable part of a log, or None. Raises OSError."""
     return _part_from(first_dirty_offset(log), log, now_ms)
 
 
 def whole_part(log: Log, now_ms: int) -> Dirty | None:
-    """Returns the log as if nothing of it were clean: tombstones go by their time, of which a log that nobody writes to
-    knows nothing. Raises OSError."""
+    """Returns the cleanable part of a log as if all of it were dirty: without appends a log never gets dirty, but its
+    tombstones expire. Raises OSError."""
     return _part_from(log.log_start_offset, log, now_ms)
 
 
@@ -78,8 +78,8 @@ def _part_from(start: int, log: Log, now_ms: int) -> Dirty | None:
 
 
 def first_dirty_offset(log: Log) -> int:
-    """Returns where cleaning goes on: at the log's start when nothing was cleaned, or the checkpoint cannot be
-    right."""
+    """Returns the offset at which cleaning continues: the log's start without a checkpoint or with an invalid
+    checkpoint."""
     cleaned_to = log.cleaned_to
     if cleaned_to is None or not log.log_start_offset <= cleaned_to <= log.log_end_offset:
         return log.log_start_offset
@@ -87,7 +87,7 @@ def first_dirty_offset(log: Log) -> int:
 
 
 def _end_offset(log: Log, sealed: list[Segment], start: int, now_ms: int) -> int:
-    """Returns where the first segment begins that may not be cleaned: it is left alone as a whole."""
+    """Returns the base offset of the first segment that may not be cleaned. Segments are cleaned only as a whole."""
     unstable = log.first_unstable_offset
     stable = log.high_watermark if unstable is None else min(unstable, log.high_watermark)
     limit = min(stable, log.segments.active.base_offset)
@@ -100,25 +100,27 @@ def _end_offset(log: Log, sealed: list[Segment], start: int, now_ms: int) -> int
 
 
 def _is_overdue(sealed: list[Segment], max_lag_ms: int, now_ms: int) -> bool:
-    """True when the first batch of a dirty segment is older than it may become."""
+    """True if the first batch of a dirty segment is older than max.compaction.lag.ms."""
     if max_lag_ms >= MAX_LONG:
         return False
     return any(0 < segment.first_timestamp < now_ms - max(max_lag_ms, 0) for segment in sealed)
 
 
 def job_of(dirty: Dirty, now_ms: int, *, map_bytes: int, load_factor: float) -> CleaningJob:
-    """Returns the work of cleaning a log. Raises OSError.
+    """Returns the job of cleaning a log. Raises OSError.
 
-    Before it is done the whole log is to be flushed, and the checkpoint to say so. What is removed is removed because
-    of what came after it: later records of its key, the end of its transaction, its producer's next batch. None of
-    these may be lost with the power. And in what comes after the recovery point, recovery takes a missing end of a
-    segment for a loss, which compaction must not have left there.
+    Before the cleaning, the whole log must be flushed and the recovery point written to the checkpoint. A record is
+    removed because of later data: a later record of its key, the end of its transaction, its producer's next batch. A
+    power loss must not take that data. Also, after the recovery point, recovery treats a segment whose end is missing
+    as damaged, and compaction leaves such segments.
     """
     log, config = dirty.log, dirty.log.config
     segments = [segment for segment in log.segments if segment.base_offset < dirty.end_offset]
     return CleaningJob(
         directory=log.directory,
-        segments=tuple(DirtySegment(one.base_offset, one.size_bytes, one.modified_ms()) for one in segments),
+        segments=tuple(
+            DirtySegment(segment.base_offset, segment.size_bytes, segment.modified_ms()) for segment in segments
+        ),
         first_dirty_offset=dirty.first_dirty_offset,
         end_offset=dirty.end_offset,
         aborted=tuple(aborted_transactions(log.segments, segments[0].base_offset, dirty.end_offset)),
@@ -134,6 +136,6 @@ def job_of(dirty: Dirty, now_ms: int, *, map_bytes: int, load_factor: float) -> 
 
 
 def last_records(log: Log) -> dict[int, LastRecord]:
-    """Returns where each producer that is remembered has written last (UnifiedLog.lastRecordsOfActiveProducers)."""
+    """Returns the last record of each active producer (UnifiedLog.lastRecordsOfActiveProducers)."""
     entries = log.producer_state.entries()
     return {entry.producer_id: LastRecord(entry.last_batch.last_offset, entry.epoch) for entry in entries}

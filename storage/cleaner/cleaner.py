@@ -1,7 +1,7 @@
-"""Cleaning one log: the keys of its dirty part are mapped, then its segments are written anew with what stays.
+"""Cleans one log: maps the keys of its dirty part, then rewrites its segments with the records that stay.
 
-Works on files alone, of segments that are appended to no more, so that another process can do it: the log is told of
-each finished `.cleaned` segment and swaps it in (swap.py). Kafka class Cleaner.
+Uses only files of sealed segments, so that it can run in another process. The log swaps in each finished `.cleaned`
+segment (swap.py). Kafka class Cleaner.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from storage.segment.index import MAX_RELATIVE_OFFSET
 from storage.segment.segment import Segment
 
 WRITE_BYTES = 256 * 1024
-"""The bytes gathered before a write: the size of Kafka's write buffer, half of log.cleaner.io.buffer.size."""
+"""Bytes that are collected before a write: the size of Kafka's write buffer, half of log.cleaner.io.buffer.size."""
 
 Throttle = Callable[[int], None]
-"""Takes the number of bytes that were read or written; returns when the next may be."""
+"""Counts bytes that were read or written, and waits until more are allowed."""
 
 
 def clean(job: CleaningJob, *, disk: Disk, throttle: Throttle) -> Iterator[CleanedSegment | Cleaned]:
-    """Clean the log; each new segment as it is on the device, then the summary.
+    """Cleans the log. Yields each new segment once it is on the device, then the summary.
 
-    Raises OSError, and KafkaError(CORRUPT_MESSAGE) for a log that cannot be cleaned.
+    Raises OSError, and KafkaError(CORRUPT_MESSAGE) for a damaged log.
     """
     return _Cleaner(job, disk, throttle).run()
 
@@ -90,7 +90,7 @@ class _Cleaner:
     # The keys of the dirty part
 
     def _map(self) -> OffsetMap:
-        """Returns the latest offset of each key, from the first dirty offset on, as far as there is room."""
+        """Returns the latest offset of each key from the first dirty offset on, until the map is full."""
         job = self.job
         needed = int((job.end_offset - job.first_dirty_offset) / job.load_factor) + BUCKET_ENTRIES
         offsets = OffsetMap(min(job.map_bytes, needed * ENTRY_BYTES))
@@ -106,7 +106,7 @@ class _Cleaner:
         return offsets
 
     def _map_segment(self, segment: Segment, offsets: OffsetMap, transactions: Transactions, room: int) -> bool:
-        """Take over a segment's keys; False when the map is full before the segment's end."""
+        """Adds a segment's keys to the map; False if the map is full before the segment's end."""
         start = self.job.first_dirty_offset
         for view, header in self._read(segment, self._position(segment)):
             self.stats.map_bytes_read += header.size_bytes
@@ -123,8 +123,8 @@ class _Cleaner:
         return True
 
     def _position(self, segment: Segment) -> int:
-        """Returns where in the segment to begin looking for the first dirty offset; leaves an index that cannot be
-        right unused, for its log to rebuild."""
+        """Returns the position from which to search the first dirty offset. Ignores a damaged index, which the log will
+        rebuild."""
         entry = segment.index.lookup(self.job.first_dirty_offset)
         if entry.position and leads_to_batch(segment.view, segment.base_offset, entry, segment.size_bytes):
             return entry.position
@@ -136,14 +136,14 @@ class _Cleaner:
             self.throttle(header.size_bytes)
             position = at + header.size_bytes
             yield segment.view(at, position), header
-        if position != end:  # an incomplete batch in the middle of a log: nothing after it could be told
+        if position != end:  # an incomplete batch in the middle of a log hides all later batches
             view = segment.view(position, end)
             check(view, 0, header_at(view, 0))
 
     # Writing
 
     def _groups(self, sources: Sequence[DirtySegment]) -> Iterator[tuple[DirtySegment, ...]]:
-        """Neighbours that fit into one segment together: what compaction leaves of them is not worth a file each."""
+        """Yields groups of neighbours that fit into one segment together, so that small segments are merged."""
         group: list[DirtySegment] = []
         sizes = (0, 0, 0)
         for n, source in enumerate(sources):
@@ -188,7 +188,7 @@ class _Cleaner:
         return CleanedSegment(cleaned.base_offset, cleaned.size_bytes, tuple(group))
 
     def _finish(self, cleaned: Segment, modified_ms: int) -> None:
-        """Puts everything on the device; the files are as old as the newest of those they stand for."""
+        """Flushes the segment to the device. Its files get the modification time of the newest source segment."""
         cleaned.seal()
         cleaned.flush()
         for path in (cleaned.path, cleaned.index.path, cleaned.time_index.path):
@@ -196,13 +196,14 @@ class _Cleaner:
         cleaned.release()
 
     def _legacy_delete_horizon_ms(self) -> int:
-        """Tombstones of v0 and v1 go with the segment's age instead of their own."""
+        """Returns the modification time up to which segments lose their v0 and v1 tombstones, which have no own
+        time."""
         clean = [source for source in self.job.segments if source.base_offset < self.job.first_dirty_offset]
         return clean[-1].modified_ms - self.job.delete_retention_ms if clean else 0
 
 
 class _Writer:
-    """Gathers batches and appends them to a segment, some at a time."""
+    """Collects batches and appends them to a segment, several in a write."""
 
     def __init__(self, segment: Segment, throttle: Throttle) -> None:
         self._segment = segment
@@ -226,7 +227,7 @@ class _Writer:
 
 
 def _keys(view: memoryview, header: BatchHeader) -> Iterable[tuple[bytes, int]]:
-    """Key and offset of each record that has a key."""
+    """Returns key and offset of each record that has a key."""
     check(view, 0, header)
     if header.magic >= MAGIC_V2:
         return [(record.key, record.offset) for record in iter_keys(view, 0, header) if record.key is not None]
@@ -236,7 +237,7 @@ def _keys(view: memoryview, header: BatchHeader) -> Iterable[tuple[bytes, int]]:
 
 
 def _discard(cleaned: Segment) -> None:
-    """Deletes an unfinished segment, if the disk lets it; else the next start does."""
+    """Deletes an unfinished segment. If the disk fails, the next start deletes it."""
     try:
         cleaned.delete()
     except OSError:

@@ -1,9 +1,10 @@
-"""Which batches and records a compacted log keeps. Kafka classes Cleaner (cleanInto) and CleanedTransactionMetadata.
+"""Decides which batches and records a compacted log keeps. Kafka classes Cleaner (cleanInto) and
+CleanedTransactionMetadata.
 
-Of each key the record with the largest offset stays, tombstones only for `delete.retention.ms` after the first cleaning
-that found them (KIP-534: the batch then has that time, its delete horizon, in the base timestamp's place). Records of
-aborted transactions go; a transaction's marker stays until its records are gone, and then as long as a tombstone.
-A batch of which nothing goes is kept byte for byte.
+Each key keeps the record with the largest offset. A tombstone stays for `delete.retention.ms` after the first cleaning
+that found it (KIP-534: that cleaning stores the end, the delete horizon, in the batch's base timestamp field). Records
+of aborted transactions are removed. A transaction's marker stays until its records are gone, and then as long as a
+tombstone. A batch that loses no record stays unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Stats:
     def __init__(self) -> None:
         self.map_bytes_read = 0
         self.map_full = 0.0
-        """The share of the offset map that was used."""
+        """The used share of the offset map."""
         self.bytes_read = 0
         self.bytes_written = 0
         self.records_kept = 0
@@ -41,19 +42,19 @@ class Stats:
 
 
 class Transactions:
-    """Follows the transactions of a log from batch to batch, to say whose records were aborted and which markers have
-    outlived their records."""
+    """Follows the transactions of a log from batch to batch, to find aborted records, and markers whose records are
+    gone."""
 
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
-        """`aborted` are those with records in the part of the log that is walked."""
+        """Takes the aborted transactions that have records in the part of the log that is walked."""
         self._coming = [(transaction.first_offset, transaction) for transaction in set(aborted)]
         heapify(self._coming)
         self._aborted: dict[int, AbortedTxn] = {}
         self._with_records: set[int] = set()
-        """Producers with an open, aborted transaction of which a record was there."""
+        """Producers whose open transaction was aborted and still has a record."""
         self._committed: set[int] = set()
         self.index: TransactionIndex | None = None
-        """Where the aborted transactions are noted whose markers are still needed."""
+        """The index of the cleaned segment, which gets the aborted transactions whose markers are still needed."""
 
     def _begin_up_to(self, offset: int) -> None:
         while self._coming and self._coming[0][0] <= offset:
@@ -61,8 +62,8 @@ class Transactions:
             self._aborted.setdefault(transaction.producer_id, transaction)
 
     def ends(self, header: BatchHeader, marker: EndMarker | None) -> bool:
-        """Takes a control batch, and returns True if it is no longer needed. An emptied one is not; one of another kind
-        always is."""
+        """Processes a control batch; True if it is no longer needed. An emptied batch is not needed; a control batch
+        other than a marker always is."""
         self._begin_up_to(header.last_offset)
         if not header.records_count:
             return True
@@ -81,7 +82,7 @@ class Transactions:
         return False
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Takes a batch of data, and returns True if its transaction was aborted."""
+        """Processes a data batch; True if its transaction was aborted."""
         self._begin_up_to(header.last_offset)
         if not header.attributes & TRANSACTIONAL:
             return False
@@ -93,7 +94,7 @@ class Transactions:
 
 
 class Filter:
-    """Decides what remains of each batch of a log, in their order."""
+    """Decides what remains of each batch of a log. Takes the batches in order."""
 
     def __init__(
         self,
@@ -106,10 +107,10 @@ class Filter:
         now_ms: int,
         delete_retention_ms: int,
     ) -> None:
-        """`end_offset` is where the cleanable part ends: the batch before it keeps its place even when it is empty."""
+        """Takes the end of the cleanable part as `end_offset`. The last batch before it stays, even if it is empty."""
         self.transactions = transactions
         self.retain_legacy_deletes = True
-        """True when tombstones of v0 and v1, which have no place for a delete horizon, stay in this segment."""
+        """True if this segment keeps its v0 and v1 tombstones, which have no field for a delete horizon."""
         self._offsets = offsets
         self._producers = producers
         self._stats = stats
@@ -118,9 +119,9 @@ class Filter:
         self._delete_retention_ms = delete_retention_ms
 
     def keep(self, view: memoryview, header: BatchHeader) -> Buffer | None:
-        """Returns the batch as it stays in the log: itself, with fewer records or none; None when it goes.
+        """Returns the batch for the cleaned log: unchanged, with fewer records, or empty. None if it is removed.
 
-        Raises KafkaError(CORRUPT_MESSAGE): a damaged batch is never written anew, as if it were sound.
+        Raises KafkaError(CORRUPT_MESSAGE), so that a damaged batch is never rewritten with a valid CRC.
         """
         check(view, 0, header)
         if header.magic < MAGIC_V2:
@@ -156,8 +157,8 @@ class Filter:
         return view
 
     def _keeps_place(self, header: BatchHeader) -> bool:
-        """True when the batch stays though it has no records: for its producer's last sequence number or epoch, or so
-        that it is still known how far the log had come."""
+        """True if the batch stays without records, because it has its producer's last sequence number or epoch, or the
+        last offset of the cleanable part."""
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if last is not None and last.data_offset >= 0:
             is_last = header.last_offset == last.data_offset
@@ -180,7 +181,7 @@ class Filter:
         return if_latest and offset >= self._offsets.get(key)
 
     def _keep_legacy(self, view: memoryview, header: BatchHeader) -> Buffer | None:
-        """Filters a message of v0 or v1, or a wrapper of several, as data directories from before 0.11 have them."""
+        """Filters a v0 or v1 message, or a wrapper of several messages, from before Kafka 0.11."""
         from protocol.records.message_set import encode_message_set, iter_messages, read_messages
 
         self.transactions.is_aborted(header)

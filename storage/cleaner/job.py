@@ -1,4 +1,4 @@
-"""The work of cleaning one log, and what comes of it: plain values, which go to another process and back."""
+"""The job of cleaning one log, and its results: plain values that can be sent to another process and back."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from storage.segment.txn_index import AbortedTxn
 
 
 class LastRecord(NamedTuple):
-    """The end of what an active producer has written: its last data, -1 when there is only a marker, and its epoch."""
+    """The last data offset of an active producer (-1 if it has only written a marker), and its epoch."""
 
     data_offset: int
     epoch: int
 
 
 class DirtySegment(NamedTuple):
-    """A segment to be cleaned, as it was when the cleaning was decided on."""
+    """A segment to clean, as it was when the job was created."""
 
     base_offset: int
     size_bytes: int
@@ -24,21 +24,21 @@ class DirtySegment(NamedTuple):
 
 
 class CleaningJob(NamedTuple):
-    """All that it takes to clean a log."""
+    """The inputs for cleaning a log."""
 
     directory: str
     segments: tuple[DirtySegment, ...]
-    """From the log's first segment to the first that may not be cleaned, exclusively."""
+    """The log's segments before `end_offset`."""
     first_dirty_offset: int
     end_offset: int
-    """Where the segment begins that may not be cleaned."""
+    """The base offset of the first segment that may not be cleaned."""
     aborted: tuple[AbortedTxn, ...]
     producers: Mapping[int, LastRecord]
     now_ms: int
     map_bytes: int
-    """log.cleaner.dedupe.buffer.size, this cleaner's share of it."""
+    """The cleaner thread's share of log.cleaner.dedupe.buffer.size."""
     load_factor: float
-    """log.cleaner.io.buffer.load.factor: how full the map may get."""
+    """log.cleaner.io.buffer.load.factor: the largest used share of the offset map."""
     delete_retention_ms: int
     segment_bytes: int
     segment_index_bytes: int
@@ -46,7 +46,7 @@ class CleaningJob(NamedTuple):
 
 
 class CleanedSegment(NamedTuple):
-    """A finished `.cleaned` segment, and the segments that it stands for."""
+    """A finished `.cleaned` segment, and the segments that it replaces."""
 
     base_offset: int
     size_bytes: int
@@ -54,7 +54,7 @@ class CleanedSegment(NamedTuple):
 
 
 class Cleaned(NamedTuple):
-    """The end of a cleaning: up to where the log is clean now, and what it took."""
+    """The summary of a cleaning: the offset up to which the log is clean, and counts."""
 
     end_offset: int
     bytes_read: int

@@ -1,9 +1,9 @@
 """A map from keys to offsets in bounded memory, for compaction. Kafka class SkimpyOffsetMap.
 
-Keys are kept as 16-byte hashes, 24 bytes an entry whatever a key's length. A hash belongs to a bucket of 64, which one
-`bytearray.find` searches; what a full bucket has no room for is in the next one. Measured in CPython 3.11: 0.7 µs for a
-lookup and as much for an overwrite, beside 1.1 µs for the hash; a dict of hashes is faster by half a microsecond and
-takes 190 bytes an entry.
+Keys are stored as 16-byte hashes: an entry takes 24 bytes whatever the key's length. A hash belongs to a bucket of 64
+entries, which `bytearray.find` searches in one call; a full bucket overflows into the next. Measured in CPython 3.11:
+0.7 µs for a lookup or an overwrite, and 1.1 µs for the hash. A dict of hashes is faster by half a microsecond and takes
+190 bytes an entry.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ NOT_FOUND = -1
 
 
 class OffsetMap:
-    """The latest offset of each key. Entries are never removed; two keys of one hash would be taken for one, which at
-    128 bits does not happen by chance, and with blake2b not on purpose either."""
+    """The latest offset of each key. Entries are never removed. Two keys with the same hash would count as the same
+    key; with 128 bits of blake2b that does not happen, neither by chance nor by attack."""
 
     __slots__ = ("_buckets", "_counts", "_hashes", "_offsets", "latest_offset", "size")
 
     def __init__(self, memory_bytes: int) -> None:
-        """A map that takes about this much memory, and at least one bucket's."""
+        """Creates a map that takes about this much memory, but at least a bucket."""
         self._buckets = max(1, memory_bytes // (BUCKET_ENTRIES * ENTRY_BYTES))
         self._hashes = bytearray(self._buckets * _BUCKET_BYTES)
         self._offsets = array("q", bytes(8 * self.slots))
         self._counts = bytearray(self._buckets)
         self.size = 0
-        """How many keys it has."""
+        """Number of keys."""
         self.latest_offset = NOT_FOUND
-        """The last offset that it speaks for: of records after it nothing is known."""
+        """The last offset that the map covers. Records after it are not in the map."""
 
     @property
     def slots(self) -> int:
-        """How many keys it could have; beyond some nine tenths of them it gets slow."""
+        """Largest number of keys. Beyond about nine tenths of it, lookups get slow."""
         return self._buckets * BUCKET_ENTRIES
 
     def put(self, key: bytes, offset: int) -> None:
-        """Sets the key's latest offset, which is the latest of all. There must be room."""
+        """Sets the key's latest offset, which must be larger than all offsets before. The map must not be full."""
         hashed = blake2b(key, digest_size=HASH_BYTES).digest()
         bucket = int.from_bytes(hashed[:8], "little") % self._buckets
         hashes, counts = self._hashes, self._counts
@@ -66,7 +66,7 @@ class OffsetMap:
         self.latest_offset = offset
 
     def get(self, key: bytes) -> int:
-        """Returns the key's latest offset, -1 when it has none."""
+        """Returns the key's latest offset, or -1."""
         hashed = blake2b(key, digest_size=HASH_BYTES).digest()
         bucket = int.from_bytes(hashed[:8], "little") % self._buckets
         for _ in range(self._buckets):
@@ -80,7 +80,7 @@ class OffsetMap:
         return NOT_FOUND
 
     def _find(self, hashed: bytes, start: int, end: int) -> int:
-        """Returns the position of the hash; bytes that look like it across two others are not it."""
+        """Returns the position of the hash, or -1. Skips a match that spans two hashes."""
         at = self._hashes.find(hashed, start, end)
         while at >= 0 and at % HASH_BYTES:
             at = self._hashes.find(hashed, at + 1, end)

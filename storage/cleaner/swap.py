@@ -1,4 +1,4 @@
-"""A cleaned segment takes the place of those that it was made from. Kafka class LocalLog (replaceSegments)."""
+"""Replaces segments by the cleaned segment made from them. Kafka class LocalLog (replaceSegments)."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from storage.segment.segment import Segment
 
 
 def swap_in(log: LocalLog, cleaned: CleanedSegment, *, disk: Disk, now_ms: int) -> bool:
-    """Puts a cleaned segment in the place of those that it was made from. Raises LogDirFailure.
+    """Replaces segments by the cleaned segment made from them; True on success. Raises LogDirFailure.
 
-    False, and the segment is removed, when those are no longer what they were. A crash in between leaves the old ones,
-    or a `.swap` file whose coming in the next start completes.
+    If the segments have changed since, deletes the cleaned segment and returns False. A crash in between leaves the old
+    segments, or a `.swap` file, with which the next start completes the swap.
     """
     with log.failing("swapping a cleaned segment into"):
         return _swap_in(log, cleaned, disk, now_ms)
 
 
 def _swap_in(log: LocalLog, cleaned: CleanedSegment, disk: Disk, now_ms: int) -> bool:
-    """`swap_in`. Raises OSError.
+    """Does the work of `swap_in`. Raises OSError.
 
-    The order of the renames is what makes it safe: once the cleaned segment is a `.swap`, a start finishes the work;
-    it only loses that suffix when no old segment is left under its own name. The old ones keep their files as
-    `.deleted` for file.delete.delay.ms, for those who read them.
+    The order of the renames makes it safe: once the cleaned segment is a `.swap`, a start completes the swap; it loses
+    that suffix only when no old segment has its own name. The old segments' files stay as `.deleted` for
+    file.delete.delay.ms, for their readers.
     """
     old = _unchanged(log, cleaned)
     if old is None:
@@ -55,8 +55,8 @@ def _swap_in(log: LocalLog, cleaned: CleanedSegment, disk: Disk, now_ms: int) ->
 
 
 def _unchanged(log: LocalLog, cleaned: CleanedSegment) -> list[Segment] | None:
-    """Returns the segments that the cleaned one was made from, if all are as they were; None after a retention or
-    truncation in between."""
+    """Returns the segments that the cleaned segment was made from; None if retention or truncation has changed them
+    since."""
     active = log.segments.active
     present = {segment.base_offset: segment for segment in log.segments if segment is not active}
     old = [present.get(source.base_offset) for source in cleaned.replaces]
@@ -66,5 +66,5 @@ def _unchanged(log: LocalLog, cleaned: CleanedSegment) -> list[Segment] | None:
 
 
 def cleaned_files(directory: str, base_offset: int) -> list[str]:
-    """Returns the files that a cleaned segment has until it is swapped in."""
+    """Returns the paths of a cleaned segment's files before the swap."""
     return [os.path.join(directory, segment_file(base_offset, end) + CLEANED) for end in (LOG, *INDEXES)]

@@ -1,4 +1,4 @@
-"""The state of one producer in a partition, and the rules that its next batch must keep.
+"""The state of one producer in a partition, and the rules for its next batch.
 
 KIP-98 (idempotence, transactions), KIP-360 (epoch bumps), KIP-447, KIP-890 (verification, markers with a new epoch).
 Kafka classes ProducerStateEntry, ProducerAppendInfo and VerificationStateEntry, as of 4.3.1.
@@ -20,9 +20,9 @@ from protocol.records.batch import (
 )
 
 RETAINED_BATCHES: Final = 5
-"""How many batches a duplicate is recognised among: a producer has at most five requests in flight."""
+"""Batches per producer among which a duplicate is detected: a producer has at most five requests in flight."""
 
-_new: Final = tuple.__new__  # a named tuple's own constructor takes twice as long, on the way of every batch
+_new: Final = tuple.__new__  # a named tuple's own constructor takes twice as long, and every batch needs it
 
 NO_OFFSET: Final = -1
 MAX_EPOCH: Final = 0x7FFF
@@ -31,17 +31,17 @@ TRANSACTION_VERSION_2: Final = 2
 
 
 class Origin(Enum):
-    """Who appends, and so what is checked (Kafka class AppendOrigin)."""
+    """The source of an append, which decides the checks (Kafka class AppendOrigin)."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
-    """The broker's own records: trusted to have keys, may be control batches, have no sequence numbers."""
+    """The broker's own records: they have keys, may be control batches, and have no sequence numbers."""
     REPLICATION = "replication"
-    """A leader's batches: they have their offsets, and were checked there."""
+    """A leader's batches, to which the leader has assigned offsets and which it has checked."""
 
 
 class CachedBatch(NamedTuple):
-    """One of a producer's latest batches, as duplicates are recognised by and snapshots keep."""
+    """One of a producer's latest batches, for detecting duplicates and for snapshots."""
 
     last_sequence: int
     last_offset: int
@@ -63,7 +63,7 @@ NO_BATCH: Final = CachedBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP)
 
 
 class EndMarker(NamedTuple):
-    """The record in a control batch that ends a transaction."""
+    """A transaction marker: the record in a control batch that ends a transaction."""
 
     aborted: bool
     coordinator_epoch: int
@@ -81,9 +81,9 @@ class CompletedTxn(NamedTuple):
 
 
 class Verification:
-    """A transactional write that waits for the transaction coordinator to vouch for it (KIP-890).
+    """A transactional write that waits until the transaction coordinator verifies it (KIP-890).
 
-    The object itself is the guard: the write goes through only if the very same one is still in place.
+    The object itself is the guard: the write succeeds only if the same object is still registered.
     """
 
     __slots__ = ("created_ms", "epoch", "lowest_sequence", "supports_epoch_bump")
@@ -95,8 +95,8 @@ class Verification:
         self.supports_epoch_bump = supports_epoch_bump
 
     def lower(self, sequence: int, epoch: int) -> None:
-        """Lowers the sequence to that of another waiting batch: none above the lowest may go first, or the lower one
-        would never be in order."""
+        """Lowers the sequence to that of another waiting batch. The batch with the lowest sequence must be written
+        first, or it would never be in order."""
         if epoch > self.epoch:
             self.epoch, self.lowest_sequence = epoch, sequence
         elif epoch == self.epoch:
@@ -130,15 +130,15 @@ class ProducerEntry:
         self.coordinator_epoch = coordinator_epoch
         self.last_timestamp = last_timestamp
         self.txn_first_offset = txn_first_offset
-        """Where the ongoing transaction begins in this partition; -1 when there is none."""
+        """The first offset of the ongoing transaction in this partition, or -1."""
         self.batches: list[CachedBatch] = []
         self.next_sequence = 0
         self.in_order = True
-        """True while each of `batches` continues the one before it: a batch that follows them then repeats none."""
+        """True while the sequences of `batches` are consecutive. A batch that continues them is then no duplicate."""
 
     @property
     def last_batch(self) -> CachedBatch:
-        """The newest batch of this epoch, all -1 when there is none."""
+        """The newest batch of this epoch, or NO_BATCH."""
         return self.batches[-1] if self.batches else NO_BATCH
 
     @property
@@ -147,7 +147,7 @@ class ProducerEntry:
         return self.last_batch.last_sequence
 
     def copy(self) -> ProducerEntry:
-        """Returns a copy to try out batches on."""
+        """Returns a copy, for checking batches without changing the state."""
         twin = ProducerEntry(
             self.producer_id, self.epoch, self.coordinator_epoch, self.last_timestamp, self.txn_first_offset
         )
@@ -161,7 +161,7 @@ class ProducerEntry:
         return self.txn_first_offset >= 0 and self.epoch == epoch
 
     def find_duplicate(self, header: BatchHeader) -> CachedBatch | None:
-        """Returns the batch that this one repeats, if it is among the latest."""
+        """Returns the cached batch with the same epoch and sequence numbers, or None."""
         if header.producer_epoch != self.epoch:
             return None
         first, last = header.base_sequence, header.last_sequence
@@ -171,7 +171,7 @@ class ProducerEntry:
         return None
 
     def add_batch(self, header: BatchHeader, base_offset: int, max_timestamp: int) -> None:
-        """Takes a data batch that was written at this offset, with this timestamp (LogAppendTime changes it)."""
+        """Adds a data batch that was written at this offset, with this timestamp (LogAppendTime changes it)."""
         epoch, sequence, delta = header.producer_epoch, header.base_sequence, header.last_offset_delta
         if epoch != self.epoch:
             self._enter_epoch(epoch)
@@ -184,17 +184,17 @@ class ProducerEntry:
             self.txn_first_offset = base_offset
 
     def add_plain(self, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int) -> None:
-        """`add_batch` for a batch that is next in line, in the epoch that there is, outside any transaction."""
+        """Adds a batch with the next sequence number, in the current epoch, outside any transaction."""
         self._cache(_new(CachedBatch, (last_sequence, last_offset, offset_delta, timestamp)))
         self.last_timestamp = timestamp
 
     def restore(self, batch: CachedBatch) -> None:
-        """Take over the last batch from a snapshot."""
+        """Adds the last batch from a snapshot."""
         self._cache(batch)
 
     def end_transaction(self, epoch: int, marker: EndMarker, offset: int) -> CompletedTxn | None:
-        """Takes a marker that was written at this offset, and returns the transaction that it ended, if there was one
-        here."""
+        """Ends the transaction by a marker that was written at this offset, and returns it. None if no transaction was
+        open in this partition."""
         first_offset = self.txn_first_offset
         if epoch != self.epoch:
             self._enter_epoch(epoch)
@@ -219,7 +219,7 @@ class ProducerEntry:
         self.next_sequence = (batch.last_sequence + 1) & MAX_SEQUENCE
 
     def check_data(self, header: BatchHeader, origin: Origin, verification: Verification | None) -> None:
-        """Checks that this data batch may follow. Raises KafkaError."""
+        """Raises KafkaError if this data batch may not be appended."""
         if header.producer_epoch < self.epoch and origin is not Origin.REPLICATION:
             raise self._stale_epoch(header.producer_epoch)
         if origin is Origin.CLIENT:
@@ -232,7 +232,7 @@ class ProducerEntry:
             )
 
     def check_marker(self, epoch: int, marker: EndMarker, origin: Origin) -> None:
-        """Checks that this end-of-transaction marker may follow. Raises KafkaError."""
+        """Raises KafkaError if this end-of-transaction marker may not be appended."""
         if origin is Origin.REPLICATION:
             return
         if marker.transaction_version >= TRANSACTION_VERSION_2:
@@ -252,7 +252,7 @@ class ProducerEntry:
         if verification is not None:
             self._check_verified_sequence(sequence, verification)
         if self.epoch == NO_PRODUCER_EPOCH:
-            return  # unknown here, or forgotten with its records (retention, DeleteRecords): any sequence will do
+            return  # unknown producer, or expired with its records (retention, DeleteRecords): any sequence is allowed
         expected = self.next_sequence if epoch == self.epoch else 0
         if sequence != expected:
             raise self._out_of_order(sequence, f"of epoch {epoch}: {expected} is next")

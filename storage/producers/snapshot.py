@@ -1,5 +1,4 @@
-"""`<offset>.snapshot`: the producers of a partition as they were at a log end offset, so that a log opens without
-reading all of it.
+"""`<offset>.snapshot`: the producers of a partition at a log end offset, so that opening a log need not read all of it.
 
     version i16 = 1 · CRC-32C u32 of what follows · count i32 · entries of
     producer id i64 · epoch i16 · last sequence i32 · last offset i64 · offset delta i32 · timestamp i64 ·
@@ -20,7 +19,7 @@ from storage.disk import Disk
 from storage.names import DELETED, SNAPSHOT, base_offset_of, segment_file
 from storage.producers.entry import NO_OFFSET, CachedBatch, ProducerEntry
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 VERSION = 1
 
@@ -30,11 +29,11 @@ _CRC_START = 6
 
 
 class CorruptSnapshot(Exception):
-    """A snapshot that was torn or damaged; an older one, or the log itself, has to do."""
+    """A torn or damaged snapshot. An older snapshot, or the log itself, replaces it."""
 
 
 class SnapshotFiles:
-    """The snapshots of one partition: which offsets there are, oldest first, and what is in them."""
+    """The producer snapshot files of one partition, and their offsets, oldest first."""
 
     __slots__ = ("_disk", "_unsynced", "deleted_of_the_future", "directory", "offsets")
 
@@ -42,8 +41,8 @@ class SnapshotFiles:
         self.directory = directory
         self.offsets: list[int] = []
         self.deleted_of_the_future = False
-        """True when a snapshot beyond the log's end was deleted: until the folder is flushed it may come back, and be
-        taken for one of the records written there then."""
+        """True if a snapshot beyond the log's end was deleted. Until the folder is synced, a power loss may bring it
+        back, and it would count as a snapshot of later records at the same offsets."""
         self._disk = disk
         self._unsynced: list[int] = []
 
@@ -53,17 +52,17 @@ class SnapshotFiles:
         return self.offsets[-1] if self.offsets else None
 
     def path(self, offset: int) -> str:
-        """Returns the file of the snapshot at this offset."""
+        """Returns the path of the snapshot at this offset."""
         return os.path.join(self.directory, segment_file(offset, SNAPSHOT))
 
     def find(self, names: Iterable[str] | None = None) -> None:
-        """Find the snapshots; `names` are the files of the log's folder, if they have been listed already."""
+        """Finds the snapshot files. `names` are the files of the log's folder, if they are already listed."""
         present = self._disk.listdir(self.directory) if names is None else names
         offsets = [base_offset_of(name) for name in present if name.endswith(SNAPSHOT)]
         self.offsets = sorted(offset for offset in offsets if offset is not None)
 
     def write(self, offset: int, producers: Collection[ProducerEntry], *, sync: bool) -> str:
-        """Write the snapshot at this offset, and return its path. Its CRC reveals a torn one."""
+        """Writes the snapshot at this offset, and returns its path. A CRC detects a torn file."""
         path = self.path(offset)
         self._disk.write_file(path, encode_snapshot(producers), sync=sync)
         if offset not in self.offsets:
@@ -73,49 +72,48 @@ class SnapshotFiles:
         return path
 
     def sync(self, end_offset: int) -> None:
-        """Return when the snapshots up to there are on the device. In any thread, beside all else. Raises OSError.
+        """Flushes the snapshots up to `end_offset` to the device. For any thread, at any time. Raises OSError.
 
-        What compaction has been through cannot be replayed from an older one: a marker that it took away may be that
-        of a transaction which the older one has as open.
+        A compacted log can't be replayed from an older snapshot, which may have an open transaction whose marker
+        compaction has removed.
         """
         for offset in [offset for offset in self._unsynced if offset <= end_offset]:
             self._unsynced.remove(offset)
             try:
                 handle = self._disk.open(self.path(offset))
             except FileNotFoundError:
-                continue  # it went with its segment
+                continue  # deleted with its segment
             try:
                 self._disk.fsync(handle)
             finally:
                 self._disk.close(handle)
 
     def read_latest(self) -> tuple[int, list[ProducerEntry]] | None:
-        """Returns the newest snapshot that is sound, and its offset; unsound ones are deleted. None when none is
-        left."""
+        """Returns the newest valid snapshot and its offset, or None. Deletes invalid snapshots."""
         while self.offsets:
             offset = self.offsets[-1]
             path = self.path(offset)
             try:
                 return offset, decode_snapshot(self._disk.read_file(path), path)
             except (CorruptSnapshot, FileNotFoundError) as error:
-                log.warning("producer snapshot discarded: %s", error)
+                logger.warning("producer snapshot discarded: %s", error)
                 self.delete(offset)
         return None
 
     def delete(self, offset: int) -> None:
-        """Delete the snapshot at this offset."""
+        """Deletes the snapshot at this offset."""
         self.offsets.remove(offset)
         self._disk.unlink(self.path(offset), missing_ok=True)
 
     def delete_outside(self, low: int, high: int) -> None:
-        """Delete the snapshots that are not in (low, high]."""
+        """Deletes the snapshots that are not in (low, high]."""
         for offset in self.offsets.copy():
             if not low < offset <= high:
                 self.deleted_of_the_future |= offset > high
                 self.delete(offset)
 
     def delete_strays(self, segment_base_offsets: Collection[int]) -> None:
-        """Delete those that belong to no segment, but for a newest one beyond all segments: a clean stop's."""
+        """Deletes the snapshots without a segment, except the newest if it is beyond all segments (a clean stop)."""
         strays = [offset for offset in self.offsets if offset not in segment_base_offsets]
         if strays and strays[-1] >= max(segment_base_offsets, default=0):
             strays.pop()
@@ -123,7 +121,7 @@ class SnapshotFiles:
             self.delete(offset)
 
     def set_aside(self, offset: int) -> str | None:
-        """Rename a deleted segment's snapshot to `.deleted`, and return its path; None when there is none."""
+        """Renames a deleted segment's snapshot to `.deleted`, and returns its path; None without a snapshot."""
         if offset not in self.offsets:
             return None
         self.offsets.remove(offset)
@@ -160,7 +158,7 @@ def decode_snapshot(content: bytes, name: str) -> list[ProducerEntry]:
         raise CorruptSnapshot(f"{name}: {len(content)} bytes are too few for a producer snapshot")
     version, crc, count = _FRONT.unpack_from(content)
     if version != VERSION:
-        raise CorruptSnapshot(f"{name}: producer snapshot of version {version}, {VERSION} is known")
+        raise CorruptSnapshot(f"{name}: producer snapshot of version {version}, not {VERSION}")
     computed = crc32c(memoryview(content)[_CRC_START:])
     if crc != computed:
         raise CorruptSnapshot(f"{name}: CRC-32C is {computed:#010x}, the file says {crc:#010x}")

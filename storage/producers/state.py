@@ -1,8 +1,8 @@
-"""The producers of one partition: which of their batches may be appended, and which of their transactions are open.
+"""The state of one partition's producers, which decides about their next batches and has their open transactions.
 
-A batch is checked before it is written (`check`, which changes nothing) and taken over afterwards (`update`). Kept in
-memory, and in `<offset>.snapshot` files so that a log opens without reading all of it. Kafka class
-ProducerStateManager and what UnifiedLog does around it, as of 4.3.1.
+`check` validates a batch before the write, and changes nothing; `update` applies it after the write. The state is in
+memory, and in `<offset>.snapshot` files so that opening a log need not read all of it. Kafka class ProducerStateManager
+and the related parts of UnifiedLog, as of 4.3.1.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from storage.producers.entry import CachedBatch, CompletedTxn, EndMarker, Origin
 from storage.producers.snapshot import SnapshotFiles
 
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
-"""How long after its timeout a transaction counts as hanging: its coordinator has had time enough to abort it."""
+"""Time after its timeout from which a transaction counts as hanging: its coordinator should have aborted it by then."""
 
 _SPECIAL: Final = TRANSACTIONAL | CONTROL
 
 
 class ProducerBatch(NamedTuple):
-    """A batch with a producer id, and the offset that it is to have; `marker` is what a control batch holds."""
+    """A batch with a producer id, and its offset in the log. `marker` is the marker in a control batch."""
 
     header: BatchHeader
     base_offset: int
@@ -35,7 +35,7 @@ class ProducerBatch(NamedTuple):
 class ProducerState:
     """The producers of one partition.
 
-    `end_offset` is the log end offset up to which it accounts for the log: the log sets it after each append.
+    `end_offset` is the log end offset up to which batches are applied. The log sets it after each append.
     """
 
     __slots__ = (
@@ -51,26 +51,26 @@ class ProducerState:
     )
 
     def __init__(self, directory: str, *, disk: Disk, expiration_ms: int, verification_enabled: bool = False) -> None:
-        """No producers yet. `expiration_ms` is `producer.id.expiration.ms`, how long an idle one is remembered;
-        with `verification_enabled` a transaction's first write needs a guard (KIP-890)."""
+        """Creates a state without producers. `expiration_ms` is `producer.id.expiration.ms`, after which an idle
+        producer is removed; with `verification_enabled` a transaction's first write needs a guard (KIP-890)."""
         self.expiration_ms = expiration_ms
         self.verification_enabled = verification_enabled
         self.end_offset = 0
         self._snapshots = SnapshotFiles(directory, disk)
         self._producers: dict[int, ProducerEntry] = {}
-        self._ongoing: dict[int, int] = {}  # first offset -> producer id, in the order of the offsets
-        self._unreplicated: dict[int, int] = {}  # first offset -> last offset of ended ones above the high watermark
+        self._ongoing: dict[int, int] = {}  # open transactions: first offset -> producer id, ordered by offset
+        self._unreplicated: dict[int, int] = {}  # ended above the high watermark: first offset -> last offset
         self._verifications: dict[int, Verification] = {}
         self._snapshot_offset = 0
 
     @property
     def producers(self) -> Mapping[int, ProducerEntry]:
-        """All producers by id, to be looked at only."""
+        """All producers by id, read-only."""
         return MappingProxyType(self._producers)
 
     @property
     def is_empty(self) -> bool:
-        """True when there is nothing that a truncation could take back."""
+        """True if a truncation would not change the state."""
         return not self._producers and not self._unreplicated
 
     # Appending
@@ -83,11 +83,10 @@ class ProducerState:
         marker: EndMarker | None = None,
         guard: Verification | None = None,
     ) -> CachedBatch | None:
-        """Checks that a batch with a producer id may be appended now; returns the batch that it repeats if it is a
-        duplicate.
+        """Checks that a batch with a producer id may be appended; returns the original batch of a duplicate.
 
         Raises KafkaError: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
-        TRANSACTION_COORDINATOR_FENCED. A producer that is not known here may begin at any sequence number.
+        TRANSACTION_COORDINATOR_FENCED. An unknown producer may begin at any sequence number.
         """
         producer_id = header.producer_id
         in_line = self.next_in_line(producer_id, header.producer_epoch, header.base_sequence)
@@ -104,8 +103,8 @@ class ProducerState:
         return None
 
     def next_in_line(self, producer_id: int, epoch: int, sequence: int) -> ProducerEntry | None:
-        """Returns the idempotent producer whose next batch this is, with nothing else to consider; by far the most
-        frequent."""
+        """Returns the idempotent producer if this is its next batch and no other check is needed, which is the most
+        frequent case; otherwise None."""
         entry = self._producers.get(producer_id)
         if (
             entry is not None
@@ -119,8 +118,7 @@ class ProducerState:
         return None
 
     def check_all(self, batches: Iterable[ProducerBatch], origin: Origin) -> None:
-        """Checks that several batches may be appended, each after those before it. Raises KafkaError as `check`
-        does."""
+        """Checks that several batches may be appended in order. Raises KafkaError as `check` does."""
         tried: dict[int, ProducerEntry] = {}
         for header, base_offset, marker in batches:
             producer_id = header.producer_id
@@ -156,7 +154,7 @@ class ProducerState:
         if header.producer_epoch < entry.epoch:
             raise _fenced(entry, header.producer_epoch)
         if not self.verification_enabled or header.is_control or origin is not Origin.CLIENT:
-            return  # the group coordinator asks before it decides: its offsets are gathered, and can't be refused here
+            return  # the group coordinator has verified its commits; its batch of many groups can't be rejected here
         if guard is None or self._verifications.get(header.producer_id) is not guard:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
@@ -166,14 +164,14 @@ class ProducerState:
     def update(
         self, header: BatchHeader, base_offset: int, max_timestamp: int, marker: EndMarker | None = None
     ) -> CompletedTxn | None:
-        """Takes a batch that was written; returns the transaction that it ended, if it is a marker that ended one.
+        """Applies a written batch; returns the transaction that it ended, or None.
 
-        For a completed transaction the log then asks for its `last_stable_offset`, writes the transaction index, and
-        calls `complete`. `max_timestamp` is the batch's own after the append (LogAppendTime changes it).
+        For a completed transaction the log then calls `last_stable_offset`, writes the transaction index, and calls
+        `complete`. `max_timestamp` is the batch's timestamp after the append (LogAppendTime changes it).
         """
         attributes = header.attributes
         if attributes & CONTROL and marker is None:
-            return None  # compaction emptied it: the transaction has no record left
+            return None  # emptied by compaction: the transaction has no record left
         producer_id = header.producer_id
         entry = self._producers.get(producer_id)
         if entry is None:
@@ -197,13 +195,13 @@ class ProducerState:
         return completed.last_offset + 1
 
     def complete(self, completed: CompletedTxn) -> None:
-        """Completes a transaction that is in the transaction index; it stays unstable until its marker is
+        """Completes a transaction after the write of the transaction index. It stays unstable until its marker is
         replicated."""
         del self._ongoing[completed.first_offset]
         self._unreplicated[completed.first_offset] = completed.last_offset
 
     def replay(self, batches: Iterable[ProducerBatch]) -> None:
-        """Take over batches that are in the log already, as when it is opened."""
+        """Applies batches that are already in the log, as when the log is opened."""
         for header, base_offset, marker in batches:
             completed = self.update(header, base_offset, header.max_timestamp, marker)
             if completed is not None:
@@ -213,14 +211,14 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of a transaction that is open, or that ended above the high watermark; None without one."""
+        """The first offset of the transactions that are open or ended above the high watermark; None without any."""
         if self._unreplicated:
             first = min(self._unreplicated)
             return min(first, next(iter(self._ongoing))) if self._ongoing else first
         return next(iter(self._ongoing)) if self._ongoing else None
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
-        """Makes transactions stable whose marker is below the high watermark."""
+        """Marks transactions as stable if their marker is below the high watermark."""
         if self._unreplicated:
             stable = [first for first, last in self._unreplicated.items() if last < high_watermark]
             for first in stable:
@@ -232,7 +230,7 @@ class ProducerState:
         return entry is not None and entry.has_ongoing_transaction(epoch)
 
     def has_late_transaction(self, now_ms: int, max_timeout_ms: int) -> bool:
-        """True when the oldest open transaction is older than any may become: its coordinator has lost it."""
+        """True if the oldest open transaction is older than the largest timeout allows: its coordinator has lost it."""
         if not self._ongoing:
             return False
         entry = self._producers.get(next(iter(self._ongoing.values())))
@@ -242,8 +240,8 @@ class ProducerState:
     def start_verification(
         self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool, now_ms: int
     ) -> Verification | None:
-        """Returns the guard that a transactional write needs while the coordinator is asked about it; None if the
-        transaction is known to be open here. Raises KafkaError(INVALID_PRODUCER_EPOCH)."""
+        """Returns the guard that a transactional write needs while the coordinator verifies it; None if the transaction
+        is already open in this partition. Raises KafkaError(INVALID_PRODUCER_EPOCH)."""
         entry = self._producers.get(producer_id)
         if entry is not None and epoch < entry.epoch:
             raise _fenced(entry, epoch)
@@ -257,8 +255,8 @@ class ProducerState:
         return verification
 
     def _end_verification(self, header: BatchHeader) -> None:
-        """Ends the verification of a transaction that is open here, or over. A marker of the epoch that waits is an
-        older transaction's."""
+        """Ends the verification when the transaction's first batch or its marker was written. A marker with the waiting
+        write's own epoch belongs to an older transaction."""
         verification = self._verifications.get(header.producer_id)
         if verification is None:
             return
@@ -266,10 +264,10 @@ class ProducerState:
         if not older:
             del self._verifications[header.producer_id]
 
-    # Forgetting
+    # Expiration and truncation
 
     def remove_expired(self, now_ms: int) -> None:
-        """Forget producers without an open transaction that have been idle too long, and writes never verified."""
+        """Removes producers that are idle for too long without an open transaction, and expired verifications."""
         self._producers = {
             producer_id: entry for producer_id, entry in self._producers.items() if not self._is_expired(entry, now_ms)
         }
@@ -283,9 +281,9 @@ class ProducerState:
         return entry.txn_first_offset < 0 and now_ms - entry.last_timestamp >= self.expiration_ms
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
-        """Goes back to the newest snapshot within the log's new offsets, if its end has changed.
+        """Loads the newest snapshot within the log's new offsets, if the log's end has changed.
 
-        `end_offset` then says from where on the log is to be replayed. Snapshots out of range are deleted.
+        The log must then be replayed from `end_offset` on. Deletes snapshots out of range.
         """
         self._snapshots.delete_outside(log_start_offset, log_end_offset)
         if log_end_offset != self.end_offset:
@@ -295,14 +293,14 @@ class ProducerState:
             self.on_log_start_offset_incremented(log_start_offset)
 
     def truncate_fully(self, offset: int) -> None:
-        """Forgets everything: the log is emptied and will begin at this offset."""
+        """Removes all producers, for a log that becomes empty and will start at this offset."""
         self._clear()
         self._snapshots.delete_outside(offset, offset)
         self._snapshot_offset = 0
         self.end_offset = offset
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
-        """Takes the log's new start offset; producers of records below it are remembered until they expire."""
+        """Applies the log's new start offset. Producers of records below it stay until they expire."""
         self.on_high_watermark_updated(log_start_offset)
         self.end_offset = max(self.end_offset, log_start_offset)
         latest = self._snapshots.latest
@@ -321,28 +319,28 @@ class ProducerState:
         return self._snapshots.latest
 
     def entries(self) -> list[ProducerEntry]:
-        """Returns all producers, for any thread: a list made at one go."""
+        """Returns a list of all producers. For any thread."""
         return list(self._producers.values())
 
     @property
     def has_deleted_snapshots(self) -> bool:
-        """True when snapshots beyond the log's end were deleted: the folder is to be flushed, or they may come back."""
+        """True if snapshots beyond the log's end were deleted. Until the folder is synced they may come back."""
         return self._snapshots.deleted_of_the_future
 
     def find_snapshots(self, names: Iterable[str] | None = None) -> None:
-        """Find the snapshot files; `names` are the files of the log's folder, if they have been listed already."""
+        """Finds the snapshot files. `names` are the files of the log's folder, if they are already listed."""
         self._snapshots.find(names)
 
     def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
-        """Delete snapshots that belong to no segment, but for a newest one beyond all segments: a clean stop's."""
+        """Deletes the snapshots without a segment, except the newest if it is beyond all segments (a clean stop)."""
         self._snapshots.delete_strays(segment_base_offsets)
 
     def set_snapshot_aside(self, offset: int) -> str | None:
-        """Rename a deleted segment's snapshot to `.deleted`, and return its path; None when there is none."""
+        """Renames a deleted segment's snapshot to `.deleted`, and returns its path; None without a snapshot."""
         return self._snapshots.set_aside(offset)
 
     def take_snapshot(self, *, sync: bool = True) -> str | None:
-        """Write a snapshot at `end_offset` and return its path, unless the newest one already is that far."""
+        """Writes a snapshot at `end_offset` and returns its path; None if the newest snapshot is already there."""
         if self.end_offset <= self._snapshot_offset:
             return None
         path = self._snapshots.write(self.end_offset, self._producers.values(), sync=sync)
@@ -350,11 +348,11 @@ class ProducerState:
         return path
 
     def sync_snapshots(self, end_offset: int) -> None:
-        """Return when the snapshots up to there are on the device. In any thread. Raises OSError."""
+        """Flushes the snapshots up to `end_offset` to the device. For any thread. Raises OSError."""
         self._snapshots.sync(end_offset)
 
     def relocate(self, directory: str) -> None:
-        """The log's directory was renamed."""
+        """Sets the log's new directory, after a rename."""
         self._snapshots.directory = directory
 
     def _load_latest_snapshot(self, log_start_offset: int, now_ms: int) -> None:

@@ -1,1 +1,1 @@
-"""Opens a log after a crash, and truncates it."""
+"""Opens, recovers and truncates logs."""

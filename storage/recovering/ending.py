@@ -1,4 +1,4 @@
-"""Where a segment ends, and whether its indexes can be gone on from: looked up, not scanned for."""
+"""Finds the end of a segment and checks its indexes, without scanning the segment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from storage.segment.segment import Segment
 
 
 def find_end(segment: Segment) -> OffsetPosition:
-    """Returns offset and position after the last whole batch, found from the last index entry on. Raises
+    """Returns offset and position after the last whole batch, reading from the last index entry on. Raises
     KafkaError(CORRUPT_MESSAGE)."""
     next_offset, end = segment.base_offset, segment.index.lookup(segment.index.last_offset).position
     for position, header in segment.batches(end):
@@ -19,7 +19,7 @@ def find_end(segment: Segment) -> OffsetPosition:
 
 
 def check_indexes(segment: Segment) -> None:
-    """Checks the last entries of offset and time index against the batches: appends go on from them. Raises
+    """Checks the last entries of offset and time index against the batches, because appends continue from them. Raises
     CorruptIndex, and KafkaError(CORRUPT_MESSAGE)."""
     index, time_index = segment.index, segment.time_index
     index.sanity_check()

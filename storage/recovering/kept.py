@@ -1,9 +1,9 @@
-"""Records that recovery took out of a log although they can be read: kept beside it until the operator decides.
+"""Readable records that recovery removed from a log: files in the partition's folder until the operator decides.
 
-`set-aside-<number>.<base offset>.log.kept` is a segment, `set-aside-<number>.<offset>.rest.log.kept` what a segment had
-from this offset on, its damaged batch first. Files of one number were set aside together, for the reason in
-`set-aside-<number>.reason.kept`. No broker opens, renames or deletes such files, nor does Apache Kafka: they go with
-the partition's folder, or by `odradek log repair`.
+`set-aside-<number>.<base offset>.log.kept` is a segment. `set-aside-<number>.<offset>.rest.log.kept` is the end of a
+segment from this offset on, which begins with the damaged batch. Files with the same number were set aside together;
+`set-aside-<number>.reason.kept` has the reason. Neither Odradek's broker nor Apache Kafka opens, renames or deletes
+such files; `odradek log repair` or the deletion of the partition's folder removes them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from storage.recovering.salvage import sound_batches
 from storage.segment.segment import Segment
 
 COPY_BYTES = 1 << 20
-"""How much of a segment's end is copied in one go."""
+"""Bytes of a segment's end that are copied in a write."""
 
 KEPT = ".kept"
 
@@ -27,26 +27,26 @@ _NAME = re.compile(r"set-aside-([0-9]{1,9})\.(?:([0-9]{20})(?:\.rest)?\.log|reas
 
 
 class Kept(NamedTuple):
-    """The records that one recovery has set aside."""
+    """The records that a recovery has set aside."""
 
     number: int
     records: int
-    """How many records can be read."""
+    """Number of readable records."""
     bytes: int
-    """The size of the files, with what can't be read of them."""
+    """The size of the files, including unreadable bytes."""
 
 
 class SegmentEnd(NamedTuple):
-    """A segment from a position on."""
+    """The end of a segment, from a position on."""
 
     segment: Segment
     position: int
     offset: int
-    """The next offset there."""
+    """The next offset at this position."""
 
 
 class KeptFile(NamedTuple):
-    """A file of batches that were set aside."""
+    """A file of batches that recovery has set aside."""
 
     path: str
     number: int
@@ -54,14 +54,14 @@ class KeptFile(NamedTuple):
 
 
 def kept_files(directory: str, names: Iterable[str]) -> list[KeptFile]:
-    """Returns the files of batches among the names of a partition's folder, oldest first."""
+    """Returns the set-aside files of batches among the names in a partition's folder, oldest first."""
     matches = [match for name in names if (match := _NAME.fullmatch(name)) is not None and match[2]]
     files = [KeptFile(os.path.join(directory, match[0]), int(match[1]), int(match[2])) for match in matches]
     return sorted(files, key=lambda file: (file.number, file.base_offset))
 
 
 def reason_path(directory: str, number: int) -> str:
-    """Returns the path of the text that says why files were set aside."""
+    """Returns the path of the file with the reason for setting files aside."""
     return os.path.join(directory, f"set-aside-{number}.reason{KEPT}")
 
 
@@ -76,17 +76,17 @@ def content_of(disk: Disk, path: str) -> memoryview:
 
 
 class RecordKeeper:
-    """Sets aside what can be read of the end of a segment, and of whole segments. Methods raise OSError."""
+    """Sets aside the readable records of a segment's end and of whole segments. Methods raise OSError."""
 
     def __init__(self, directory: str, disk: Disk) -> None:
         self._directory = directory
         self._disk = disk
 
     def keep(self, reason: str, later: Sequence[Segment], end: SegmentEnd | None = None) -> Kept | None:
-        """Set aside the `later` segments, and a copy of the end of the one before them.
+        """Sets aside the `later` segments, and a copy of the end of the segment before them.
 
-        Returns None, and leaves all files as they are, if nothing of it can be read. The segments are renamed newest
-        first: if this is cut short, the log has no gap.
+        Returns None, and changes no file, if no record is readable. Renames the segments newest first, so that a crash
+        in between leaves no gap in the log.
         """
         ends = [SegmentEnd(segment, 0, segment.base_offset) for segment in later]
         readable = [(whole, records) for whole in ends if (records := self._records(whole))]
@@ -105,7 +105,7 @@ class RecordKeeper:
         return Kept(number, records_at_end + sum(records for _, records in readable), size)
 
     def _records(self, end: SegmentEnd) -> int:
-        """Returns how many records can be read."""
+        """Returns the number of readable records."""
         return sum(header.records_count for _, header in sound_batches(self._content(end)))
 
     def _content(self, end: SegmentEnd) -> memoryview:
@@ -119,7 +119,7 @@ class RecordKeeper:
         return os.path.join(self._directory, f"set-aside-{number}.{segment_file(offset, kind + LOG)}{KEPT}")
 
     def _copy(self, end: SegmentEnd, path: str) -> int:
-        """Returns how many bytes were copied."""
+        """Copies a segment's end; returns the number of bytes."""
         content = self._content(end)
         handle = self._disk.open(path, create=True)
         try:

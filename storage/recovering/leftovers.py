@@ -1,4 +1,4 @@
-"""Tidies up what a crash may leave in a log's folder beside its segments. Kafka class LogLoader."""
+"""Removes or completes the files that a crash may leave in a log's folder. Kafka class LogLoader."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from storage.recovering.ending import find_end
 from storage.segment.segment import Segment
 
 METADATA_SNAPSHOT_DELETED = ".checkpoint" + DELETED
-"""A deleted snapshot of the metadata log: its owner removes it."""
+"""Suffix of a deleted snapshot of the metadata log. The metadata log removes such files itself."""
 
 
 def tidy(directory: str, config: LogConfig, *, disk: Disk, now_ms: int, clean: bool = False) -> list[str]:
-    """Finish or undo what was going on, and return the names of the files that are left. Raises OSError.
+    """Completes or undoes interrupted replacements, and returns the names of the remaining files. Raises OSError.
 
-    Files set aside and unfinished ones go. A finished replacement takes its place: the segments that it was made from
-    go, then it loses its suffix. An index without its segment goes.
+    Deletes `.deleted` and `.cleaned` files, and indexes without a segment. A `.swap` file replaces the segments that it
+    was made from: they are deleted, then the file loses its suffix.
 
-    Unless the log was closed in order (`clean`), all changes of names are on the device before such a file goes: they
-    are of a truncation, maybe, that was cut short, and what it took away would come back with the next loss of power.
+    After an unclean stop (not `clean`), syncs the folder before the first deletion: an interrupted truncation may have
+    renamed segments, and without the sync the next power loss would bring the truncated segments back.
     """
     names = disk.listdir(directory)
     if not any(name.endswith((DELETED, CLEANED, SWAP)) for name in names):
@@ -33,7 +33,7 @@ def tidy(directory: str, config: LogConfig, *, disk: Disk, now_ms: int, clean: b
     unfinished = [offset for name in names if name.endswith(CLEANED) and (offset := base_offset_of(name)) is not None]
     for name in names:
         set_aside = name.endswith(DELETED) and not name.endswith(METADATA_SNAPSHOT_DELETED)
-        # A split writes several replacements: one beyond an unfinished one is of a split that did not complete.
+        # A split writes several replacements. A `.swap` beyond a `.cleaned` file belongs to an incomplete split.
         invalid = name.endswith(SWAP) and bool(unfinished) and (base_offset_of(name) or 0) >= min(unfinished)
         if set_aside or invalid or name.endswith(CLEANED):
             disk.unlink(os.path.join(directory, name), missing_ok=True)

@@ -1,4 +1,4 @@
-"""A log as it was opened, and the report of what its recovery has done."""
+"""An opened log, and the report of its recovery."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from storage.segment.segments import Segments
 
 
 class Cut(NamedTuple):
-    """Where a log was cut, for its operator to be told."""
+    """The place at which recovery cut a log, for the operator."""
 
     path: str
     position: int
-    """The segment file's size now."""
+    """The segment file's size after the cut."""
     offset: int
-    """The first offset that is gone."""
+    """The first lost offset."""
     bytes_lost: int
     segments_lost: int
     reason: str
     set_aside: Kept | None = None
-    """The readable part of what was cut, set aside; None if there was none."""
+    """The readable records that were set aside; None without any."""
 
     def __str__(self) -> str:
         more = f" and {self.segments_lost} later segments" if self.segments_lost else ""
@@ -37,29 +37,30 @@ class Cut(NamedTuple):
 
 
 class ClosedAt(NamedTuple):
-    """Where a clean stop has closed a log."""
+    """The offsets at which a clean stop has closed a log."""
 
     recovery_point: int
-    """The checkpointed one: the log's end, or the offset before it."""
+    """The checkpointed recovery point: the log's end, or the offset before it."""
     snapshot: int | None
-    """The offset of the newest producer snapshot, which is the log's end; None if there is no snapshot."""
+    """The offset of the newest producer snapshot, which is the log's end; None without a snapshot."""
 
 
 class Recovered(NamedTuple):
     """The report of opening a log after an unclean stop."""
 
     segments: int
-    """How many were scanned."""
+    """Number of scanned segments."""
     bytes_scanned: int
     cut: Cut | None
     rebuilt: tuple[str, ...]
-    """Segments whose missing or damaged indexes were made anew, though they needed no recovery."""
+    """Segments whose missing or damaged indexes were rebuilt, although they needed no recovery."""
     doubt: str | None = None
-    """How the log differed from what a clean stop leaves; it was recovered then. None after any other stop."""
+    """The difference from the log's end at the clean stop, which caused a recovery. None without a difference, or after
+    an unclean stop."""
 
 
 class LoadedLog(NamedTuple):
-    """A log as it was found, or made."""
+    """The parts of an opened or new log."""
 
     segments: Segments
     log_start_offset: int
@@ -69,6 +70,6 @@ class LoadedLog(NamedTuple):
     producer_state: ProducerState
     recovered: Recovered
     clean: bool
-    """True when everything was as a clean stop left it."""
+    """True if the log was as a clean stop left it."""
     is_new: bool = False
-    """True when the folder was empty."""
+    """True if the folder was empty."""

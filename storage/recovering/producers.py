@@ -1,4 +1,4 @@
-"""Brings a log's producers up to date with its batches: from the newest snapshot, then by replay."""
+"""Rebuilds a log's producer state from the newest snapshot and the batches after it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def rebuild_producers(
     *,
     clean: bool = False,
 ) -> None:
-    """Bring the producers up to date with a log that ends at this offset: from the newest snapshot, then by replay.
+    """Rebuilds the producer state of a log that ends at `log_end_offset`: loads the newest snapshot, then replays the
+    batches after it.
 
-    A log that was stopped cleanly and has no snapshot was written before there were any: it has no producers.
+    A cleanly closed log without a snapshot was written before Kafka had snapshots, and has no producers.
     """
     if clean and state.latest_snapshot_offset is None:
         for offset in [*segments.base_offsets[-2:], log_end_offset]:
@@ -45,7 +46,7 @@ def rebuild_producers(
 
 
 def _producing(segment: Segment, start_offset: int, end_offset: int) -> Iterator[ProducerBatch]:
-    """Yields the batches with producers in a range of a segment, up to one that is damaged."""
+    """Yields the batches with producers in a range of a segment, up to a damaged batch."""
     try:
         place = segment.locate(start_offset)
         for position, header in () if place is None else segment.batches(place.position):

@@ -1,8 +1,8 @@
-"""Opening a log: what its folder holds becomes segments, offsets, epochs and producers.
+"""Opens a log: loads its segments, offsets, leader epochs and producers from its folder.
 
-After a clean stop nothing is scanned, unless the end is not where the stop left it. Otherwise every batch from the
-recovery point on is checked, the log is cut where the first bad one begins, and indexes, producers and epochs are
-rebuilt. What can be read behind the cut is set aside (`kept.py`). Kafka class LogLoader.
+After a clean stop nothing is scanned, unless the log's end has changed since. Otherwise recovery checks every batch
+from the recovery point on, cuts the log at the first bad batch, and rebuilds indexes, producers and epochs. Readable
+records behind the cut are set aside (`kept.py`). Kafka class LogLoader.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from storage.segment.segment import Segment
 from storage.segment.segments import Segments
 
 BeforeCut = Callable[[Cut], None]
-"""Called before a log is cut: keeps what is going to be lost, or raises KafkaError if the log must stay as it is.
-Without it, what can be read is set aside (`kept.py`)."""
+"""Callback before a log is cut. It saves the records that will be lost, or raises KafkaError to prevent the cut.
+Without a callback, readable records are set aside (`kept.py`)."""
 
 
 def load(
@@ -47,8 +47,8 @@ def load(
     clean: bool,
     before_cut: BeforeCut | None = None,
 ) -> LoadedLog:
-    """Open what is in a partition's folder, or begin it at `log_start_offset`. Raises OSError, and what `before_cut`
-    raises."""
+    """Opens the log in a partition's folder, or creates a log at `log_start_offset`. Raises OSError, and what
+    `before_cut` raises."""
     names = tidy(directory, config, disk=disk, now_ms=now_ms, clean=clean)
     producer_state.find_snapshots(names)
     opened = (_open(directory, name, config, disk, now_ms) for name in names if name.endswith(LOG))
@@ -88,7 +88,7 @@ def _begin(
     offset: int,
     doubt: str | None,
 ) -> LoadedLog:
-    """Returns a new log, in a folder of files with these names."""
+    """Returns a new log in a folder that has the files `names`."""
     epochs = _load_epochs(directory, disk) if names else LeaderEpochCache(directory, disk=disk)
     epochs.clear()
     segment = Segment.create(directory, offset, config, disk=disk, now_ms=now_ms)
@@ -109,7 +109,7 @@ def _load_epochs(directory: str, disk: Disk) -> LeaderEpochCache:
 
 
 class _Loader:
-    """The steps of opening a log that has segments, in their order."""
+    """The steps of opening a log that has segments, in order."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class _Loader:
         *,
         gaps: bool,
     ) -> None:
-        """`gaps` is True if the topic is compacted, and its log may lack offsets anywhere."""
+        """Takes `gaps`, True if the topic is compacted and its log may lack offsets anywhere."""
         self.directory = directory
         self.before_cut = before_cut
         self.disk = disk
@@ -136,23 +136,23 @@ class _Loader:
         self.bytes_scanned = 0
         self.cut: Cut | None = None
         self.dropped = False
-        """True when segments were removed."""
+        """True if segments were removed."""
         self.rebuilt: list[str] = []
         self.doubt: str | None = None
         self.limit = MAX_LONG
-        """The log cannot end beyond this offset."""
+        """The largest possible log end offset."""
         self.gaps = gaps
         self.in_tail = False
-        """True while the segment that is recovered lies behind the recovery point."""
+        """True while segments after the recovery point are recovered."""
 
     def restore_epochs(self) -> None:
-        """Reads the leader epochs off the batches if their file was damaged or is missing."""
+        """Rebuilds the leader epochs from the batches if their file is damaged or missing."""
         if self.epochs.latest_epoch is not None:
             return
         for segment in self.segments:
             for _, header in until_damage(segment.batches(), segment.path):
                 if header.partition_leader_epoch == NO_PARTITION_LEADER_EPOCH:
-                    return  # of a time before there were epochs
+                    return  # written before Kafka had leader epochs
                 try:
                     note_epoch(self.epochs, header)
                 except KafkaError as error:
@@ -160,12 +160,11 @@ class _Loader:
                     return
 
     def below(self, recovery_point: int) -> list[Segment]:
-        """Returns the segments that are wholly below the recovery point, and so are on the disk as they were
-        written."""
+        """Returns the segments that are entirely below the recovery point, and so are on the device as written."""
         return list(self.segments)[: len(self.segments) - len(self.segments.since(recovery_point))]
 
     def rebuild_indexes(self, names: list[str], count: int) -> None:
-        """Make the indexes of the first `count` segments anew where a file is missing or cannot be right."""
+        """Rebuilds the missing and damaged indexes of the first `count` segments."""
         present = frozenset(names)
         for segment in list(self.segments)[:count]:
             if self.cut is None and not self._has_indexes(segment, present):
@@ -190,12 +189,12 @@ class _Loader:
         """Returns the offsets at which a clean stop has closed the log: it can't end beyond them."""
         snapshot = self.producer_state.latest_snapshot_offset
         if snapshot is not None and recovery_point:
-            # the checkpoint may leave out the last offset
+            # the checkpointed recovery point may be the offset before the log's end
             self.limit = snapshot if snapshot >= recovery_point else recovery_point + 1
         return ClosedAt(recovery_point, snapshot)
 
     def doubts(self, closed: ClosedAt) -> bool:
-        """True if the log does not end where a clean stop has left it."""
+        """True if the log's end is not that of the clean stop."""
         if self.cut is None:
             self.doubt = self._difference(closed)
         return self.doubt is not None or self.cut is not None
@@ -207,18 +206,18 @@ class _Loader:
         except KafkaError as error:
             return error.message
         if position != active.size_bytes:
-            return f"{active.path}: {active.size_bytes - position} bytes from byte {position} on are no whole batch"
+            return f"{active.path}: {active.size_bytes - position} bytes from byte {position} on are not a whole batch"
         if end_offset < closed.recovery_point or closed.snapshot not in (None, end_offset):
             expected = max(closed.recovery_point, closed.snapshot or 0)
             return f"{active.path}: ends at offset {end_offset}, where {expected} was the end"
         return None
 
     def recover(self, recovery_point: int) -> None:
-        """Check the segments from the recovery point on, up to the first bad batch.
+        """Checks the segments from the recovery point on, up to the first bad batch.
 
-        A segment that ends too early for the next one has lost its end with the power, though that end was at a batch;
-        but compaction leaves such ends too, and inside of which it leaves gaps. Apache Kafka keeps such a log with its
-        gap; a replica would keep it for good, and its readers would not notice.
+        A segment that ends before the next segment's base offset has lost whole batches in a power loss, and the log is
+        cut there. A compacted segment may also end early, but it has gaps inside too, and is not cut. Apache Kafka
+        keeps a log with such a gap: the replica would keep the gap forever, and its consumers would not notice.
         """
         self.in_tail = True
         for segment in self.segments.since(recovery_point):
@@ -232,20 +231,20 @@ class _Loader:
                     self._recover(segment)
 
     def _drop_overlapped(self, segment: Segment, next_offset: int) -> None:
-        """Drops segments that begin within this one: files of a roll that failed, whose removal was lost with the
-        power."""
-        later = [other for other in self.segments if segment.base_offset < other.base_offset < next_offset]
-        with_batches = next((n for n, other in enumerate(later) if other.size_bytes), None)
+        """Removes the segments that begin within this segment: files of a failed roll, whose deletion a power loss has
+        undone."""
+        later = [following for following in self.segments if segment.base_offset < following.base_offset < next_offset]
+        with_batches = next((n for n, overlapped in enumerate(later) if overlapped.size_bytes), None)
         if with_batches is None:
             self._drop(later)
-        else:  # batches that contradict those before them
+        else:  # batches that contradict the batches before them
             self._cut(
                 segment, segment.size_bytes, next_offset, f"{later[with_batches].path} begins before this one ends"
             )
 
     def _recover(self, segment: Segment, *, is_trusted: bool = False) -> Scan:
-        """Check one segment and rebuild its indexes; what comes after a bad batch goes, unless the segment `is_trusted`
-        to be as it was written: then damage stays where it is, and takes nothing else with it."""
+        """Checks a segment and rebuilds its indexes. Cuts the log at a bad batch, unless the segment `is_trusted`,
+        because it is below the recovery point: then the damage stays, and later batches stay too."""
         rebuild_producers(self.producer_state, self.segments, self.log_start_offset, segment.base_offset, self.now_ms)
         bounds = OffsetBounds(self._limit_of(segment), self.gaps)
         scanned = scan(segment, self.producer_state, self.epochs, bounds)
@@ -264,13 +263,13 @@ class _Loader:
         return scanned
 
     def _limit_of(self, segment: Segment) -> int:
-        """Returns the offset at which the next segment that has batches begins, or beyond which no log can end."""
-        later = (other for other in self.segments if other.base_offset > segment.base_offset and other.size_bytes)
-        return next((other.base_offset for other in later), self.limit)
+        """Returns the base offset of the next segment that has batches, or else the largest possible log end offset."""
+        base_offsets = (following.base_offset for following in self.segments if following.size_bytes)
+        return next((offset for offset in base_offsets if offset > segment.base_offset), self.limit)
 
     def _finish_indexes(self, segment: Segment) -> None:
-        """Have the indexes that were made anew in their files; on the device too, if the segment is one of those that
-        are trusted. The others are flushed like segments that have been rolled, after the start."""
+        """Writes the rebuilt indexes. For a segment below the recovery point, syncs them too; other segments are
+        flushed after the start, like rolled segments."""
         if self.in_tail:
             segment.index.seal()
             segment.time_index.seal()
@@ -280,12 +279,12 @@ class _Loader:
         segment.release()
 
     def _make_trustworthy(self, segment: Segment) -> None:
-        """Have indexes that were made anew on the device: the segment may be below the recovery point from now on."""
+        """Writes and syncs the rebuilt indexes, because the segment may be below the recovery point from now on."""
         segment.index.seal(sync=True)
         segment.time_index.seal(sync=True)
 
     def _cut(self, segment: Segment, valid_bytes: int, next_offset: int, problem: str) -> None:
-        later = [other for other in self.segments if other.base_offset > segment.base_offset]
+        later = [following for following in self.segments if following.base_offset > segment.base_offset]
         lost = segment.size_bytes - valid_bytes
         cut = Cut(segment.path, valid_bytes, next_offset, lost, len(later), problem)
         if self.before_cut is not None:
@@ -299,8 +298,8 @@ class _Loader:
         self._drop(later)
 
     def _drop(self, dropped: list[Segment]) -> None:
-        """Take segments out, with their snapshots: what can be read of them has been set aside. No reader has them yet,
-        so they can go at once."""
+        """Deletes segments and their snapshots, after their readable records were set aside. No reader has opened them
+        yet, so their files need no `.deleted` suffix."""
         if not dropped:
             return
         self.dropped = True
@@ -312,11 +311,11 @@ class _Loader:
                 self.disk.unlink(snapshot, missing_ok=True)
 
     def finish(self, config: LogConfig, recovery_point: int, clean: bool) -> LoadedLog:
-        """Returns the loaded log: where it begins and ends, and its producers up to there."""
+        """Returns the loaded log, after it has set the log's offsets and rebuilt the producer state."""
         self.segments.active.sealed = False
         log_end_offset = self._log_end_offset()
         self.segments.active.release()
-        if log_end_offset < self.log_start_offset and clean:  # a damaged checkpoint: nothing was lost in a clean stop
+        if log_end_offset < self.log_start_offset and clean:  # a damaged checkpoint: a clean stop loses nothing
             tell("log start offset is beyond the log's end", self.directory, offset=self.log_start_offset)
             self.log_start_offset = self.segments.first.base_offset
         if log_end_offset < self.log_start_offset:
@@ -330,11 +329,11 @@ class _Loader:
             self.producer_state, self.segments, log_start_offset, log_end_offset, self.now_ms, clean=clean
         )
         active = self.segments.active
-        if not clean and recovery_point >= log_end_offset > active.base_offset:  # a truncation that was not completed
+        if not clean and recovery_point >= log_end_offset > active.base_offset:  # an incomplete truncation
             self._make_trustworthy(active)
             self.dropped = True
         if self.dropped or self.producer_state.has_deleted_snapshots:
-            self.disk.fsync_dir(self.directory)  # or what was removed comes back with the next loss of power
+            self.disk.fsync_dir(self.directory)  # otherwise a power loss brings the removed files back
         recovery_point = log_end_offset if clean else min(recovery_point, log_end_offset)
         recovered = Recovered(self.scanned, self.bytes_scanned, self.cut, tuple(self.rebuilt), self.doubt)
         return LoadedLog(
@@ -349,7 +348,7 @@ class _Loader:
         )
 
     def _log_end_offset(self) -> int:
-        """Returns where the active segment ends; should it turn out to be damaged after all, it is recovered."""
+        """Returns the end offset of the active segment. Recovers the segment if its end is damaged."""
         active = self.segments.active
         try:
             return find_end(active).offset
@@ -359,8 +358,8 @@ class _Loader:
             return find_end(active).offset
 
     def _start_over(self, config: LogConfig) -> None:
-        """Begins a new log where all segments end before the log's start: someone took newer ones away, and these are
-        of no use."""
+        """Replaces all segments by an empty segment at the log's start, because all of them end before it: newer
+        segments were removed, and these are useless."""
         old = list(self.segments)
         self.dropped = True
         self.epochs.clear()
@@ -372,12 +371,12 @@ class _Loader:
 
 
 def cut_in_place(segment: Segment, size_bytes: int, disk: Disk) -> None:
-    """Cut a segment's file, of which nobody has a view."""
+    """Cuts a segment's file, of which no view may exist."""
     segment.release()
     handle = disk.open(segment.path)
     try:
         disk.ftruncate(handle, size_bytes)
-        disk.fsync(handle)  # what was cut must not come back behind what is appended in its place
+        disk.fsync(handle)  # the cut bytes must not come back behind later appends
     finally:
         disk.close(handle)
     segment.size_bytes = size_bytes

@@ -1,4 +1,4 @@
-"""Finds sound batches in damaged bytes: what can still be read behind a batch that can't."""
+"""Finds valid batches in damaged bytes, behind a damaged batch."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from protocol.records.batch import AT_MAGIC, HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2
 from storage.segment.batches import check, header_at
 
 WASTE_FACTOR = 4
-"""Bytes that a search may run through the CRC in vain, for each byte that it searches. Records can contain what looks
-like headers of batches; without a limit a search would take time quadratic in the length of what it searches."""
+"""Bytes with a wrong CRC that a search may check, for each byte that it searches. Records can contain bytes that look
+like batch headers; without a limit the search would take quadratic time."""
 
 FREE_WASTE_BYTES = 16 << 20
-"""Bytes of the CRC in vain that any search may spend."""
+"""Bytes with a wrong CRC that any search may check."""
 
 MIN_SIZE = LOG_OVERHEAD + 14
 """The smallest entry of a log: a v0 message without key and value."""
 
-# From the magic on: the CRC, then attributes, of which seven bits are in use.
+# From the magic on: the CRC, then the attributes, which use seven bits.
 _FRONT = re.compile(rb"\x02(?=.{4}\x00[\x00-\x7f])", re.DOTALL)
 
 
 def sound_batches(content: memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """Yields position and header of the batches in these bytes whose checksum is right.
+    """Yields position and header of the batches in these bytes that have a valid CRC.
 
-    Behind a damaged batch the search goes on: where its length leads to, then wherever a v2 batch may begin.
+    After a damaged batch, tries the position that its length leads to, then each position at which a v2 batch may
+    begin.
     """
     position, end = 0, len(content)
     waste = WASTE_FACTOR * end + FREE_WASTE_BYTES
@@ -63,7 +64,7 @@ def _fronts(content: memoryview, start: int) -> Iterator[int]:
 
 
 def _header_at(content: memoryview, position: int) -> BatchHeader | None:
-    """Returns the header there, if the whole batch that it describes can be there."""
+    """Returns the header at this position, if its batch fits into the content."""
     if position + MIN_SIZE > len(content):
         return None
     magic = content[position + AT_MAGIC]

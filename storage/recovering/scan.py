@@ -1,4 +1,4 @@
-"""Reading a segment through after an unclean stop: which of its batches are good, and the producers and epochs in them.
+"""Scans a segment after an unclean stop: validates its batches, and collects their producers and leader epochs.
 
 Kafka class LogSegment (recover).
 """
@@ -26,28 +26,28 @@ from storage.segment.time_index import NO_TIMESTAMP, TimestampOffset
 
 
 class Scan(NamedTuple):
-    """The result of reading a segment through."""
+    """The result of scanning a segment."""
 
     valid_bytes: int
     next_offset: int
-    """The offset after the good bytes."""
+    """The offset after the valid bytes."""
     problem: str | None
-    """The fault of the next batch; None when there is none."""
+    """The error in the next batch; None if the whole segment is valid."""
     is_dense: bool
-    """True when it has every offset from its base offset on, as a log has that was never compacted."""
+    """True if the segment has every offset from its base offset on, as in a log that was never compacted."""
 
 
 class OffsetBounds(NamedTuple):
-    """The offsets that a segment can have, as far as other files tell."""
+    """The offsets that a segment may have, according to other files."""
 
     limit: int
-    """The offset at which the next segment begins, or beyond which the log can't end."""
+    """The base offset of the next segment, or the largest possible log end offset."""
     gaps: bool
-    """True if its log may lack offsets, as a compacted one does."""
+    """True if the log may lack offsets, because it is compacted."""
 
 
 def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCache, bounds: OffsetBounds) -> Scan:
-    """Check each batch of a segment, and rebuild its indexes, the producers and the epochs from it."""
+    """Checks each batch of a segment, and rebuilds the segment's indexes, the producers and the leader epochs."""
     segment.reset_indexes()
     maximum = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
     valid_bytes, indexed_at, next_offset, problem, is_dense = 0, 0, segment.base_offset, None, True
@@ -77,8 +77,8 @@ def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCac
 
 
 def note_epoch(epochs: LeaderEpochCache, header: BatchHeader) -> None:
-    """Notes the epoch of a batch. It counts, not the file, which may still have an epoch that a truncation took. Raises
-    KafkaError for an epoch that can't be: no CRC covers it."""
+    """Adds a batch's leader epoch, which overrides the epochs file: the file may still have a truncated epoch. Raises
+    KafkaError for an invalid epoch, because no CRC covers it."""
     epoch = header.partition_leader_epoch
     if epoch < NO_PARTITION_LEADER_EPOCH:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} is of epoch {epoch}")
@@ -108,10 +108,10 @@ def following_offset(window: Window, position: int, end: int) -> int | None:
 
 
 def order_fault(header: BatchHeader, next_offset: int, following: int | None, bounds: OffsetBounds) -> str | None:
-    """Returns what is wrong with a batch's base offset, which is outside its CRC; None if it can be right.
+    """Returns the error in a batch's base offset, which no CRC covers; None if the offset may be valid.
 
-    Behind a gap, what follows tells: offsets go on after the batch. If nothing follows, up to the bounds' limit, the
-    log must be one that may have gaps.
+    After a gap, a batch is valid only if the offsets that follow continue after it. If no batch follows, it is valid
+    only if it ends at the bounds' limit or the log may have gaps.
     """
     if header.base_offset == next_offset or (header.magic < MAGIC_V2 and header.base_offset > next_offset):
         return None  # a compressed message has the offset of the last one in it
@@ -123,7 +123,7 @@ def order_fault(header: BatchHeader, next_offset: int, following: int | None, bo
 
 
 def _replay(segment: Segment, view: memoryview, header: BatchHeader, producer_state: ProducerState) -> None:
-    """Take over a batch's producer, and the transaction that it ends."""
+    """Applies a batch's producer, and the transaction that it ends."""
     if header.producer_id < 0:
         return
     marker = marker_in(view, 0, header) if header.attributes & CONTROL else None

@@ -1,4 +1,4 @@
-"""Cutting a log's end off. Files are replaced, never cut: whoever reads the old one keeps what it reads."""
+"""Truncates a segment. Its files are replaced, never cut, so that readers of the old files can go on."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from storage.names import CLEANED
 from storage.segment.segment import Segment
 
 COPY_BYTES = 1 << 20
-"""How much of what is kept is copied in one go."""
+"""Bytes of the remaining part that are copied in a write."""
 
 
 def shorten(old: Segment, offset: int, config: LogConfig, *, disk: Disk, now_ms: int) -> Segment:
-    """Returns a segment with what this one has before the offset, in its place on the disk. Raises OSError.
+    """Replaces a segment on the disk by a copy that ends before the offset, and returns the copy. Raises OSError.
 
-    A batch that the offset is in the middle of goes as a whole. Until the copy's name is on the device, a file of it
-    keeps its suffix: should this be cut short, the next start knows of it by that (`leftovers.tidy`).
+    A batch that contains the offset is removed as a whole. Until the copy's name is durable, its index file keeps the
+    `.cleaned` suffix, by which the next start detects an interrupted truncation (`leftovers.tidy`).
     """
     place = old.locate(offset)
     size_bytes = old.size_bytes if place is None else place.position

@@ -1,1 +1,1 @@
-"""A stretch of a log on disk: its file, its indexes, the row of them."""
+"""The segments of a log: their files and indexes."""

@@ -1,4 +1,4 @@
-"""Walking the batches of a segment, of any format: v2 as written today, v0 and v1 as old data directories hold them."""
+"""Walks the batches of a segment in any format: v2, and v0 and v1 in old data directories."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from storage.failure import tell
 from storage.segment.index import OffsetPosition
 
 Window = Callable[[int, int], memoryview]
-"""A function from (start, end) to those bytes of a file."""
+"""Returns the bytes [start, end) of a file."""
 
 _PLACE = Struct(">qi4xb6xi")
-"""Base offset, length, magic, last offset delta: what it takes to know where a batch is and how far it reaches."""
+"""Base offset, length, magic and last offset delta: the fields that give a batch's position and offsets."""
 _PLACE_V0 = Struct(">qi4xb")
 _OFFSET_AND_TIMESTAMP_V1 = Struct(">18xq")
 _LEGACY_FRONT = Struct(">qiIbb")
 
 _MIN_LENGTH_V0: Final = 14
-"""CRC, magic, attributes, and two null byte strings: the shortest message there can be."""
+"""Length of the shortest possible message: CRC, magic, attributes, and two null byte strings."""
 
 READ_AHEAD_BYTES = 64 * 1024
-"""How much of a file that is walked batch by batch is looked at in one go."""
+"""Bytes of a file that a walk reads in one piece."""
 
 
 class BatchPlace(NamedTuple):
-    """Where a batch is, and the last offset in it."""
+    """A batch's position, size and last offset."""
 
     position: int
     size_bytes: int
@@ -40,8 +40,8 @@ class BatchPlace(NamedTuple):
 def find_offset(buffer: memoryview, position: int, end: int, offset: int) -> BatchPlace | int:
     """Returns the first batch in buffer[position:end] whose last offset is at or after `offset`.
 
-    When there is none, the position after the last batch whose beginning is there. Raises KafkaError(CORRUPT_MESSAGE)
-    for a length that cannot be.
+    Without such a batch, returns the position after the last batch that begins in the range. Raises
+    KafkaError(CORRUPT_MESSAGE) for an invalid magic or length.
     """
     place = _PLACE.unpack_from
     while position + _PLACE.size <= end:
@@ -63,7 +63,7 @@ def find_offset(buffer: memoryview, position: int, end: int, offset: int) -> Bat
 
 
 def leads_to_batch(window: Window, base_offset: int, entry: OffsetPosition, end: int) -> bool:
-    """True when an entry of a segment's offset index points at a batch that it can have been made for."""
+    """True if an entry of a segment's offset index points at a batch that the entry may belong to."""
     if not 0 <= entry.position <= end - _PLACE.size:
         return False
     base_offset_found, length, magic, _ = _PLACE.unpack(window(entry.position, entry.position + _PLACE.size))
@@ -71,7 +71,7 @@ def leads_to_batch(window: Window, base_offset: int, entry: OffsetPosition, end:
 
 
 def until_damage(batches: Iterator[tuple[int, BatchHeader]], path: str) -> Iterator[tuple[int, BatchHeader]]:
-    """Yields a file's batches up to a damaged one, which is logged."""
+    """Yields a file's batches up to a damaged batch, which it logs."""
     try:
         yield from batches
     except KafkaError as error:
@@ -79,10 +79,10 @@ def until_damage(batches: Iterator[tuple[int, BatchHeader]], path: str) -> Itera
 
 
 def header_at(buffer: memoryview, position: int) -> BatchHeader:
-    """Returns the header of a batch of any format. Raises KafkaError(CORRUPT_MESSAGE) when there are too few bytes.
+    """Returns the header of a batch of any format. Raises KafkaError(CORRUPT_MESSAGE) if there are too few bytes.
 
-    A v0 or v1 message gets one that says the same: its offset is the last one in it, it has no producer, and in v0 no
-    timestamp.
+    A v0 or v1 message gets an equivalent header: its base offset is the message's last offset, it has no producer, and
+    for v0 no timestamp.
     """
     if v2.magic_at(buffer, position) >= v2.MAGIC_V2:
         return v2.read_header(buffer, position)
@@ -94,7 +94,7 @@ def header_at(buffer: memoryview, position: int) -> BatchHeader:
 
 
 def check(buffer: memoryview, position: int, header: BatchHeader) -> None:
-    """Checks that a batch of any format is whole and sound. Raises KafkaError(CORRUPT_MESSAGE or INVALID_RECORD)."""
+    """Checks that a batch of any format is complete and valid. Raises KafkaError(CORRUPT_MESSAGE or INVALID_RECORD)."""
     if header.magic >= v2.MAGIC_V2:
         v2.validate(buffer, position, header)
         return
@@ -104,9 +104,9 @@ def check(buffer: memoryview, position: int, header: BatchHeader) -> None:
 
 
 def walk(window: Window, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Yields position and header of the batches in [start, end) of a file; one that is cut by the end is left out.
+    """Yields position and header of the batches in [start, end) of a file, without a batch that reaches beyond the end.
 
-    Looks at the file through `window` a piece at a time. Raises KafkaError(CORRUPT_MESSAGE) for an impossible length.
+    Reads the file piece by piece with `window`. Raises KafkaError(CORRUPT_MESSAGE) for an invalid magic or length.
     """
     position = start
     piece, piece_start = memoryview(b""), start
@@ -129,16 +129,16 @@ def walk(window: Window, start: int, end: int) -> Iterator[tuple[int, BatchHeade
 
 
 def corrupt_magic(position: int, magic: int) -> KafkaError:
-    """Returns the error of a batch in a file whose magic does not exist."""
+    """Returns the error for a batch with an unknown magic."""
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at byte {position} says that its magic is {magic}")
 
 
 def corrupt_length(position: int, length: int) -> KafkaError:
-    """Returns the error of a batch in a file whose length field cannot be right."""
+    """Returns the error for a batch with an impossible length."""
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at byte {position} says that its length is {length}")
 
 
 def misplaced(position: int, base_offset: int, next_offset: int) -> KafkaError:
-    """Returns the error of a batch in a file whose base offset can't be right: it is outside the CRC."""
+    """Returns the error for a batch with an impossible base offset, which no CRC covers."""
     text = f"the batch at byte {position} begins at offset {base_offset}, where {next_offset} is next"
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, text)

@@ -1,4 +1,4 @@
-"""Open files and mappings of segments, and how long they stay open."""
+"""Open files and mappings of segments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EMPTY = memoryview(b"")
 
 
 class SegmentFile:
-    """An open file, closed when its last user lets go: a flush in a worker thread survives a close."""
+    """An open file, closed with its last reference, so that a flush in a worker thread can finish after a close."""
 
     __slots__ = ("_disk", "handle", "path")
 
@@ -22,29 +22,29 @@ class SegmentFile:
         self.path = path
         self.handle = disk.open(path, create=create, writable=writable)
 
-    # Who calls these holds the file meanwhile, so that no other thread's `close` gives its handle to another file.
+    # The caller must hold a reference meanwhile: after another thread's close, the handle could be another file's.
 
     def write(self, buffers: Sequence[Buffer], offset: int) -> None:
-        """Write all of the buffers, one after the other, at the offset."""
+        """Writes all buffers in order at the offset."""
         self._disk.pwritev(self.handle, buffers, offset)
 
     def sync(self) -> None:
-        """Return when what was written is on the device."""
+        """Flushes the file to the device."""
         self._disk.fsync(self.handle)
 
     def cut(self, size_bytes: int) -> None:
-        """Cut or extend the file to this size."""
+        """Cuts or extends the file to this size."""
         self._disk.ftruncate(self.handle, size_bytes)
 
     def map(self, size_bytes: int) -> memoryview:
-        """Returns a view of the first bytes, as `Disk.mmap` makes it. Raises OSError if there are fewer."""
+        """Returns a mapping of the first `size_bytes` bytes (see `Disk.mmap`). Raises OSError if there are fewer."""
         try:
             return self._disk.mmap(self.handle, size_bytes)
         except ValueError:
             raise OSError(errno.EIO, f"the file is shorter than {size_bytes} bytes", self.path) from None
 
     def pread(self, size_bytes: int, offset: int) -> bytes:
-        """So many bytes from the offset on. Raises OSError if there are fewer."""
+        """Returns `size_bytes` bytes from the offset on. Raises OSError if there are fewer."""
         data = self._disk.pread(self.handle, size_bytes, offset)
         if len(data) != size_bytes:
             raise OSError(errno.EIO, f"{len(data)} bytes at {offset}, not {size_bytes}", self.path)
@@ -56,10 +56,10 @@ class SegmentFile:
 
 
 class OpenFile:
-    """The file of a segment that is appended to, for as long as it may stay open (see open_files.py).
+    """The open file of a segment that is appended to, until open_files.py closes it.
 
-    The system reports an error of the device that comes while nobody has the file open to the next one who opens it,
-    unless it has forgotten the file meanwhile.
+    If the device fails while the file is closed, the system reports the error at the next open, unless it has dropped
+    the file's state from memory meanwhile.
     """
 
     __slots__ = ("__weakref__", "file", "was_opened")
@@ -69,19 +69,19 @@ class OpenFile:
         self.was_opened = False
 
     def open(self, disk: Disk, path: str, *, create: bool = False) -> SegmentFile:
-        """Opens it, as one of the files of the disk that stay open."""
+        """Opens the file, and registers it as an open file of the disk."""
         file = SegmentFile(disk, path, create=create)
         self.file, self.was_opened = file, True
         disk.open_files.files.add(self)
         return file
 
     def close(self) -> None:
-        """Let go of it; who uses it meanwhile can go on."""
+        """Drops the reference. Current users can go on."""
         self.file = None
 
 
 class Mapping:
-    """A segment's file in memory, and the indexes that are mapped beside it."""
+    """The mapping of a segment's file, and the mapped indexes to close with it."""
 
     __slots__ = ("__weakref__", "_disk", "_indexes", "view")
 
@@ -91,11 +91,11 @@ class Mapping:
         self.view = view
 
     def unload(self) -> None:
-        """Let go of the pages, not of the mapping."""
+        """Releases the pages, but not the mapping."""
         self._disk.unload(self.view)
 
     def close(self) -> None:
-        """Let go of it all; views of it stay valid."""
+        """Drops the mapping and releases the indexes. Views stay valid."""
         self.view = EMPTY
         for index in self._indexes:
             index.release()

@@ -1,12 +1,12 @@
 """The sparse indexes of a segment: sorted fixed-width entries, searched by bisection.
 
-`SegmentIndex` is what the offset index (here) and the time index share. An index that is being appended to keeps its
-entries in memory and writes what is new at `flush`; recovery rebuilds the index of any segment past the recovery
-point, so nothing is lost. One that is only read is mapped at its first lookup: opening a log touches no index.
+`SegmentIndex` is the common base of the offset index (here) and the time index. The index of the active segment keeps
+its entries in memory and writes new entries at `flush`; recovery rebuilds the index of any segment past the recovery
+point, so no entry is lost. The index of a sealed segment is mapped at its first lookup: opening a log reads no index.
 
 The file format is Kafka's (OffsetIndex, AbstractIndex): big-endian entries, offsets relative to the segment's base.
-Kafka preallocates an active index with zeros and trims it on roll and close; ours never has them, and Kafka resizes
-what it finds.
+Kafka preallocates an active index with zeros and trims it on roll and close. Odradek does not preallocate, which Kafka
+accepts: it resizes the file.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from typing import Final, NamedTuple
 from storage.disk import Disk
 
 MAX_RELATIVE_OFFSET: Final = 0x7FFFFFFF
-"""An index entry has an int32 for the offset, so a segment spans no more offsets than this."""
+"""Most offsets in a segment, because an index entry stores the relative offset as int32."""
 
 
 NEAR_ENTRIES: Final = 16
-"""How far from where it should be an entry is looked for first."""
+"""Entries on each side of the estimated position that are searched first."""
 
 _INDEX_ENTRY: Final = Struct(">ii")
 
 
 class CorruptIndex(Exception):
-    """An index file that cannot be right: the segment's indexes are to be rebuilt from its records."""
+    """A damaged index file. The segment's indexes must be rebuilt from its batches."""
 
 
 class OffsetPosition(NamedTuple):
-    """An entry of the offset index: the batch that ends with or follows `offset` begins at or before `position`."""
+    """An entry of the offset index: a batch's last offset, and the batch's position."""
 
     offset: int
     position: int
 
 
 class SegmentIndex:
-    """Sorted fixed-width entries in one file; the part that does not know what an entry means.
+    """Sorted fixed-width entries in one file, whatever their meaning.
 
-    `max_size_bytes` is `segment.index.bytes`. The index is loaded at its first use: constructing it costs nothing.
+    `max_size_bytes` is `segment.index.bytes`. The index is loaded at its first use, not at its construction.
     """
 
     ENTRY: Struct
     KEPT_FREE = 0
-    """Entries that an append leaves room for."""
+    """Number of entries that appends leave free."""
     __slots__ = (
         "_active", "_disk", "_flushed_bytes", "_full_bytes", "_replace", "_unsynced", "_view", "base_offset",
         "max_entries", "path",
     )  # fmt: skip
 
     def __init__(self, path: str, base_offset: int, *, disk: Disk, max_size_bytes: int, fresh: bool = False) -> None:
-        """An index over the file at `path`. With `fresh` it starts empty, and a file that is there is replaced."""
+        """Creates an index of the file at `path`. With `fresh` it starts empty, and replaces an existing file."""
         self.path = path
         self.base_offset = base_offset
         self.max_entries = max_size_bytes // self.ENTRY.size
@@ -69,29 +69,29 @@ class SegmentIndex:
 
     @property
     def is_in_memory(self) -> bool:
-        """True when a lookup needs no file, nor a mapping of one, whose pages may have to be read."""
+        """True if a lookup needs neither a file nor a mapping, whose pages may have to be read."""
         return self._active is not None
 
     @property
     def entries(self) -> int:
-        """How many entries there are."""
+        """Number of entries."""
         return len(self._entries()) // self.ENTRY.size
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the entries."""
+        """Size of all entries in bytes."""
         return self.entries * self.ENTRY.size
 
     @property
     def is_full(self) -> bool:
-        """True when the segment must roll because no entry fits any more."""
+        """True if the segment must roll because the index has no space for an entry."""
         return len(self._entries()) >= self._full_bytes
 
     def flush(self, *, sync: bool = True) -> bool:
-        """Write what was appended since the last flush; if `sync`, make durable that and what was written before. True
-        if a file with entries was replaced, which comes back with a loss of power unless the folder is synced.
+        """Writes the entries since the last flush; with `sync`, makes all entries durable. True if a file with entries
+        was replaced: until the folder is synced, a power loss brings the old file back.
 
-        Nobody waits for the device for an index without entries: where its file is missing it is made anew.
+        An index without entries is not synced, because a missing index file is rebuilt.
         """
         active = self._active
         if active is None or (len(active) == self._flushed_bytes and not self._replace):
@@ -121,7 +121,7 @@ class SegmentIndex:
         return replaces
 
     def sync(self) -> None:
-        """Return when what was written is on the device."""
+        """Flushes the file to the device."""
         self._unsynced = False
         handle = self._disk.open(self.path)
         try:
@@ -130,42 +130,42 @@ class SegmentIndex:
             self._disk.close(handle)
 
     def seal(self, *, sync: bool = False) -> bool:
-        """Seals the index of a segment that gets no more appends: writes the rest, as `flush` does, and lets go of the
-        memory."""
+        """Writes the rest of the entries, as `flush` does, and releases the memory. For a segment that gets no more
+        appends."""
         replaced = self.flush(sync=sync)
         self.release()
         return replaced
 
     def close(self) -> None:
-        """Write the rest and let go of everything; a later use loads the file again."""
+        """Writes the rest of the entries and releases everything. A later use loads the file again."""
         self.seal()
 
     def release(self) -> None:
-        """Let go of the mapping, or of the memory of an index that has been flushed."""
+        """Releases the mapping, or the memory of a flushed index."""
         if self._active is not None and (self._replace or len(self._active) != self._flushed_bytes):
             return
         self._active = None
         self._view = None
 
     def rename(self, path: str) -> None:
-        """Move the file, as when a cleaned segment takes its place or a deleted one is set aside."""
+        """Renames the file, as when a cleaned segment is swapped in or a deleted segment is set aside."""
         if not self._replace:
             self._disk.rename(self.path, path)
         self.path = path
 
     def relocate(self, directory: str) -> None:
-        """The log's directory was renamed."""
+        """Sets the log's new directory, after a rename."""
         self.path = os.path.join(directory, os.path.basename(self.path))
 
     def delete(self) -> None:
-        """Remove the file; one that is not there is fine."""
+        """Deletes the file, if it exists."""
         self._active = None
         self._view = None
         self._unsynced = False
         self._disk.unlink(self.path, missing_ok=True)
 
     def reset(self) -> None:
-        """Drop all entries, before the index is rebuilt."""
+        """Removes all entries, before the index is rebuilt."""
         self._truncate_to_entries(0)
 
     def _entries(self) -> bytearray | memoryview:
@@ -173,7 +173,7 @@ class SegmentIndex:
         return self._load() if view is None else view
 
     def _load(self) -> bytearray | memoryview:
-        """Map the file. Entries that do not fill it to the end are not looked at (`sanity_check` refuses them)."""
+        """Maps the file. Ignores an incomplete entry at its end, which `sanity_check` rejects."""
         view: bytearray | memoryview = bytearray()
         if self._disk.exists(self.path):
             handle = self._disk.open(self.path, writable=False)
@@ -199,7 +199,7 @@ class SegmentIndex:
         return self._active
 
     def _truncate_to_entries(self, entries: int) -> None:
-        """Keep the first entries. The file is written anew, not cut: a mapping of it may be in use by a reader."""
+        """Keeps the first entries. The file is rewritten, not cut, because a reader may have mapped it."""
         kept_bytes = entries * self.ENTRY.size
         present = self._entries()
         if len(present) == kept_bytes:
@@ -223,13 +223,13 @@ class SegmentIndex:
         if not count or value(0) > target:
             return -1
         if value(count - 1) <= target:
-            return count - 1  # where most readers are
+            return count - 1  # most readers read at the end
         low, high = self._near(target, value, count)
         return bisect_right(range(count), target, low, high, key=value) - 1
 
     @staticmethod
     def _near(target: int, value: Callable[[int], int], count: int) -> tuple[int, int]:
-        """Returns the range of entries to bisect: values grow evenly as a rule, and a look at each costs."""
+        """Returns a small range of entries to bisect, estimated from evenly growing values: each comparison costs."""
         first = value(0)
         guess = (target - first) * count // (value(count - 1) - first + 1)
         if value(guess) <= target:
@@ -239,7 +239,7 @@ class SegmentIndex:
         return before if before > 0 and value(before) <= target else 0, guess
 
     def _first_at_or_above(self, target: int, field: int) -> int:
-        """Returns the number of the first entry whose field is >= target; `entries` when there is none."""
+        """Returns the number of the first entry whose field is >= target, or `entries`."""
         entries = self._entries()
         return bisect_left(range(len(entries) // self.ENTRY.size), target, key=self._column(entries, field))
 
@@ -255,7 +255,7 @@ class SegmentIndex:
 
 
 class OffsetIndex(SegmentIndex):
-    """`<base offset>.index`: from an offset to where in the segment file to begin looking for it.
+    """`<base offset>.index`: maps an offset to the position in the segment file from which to search it.
 
     Entries of 8 bytes: relative offset int32, position int32. Kafka class OffsetIndex.
     """
@@ -266,12 +266,12 @@ class OffsetIndex(SegmentIndex):
     def __init__(self, path: str, base_offset: int, *, disk: Disk, max_size_bytes: int, fresh: bool = False) -> None:
         super().__init__(path, base_offset, disk=disk, max_size_bytes=max_size_bytes, fresh=fresh)
         self._last_lookup: tuple[int, int, OffsetPosition] | None = None
-        """(offset, size of the index, entry) of the last lookup: a read looks up twice, whether it is in memory and
-        where it is."""
+        """Offset, size of the index and entry of the last lookup. A read looks up twice: first to check whether its
+        pages are in memory, then to read them."""
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last entry, the base offset when there is none."""
+        """The offset of the last entry, or the base offset without entries."""
         entries = self.entries
         return self.entry(entries - 1).offset if entries else self.base_offset
 
@@ -285,7 +285,7 @@ class OffsetIndex(SegmentIndex):
             yield self.entry(n)
 
     def lookup(self, offset: int) -> OffsetPosition:
-        """Returns the entry with the largest offset <= the given one; (base offset, 0) when there is none."""
+        """Returns the entry with the largest offset <= `offset`, or (base offset, 0)."""
         last, size = self._last_lookup, len(self._entries())
         if last is not None and last[0] == offset and last[1] == size:
             return last[2]
@@ -295,12 +295,12 @@ class OffsetIndex(SegmentIndex):
         return entry
 
     def upper_bound(self, position: int) -> OffsetPosition | None:
-        """Returns the first entry at or beyond a position in the segment file; None when there is none."""
+        """Returns the first entry at or beyond a position in the segment file, or None."""
         n = self._first_at_or_above(position, 1)
         return self.entry(n) if n < self.entries else None
 
     def append(self, offset: int, position: int) -> None:
-        """Add an entry. The segment rolls when it `is_full`; offsets only ever grow."""
+        """Appends an entry. The index must not be full, and offsets must increase."""
         active = self._active
         if active is None:
             active = self._activate()
@@ -312,7 +312,7 @@ class OffsetIndex(SegmentIndex):
         active += _INDEX_ENTRY.pack(relative_offset, position)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries for this offset and beyond."""
+        """Removes the entries for this offset and beyond."""
         self._last_lookup = None
         self._truncate_to_entries(self._first_at_or_above(offset - self.base_offset, 0))
 
@@ -321,7 +321,7 @@ class OffsetIndex(SegmentIndex):
         super().reset()
 
     def sanity_check(self) -> None:
-        """The cheap checks made when a log is opened. Raises CorruptIndex."""
+        """Makes the cheap checks of opening a log. Raises CorruptIndex."""
         self._check_size()
         entries = self.entries
         last_offset = self.last_offset
@@ -331,7 +331,7 @@ class OffsetIndex(SegmentIndex):
             raise CorruptIndex(f"{self.path}: offset {last_offset} of the last entry is not above the one before it")
 
     def verify(self) -> None:
-        """Check every entry. Raises CorruptIndex."""
+        """Checks every entry. Raises CorruptIndex."""
         self.sanity_check()
         if not (self._is_sorted(0, strictly=True) and self._is_sorted(1, strictly=True)):
             raise CorruptIndex(f"{self.path}: entries are out of order")

@@ -1,5 +1,5 @@
-"""How much earlier than segment.ms a segment ends, so that those of many partitions do not end together. Kafka class
-LogSegment (rollJitterMs)."""
+"""The jitter of segment.ms, by which segments of many partitions roll at different times. Kafka class LogSegment
+(rollJitterMs)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from storage.config import LogConfig
 
 
 def jitter_ms(directory: str, base_offset: int, config: LogConfig) -> int:
-    """Returns the milliseconds that segment.jitter.ms takes off segment.ms: spread over partitions and segments, but
-    the same at every run."""
+    """Returns the milliseconds to subtract from segment.ms, up to segment.jitter.ms. They differ between partitions and
+    segments, but are the same in every run."""
     limit = min(config.segment_jitter_ms, config.segment_ms)
     if not limit:
         return 0

@@ -1,7 +1,7 @@
-"""Finding offsets by timestamp, exactly to the record, for ListOffsets (KIP-33, KIP-734).
+"""Finds a record's offset by timestamp, for ListOffsets (KIP-33, KIP-734).
 
-Indexes and headers say in which batch. Its records, which may inflate to a hundred times the batch, are not looked at
-here but by whoever asked, in a thread: the search begins anew with what they have shown, in the log as it is by then.
+The search finds the batch by indexes and headers. The batch's records may inflate to a hundred times its size, so the
+caller searches them in a thread (`Unseen.look`), and then repeats the search, in the current log, with the result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from storage.segment.segments import Segments
 
 
 class TimestampAndOffset(NamedTuple):
-    """A record found by time; the leader epoch that it was written in, None when the log does not know it."""
+    """A record's timestamp and offset, and the leader epoch in which it was written, or None if unknown."""
 
     timestamp: int
     offset: int
@@ -25,23 +25,23 @@ class TimestampAndOffset(NamedTuple):
 
 
 Looked: TypeAlias = "dict[tuple[int, bool], TimestampAndOffset | None]"
-"""The records that batches gave, None for a batch without one: by base offset, and whether the search is for the
-largest timestamp."""
+"""The results of searched batches, None for a batch without a match. The key is the batch's base offset, and True if
+the search is for the largest timestamp."""
 
 
 class Unseen(Exception):
-    """A batch has to be looked into before the search goes on."""
+    """A batch whose records must be searched before the search can continue."""
 
     def __init__(self, key: tuple[int, bool], view: memoryview, header: BatchHeader, pick: Pick) -> None:
         super().__init__(key)
         self.key = key
-        """The key of `look`'s result in Looked."""
+        """The key for the result of `look` in Looked."""
         self._view = view
         self._header = header
         self._pick = pick
 
     def look(self) -> TimestampAndOffset | None:
-        """Searches the batch; to be called in a thread. Raises KafkaError(CORRUPT_MESSAGE)."""
+        """Searches the batch. For a worker thread. Raises KafkaError(CORRUPT_MESSAGE)."""
         return self._pick(_times(self._view, self._header))
 
 
@@ -49,7 +49,7 @@ Pick: TypeAlias = "Callable[[Iterator[TimestampAndOffset]], TimestampAndOffset |
 
 
 def searched(search: Callable[[Looked], TimestampAndOffset | None]) -> TimestampAndOffset | None:
-    """Runs a search to its end on the spot, for callers in a thread, or rare ones."""
+    """Runs a whole search in the calling thread. For worker threads and rare calls."""
     looked: Looked = {}
     while True:
         try:
@@ -61,7 +61,7 @@ def searched(search: Callable[[Looked], TimestampAndOffset | None]) -> Timestamp
 def offset_for_timestamp(
     segments: Segments, timestamp: int, start_offset: int, looked: Looked
 ) -> TimestampAndOffset | None:
-    """Returns the first record at or after `start_offset` whose timestamp is at least the given one. Raises Unseen."""
+    """Returns the first record at or after `start_offset` with at least this timestamp. Raises Unseen."""
     for segment in segments.since(start_offset):
         if segment.largest_timestamp() >= timestamp:
             before = segment.time_index.lookup(timestamp).offset
@@ -73,7 +73,7 @@ def offset_for_timestamp(
 
 
 def max_timestamp(segments: Segments, start_offset: int, looked: Looked) -> TimestampAndOffset | None:
-    """Returns the record with the largest timestamp of those from `start_offset` on, the first of several in its batch.
+    """Returns the record with the largest timestamp at or after `start_offset`, the first of several in its batch.
     Raises Unseen."""
     live = segments.since(start_offset)
     segment = max(live, key=lambda segment: segment.max_timestamp.timestamp)
@@ -88,7 +88,7 @@ def max_timestamp(segments: Segments, start_offset: int, looked: Looked) -> Time
 
 
 def _largest_of_all(segments: Sequence[Segment], start_offset: int, looked: Looked) -> TimestampAndOffset | None:
-    """Returns the record with the largest timestamp, when the one that the indexes know of was deleted."""
+    """Returns the record with the largest timestamp, if the record that the indexes point to was deleted."""
 
     def pick(times: Iterator[TimestampAndOffset]) -> TimestampAndOffset | None:
         live = (record for record in times if record.offset >= start_offset)
@@ -107,7 +107,7 @@ def _largest_of_all(segments: Sequence[Segment], start_offset: int, looked: Look
 def _first(
     segment: Segment, position: int, timestamp: int, start_offset: int, looked: Looked
 ) -> TimestampAndOffset | None:
-    """Returns the first record from a batch's position on that is at least that late, and not deleted."""
+    """Returns the first record from a batch's position on with at least this timestamp, from `start_offset` on."""
 
     def pick(times: Iterator[TimestampAndOffset]) -> TimestampAndOffset | None:
         return next(

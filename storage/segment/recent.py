@@ -1,15 +1,15 @@
-"""Where the newest batches of the active segment are, exactly: consumers that keep up read there."""
+"""The exact positions of the newest batches in the active segment, where most consumers read."""
 
 from __future__ import annotations
 
 from typing import Final
 
 RECENT_BATCHES: Final = 4096
-"""How many batches at least: the indexes, which have an entry every few kilobytes, find the others."""
+"""Least number of remembered batches. Older batches are found by the index, which has an entry every few kilobytes."""
 
 
 class RecentBatches:
-    """Base offsets and positions, both ascending; two lists, since a list of pairs costs three times the memory."""
+    """Base offsets and positions, both ascending. Two lists, because a list of pairs takes three times the memory."""
 
     __slots__ = ("offsets", "positions")
 
@@ -18,7 +18,7 @@ class RecentBatches:
         self.positions: list[int] = []
 
     def add(self, base_offset: int, position: int) -> None:
-        """Adds an appended batch; drops the oldest now and then, many at a time."""
+        """Adds an appended batch; sometimes drops the oldest batches, many at a time."""
         offsets = self.offsets
         offsets.append(base_offset)
         self.positions.append(position)
@@ -26,7 +26,7 @@ class RecentBatches:
             del offsets[:-RECENT_BATCHES], self.positions[:-RECENT_BATCHES]
 
     def covers(self, offset: int) -> bool:
-        """True when the offset is in one of the batches, or after them."""
+        """True if the offset is in a remembered batch, or after all of them."""
         return bool(self.offsets) and offset >= self.offsets[0]
 
     def clear(self) -> None:

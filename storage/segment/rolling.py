@@ -1,4 +1,4 @@
-"""When a log begins a new segment. Kafka classes LogSegment and RollParams."""
+"""Decides when a log starts a new segment. Kafka classes LogSegment and RollParams."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from storage.segment.segment import Segment
 def should_roll(
     segment: Segment, size_bytes: int, max_timestamp: int, last_offset: int, config: LogConfig, now_ms: int
 ) -> bool:
-    """True when an append must go to a new segment: no room by size, offsets or index, or the first batch is too old.
+    """True if an append needs a new segment: no space by size, offsets or index, or the first batch is too old.
 
-    Age is counted from the first batch's timestamp to the new one's, by the clock only when it has none.
+    The age is the time from the first batch's timestamp to the new batch's. If the first batch has no timestamp, it is
+    the time since the segment's creation.
     """
     size = segment.size_bytes
     if size > config.segment_bytes - size_bytes or segment.index_full:

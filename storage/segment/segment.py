@@ -1,7 +1,7 @@
-"""One segment of a log: a file of batches from a base offset on, and its indexes.
+"""A segment of a log: a file of batches from a base offset on, and its indexes.
 
-Written by pwritev from wherever the batches are; read as views of a mapping, without a copy. One that is mapped is
-never cut: truncation makes a new one (truncation.py), and views stay valid. Kafka classes LogSegment and FileRecords.
+Appends use pwritev without copying the batches; reads return views of a mapping. A mapped file is never cut: truncation
+creates a new file (truncation.py), and views stay valid. Kafka classes LogSegment and FileRecords.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from storage.segment.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from storage.segment.txn_index import TransactionIndex
 
 REMAP_BYTES: Final = 1 << 20
-"""The end of the active segment that is read by pread: mapping anew at every read would cost more than the copy."""
+"""Bytes at the active segment's end that are read by pread: a new mapping at every read would cost more than a copy."""
 
 UNKNOWN: Final = -2
-"""A timestamp that nobody has looked for yet; -1 is that of a record without."""
+"""A timestamp that has not been read yet (-1 means no timestamp)."""
 
 
 class Segment:
-    """A range of the log, from `base_offset` up to the next segment's. Nothing is opened until it is needed.
+    """A range of the log, from `base_offset` up to the next segment's. Files are opened at their first use.
 
-    `size_bytes` is what has been written; `sealed` says that it is appended to no more. Raises OSError.
+    `size_bytes` is the number of written bytes; `sealed` is True after the last append. Methods raise OSError.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class Segment:
         self.sealed = sealed
         self.created_ms = now_ms
         self.known_first_timestamp = UNKNOWN
-        """The first timestamp if it is at hand, else negative: nothing is read for it."""
+        """The first timestamp if it is in memory, otherwise negative."""
         self.index_interval_bytes = config.index_interval_bytes
         self.roll_jitter_ms = jitter_ms(directory, base_offset, config)
         self.index_full = False
@@ -86,7 +86,7 @@ class Segment:
     def create(
         cls, directory: str, base_offset: int, config: LogConfig, *, disk: Disk, now_ms: int, suffix: str = ""
     ) -> Segment:
-        """Returns a new, empty segment; what is left of one of the same name is replaced."""
+        """Creates an empty segment, and replaces leftover files of the same name."""
         segment = cls(directory, base_offset, config, disk=disk, now_ms=now_ms, fresh=True, suffix=suffix)
         disk.unlink(segment.path, missing_ok=True)
         disk.unlink(segment.path_of(names.TXN_INDEX), missing_ok=True)
@@ -101,7 +101,7 @@ class Segment:
         self.time_index = TimeIndex(path(names.TIME_INDEX), offset, disk=disk, max_size_bytes=size, fresh=fresh)
 
     def reset_indexes(self) -> None:
-        """Forget all indexes, before they are made anew."""
+        """Removes all entries of all indexes, before they are rebuilt."""
         self._make_indexes(fresh=True)
         self.txn_index.reset()
 
@@ -114,13 +114,13 @@ class Segment:
         return self.path_of(names.LOG)
 
     def path_of(self, extension: str) -> str:
-        """Returns the path of one of the segment's files."""
+        """Returns the path of the segment's file with this extension."""
         return os.path.join(self.directory, names.segment_file(self.base_offset, extension) + self.suffix)
 
     # Appending
 
     def append(self, buffers: Sequence[Buffer], batches: Sequence[BatchHeader], size_bytes: int) -> None:
-        """Write batches at the end. The caller has rolled if need be; after an OSError it calls `cut_back`."""
+        """Writes batches at the end. The caller rolls first if needed, and calls `cut_back` after an OSError."""
         position = self.size_bytes
         file = self._open_file.file or self._open()
         file.write(buffers, position)
@@ -130,7 +130,7 @@ class Segment:
     def append_one(
         self, batch: memoryview, base_offset: int, last_offset: int, timestamp: int, size_bytes: int
     ) -> None:
-        """`append` of a single batch."""
+        """Does as `append`, for a single batch."""
         position = self.size_bytes
         file = self._open_file.file or self._open()
         file.write((batch,), position)
@@ -144,12 +144,12 @@ class Segment:
         self.size_bytes = position + size_bytes
 
     def adopt(self, batches: Sequence[BatchHeader], size_bytes: int) -> None:
-        """Take over batches that someone else has written into the file, from its beginning on."""
+        """Registers batches that the caller has written to the file, from its start on."""
         self._note(batches, 0)
         self.size_bytes = size_bytes
 
     def _note(self, batches: Sequence[BatchHeader], position: int) -> None:
-        """Note batches at this position: in indexes, timestamps and recent batches."""
+        """Updates indexes, timestamps and recent batches with batches at this position."""
         if not position and batches:
             self.known_first_timestamp = batches[0].max_timestamp
         if self._max_timestamp == UNKNOWN:
@@ -163,7 +163,7 @@ class Segment:
             position += batch.batch_length + LOG_OVERHEAD
 
     def _index(self, last_offset: int, position: int) -> None:
-        if self.index_full:  # only within an append of several batches: the next one rolls
+        if self.index_full:  # only within an append of several batches: the next append rolls
             return
         self.index.append(last_offset, position)
         self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
@@ -171,8 +171,8 @@ class Segment:
         self.index_full = self.index.is_full or self.time_index.is_full
 
     def cut_back(self) -> None:
-        """Drop what lies beyond the end: of a write that failed, or preallocated. No view reaches there, so the file
-        itself is cut."""
+        """Cuts the file after `size_bytes`, where a failed write or the preallocation left bytes. No view contains
+        them."""
         if self._open_file.was_opened:
             (self._open_file.file or SegmentFile(self._disk, self.path)).cut(self.size_bytes)
 
@@ -182,7 +182,7 @@ class Segment:
 
     @property
     def max_timestamp(self) -> TimestampOffset:
-        """The largest timestamp, and the last offset of the batch that has it; (-1, base offset) when there is none."""
+        """The largest timestamp, and the last offset of its batch; (-1, base offset) without timestamps."""
         if self._max_timestamp == UNKNOWN:
             self._look_for_max_timestamp()
         return TimestampOffset(self._max_timestamp, self._max_timestamp_offset)
@@ -193,11 +193,11 @@ class Segment:
 
     @property
     def knows_max_timestamp(self) -> bool:
-        """True when the largest timestamp is at hand, and no index is to be read for it."""
+        """True if the largest timestamp is in memory, and needs no read of the time index."""
         return self._max_timestamp != UNKNOWN
 
     def _look_for_max_timestamp(self) -> None:
-        """Reads it off the time index, unless that is damaged: retention would delete the segment too early."""
+        """Reads it from the time index. Rebuilds a damaged index first, or retention could delete the segment early."""
         maximum = self.time_index.last_entry
         if not self.has_timestamp(maximum):
             self.rebuild_indexes()
@@ -205,18 +205,18 @@ class Segment:
             self._max_timestamp, self._max_timestamp_offset = maximum
 
     def largest_timestamp(self) -> int:
-        """For retention and lookups: the largest timestamp, or for a file without any, when it was changed."""
+        """Returns the largest timestamp, or without timestamps the file's modification time."""
         timestamp = self.max_timestamp.timestamp
         return timestamp if timestamp >= 0 else self.modified_ms()
 
     def modified_ms(self) -> int:
-        """When the file was last written to."""
+        """Returns the file's modification time."""
         info = self._disk.stat(self.path)
         return self.created_ms if info is None else info.modified_ms
 
     @property
     def first_timestamp(self) -> int:
-        """The first batch's largest timestamp, -1 when there is none: the segment's age counts from it."""
+        """The first batch's largest timestamp, or -1. The segment's age counts from it."""
         if self.known_first_timestamp == UNKNOWN:
             header = next((header for _, header in self.batches()), None)
             self.known_first_timestamp = NO_TIMESTAMP if header is None else header.max_timestamp
@@ -227,7 +227,7 @@ class Segment:
     def view(self, start: int, end: int) -> memoryview:
         """Returns the bytes [start, end) of the file: a view of its mapping, or a copy at the active segment's end."""
         mapping = self._mapping
-        whole = EMPTY if mapping is None else mapping.view  # at once: another thread may close the mapping meanwhile
+        whole = EMPTY if mapping is None else mapping.view  # read once: another thread may close the mapping meanwhile
         if mapping is None or end > len(whole):
             if start >= len(whole) and not self.sealed and self.size_bytes - len(whole) < REMAP_BYTES:
                 return memoryview((self._open_file.file or self._open()).pread(end - start, start))
@@ -236,7 +236,7 @@ class Segment:
         return whole[start:end]
 
     def _remap(self) -> tuple[Mapping, memoryview]:
-        """Map all that has been written. Older mappings live as long as their views."""
+        """Maps all written bytes. Older mappings live as long as their views."""
         size = self.size_bytes
         whole = (self._open_file.file or SegmentFile(self._disk, self.path)).map(size) if size else EMPTY
         mapping = self._mapping = Mapping(self._disk, whole, (self.index, self.time_index) if self.sealed else ())
@@ -244,11 +244,11 @@ class Segment:
         return mapping, whole
 
     def is_recent(self, offset: int) -> bool:
-        """True when the offset is in one of the batches that were appended lately, or after them."""
+        """True if the offset is in a recently appended batch, or after all of them."""
         return self._recent.covers(offset)
 
     def locate(self, offset: int) -> BatchPlace | None:
-        """Returns the batch that has this offset, or the first after it; None when the segment ends before."""
+        """Returns the batch with this offset, or the first batch after it; None if the segment ends before."""
         size = self.size_bytes
         position = self._position_before(offset)
         while position < size:
@@ -270,7 +270,7 @@ class Segment:
         return None
 
     def _position_before(self, offset: int) -> int:
-        """Returns where to begin looking for the offset."""
+        """Returns the position from which to search the offset."""
         recent = self._recent.offsets
         if recent and offset >= recent[0]:
             return self._recent.positions[bisect_right(recent, offset) - 1]
@@ -281,7 +281,7 @@ class Segment:
         return entry.position
 
     def rebuild_indexes(self) -> None:
-        """Make offset and time index anew from the batches: what was there cannot be right. Raises OSError."""
+        """Rebuilds a damaged offset and time index from the batches. Raises OSError."""
         tell("index made anew", self.index.path)
         self._make_indexes(fresh=True)
         self._max_timestamp, self._max_timestamp_offset, self._indexed_at = NO_TIMESTAMP, self.base_offset, 0
@@ -291,11 +291,11 @@ class Segment:
             self._finish_indexes(sync=True)
 
     def read(self, offset: int, max_bytes: int, end: int, *, min_one: bool) -> memoryview | None:
-        """Reads batches from the one with this offset on, up to the position `end` and to max_bytes (which may cut a
+        """Reads batches from this offset's batch on, up to the position `end` and to max_bytes (which may cut a
         batch).
 
-        With `min_one` the first batch is whole, whatever its size. None when the segment ends before the offset.
-        `max_bytes` is a client's: a negative one is none.
+        With `min_one` the first batch is whole, whatever its size. None if the segment ends before the offset.
+        `max_bytes` comes from the client: a negative value counts as 0.
         """
         recent = self._recent.offsets
         if recent and offset >= recent[0]:
@@ -311,11 +311,11 @@ class Segment:
         return self.view(position, min(end, limit)) if position < end else EMPTY
 
     def batches(self, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
-        """Yields position and header of the batches, from the position of one."""
+        """Yields position and header of the batches from `start`, a batch's position, up to `end`."""
         return walk(self.view, start, self.size_bytes if end is None else end)
 
     def has_timestamp(self, entry: TimestampOffset) -> bool:
-        """True if an entry of the time index is that of a batch, or damage is in the way of telling."""
+        """True if an entry of the time index matches a batch, or if damage to the batches prevents the check."""
         try:
             place = None if entry.timestamp == NO_TIMESTAMP else self.locate(entry.offset)
             if place is None:
@@ -330,16 +330,16 @@ class Segment:
     # Life
 
     def seal(self) -> None:
-        """Ends the appends: the largest timestamp closes the time index, and the indexes are written out."""
+        """Ends the appends: adds the largest timestamp to the time index, and writes the indexes."""
         self._finish_indexes()
         self.indexes_unsynced = True
         self.cut_back()
-        self.sealed, self._mapping = True, None  # the next has the indexes with it
+        self.sealed, self._mapping = True, None  # the next mapping includes the indexes
         self._recent.clear()
 
     def flush(self) -> bool:
-        """Return when everything written so far is on the device, but for the indexes of an active segment; True if
-        files may have new names. May be called in a worker thread."""
+        """Flushes everything written so far to the device, except the indexes of an active segment; True if files may
+        have new names. May be called in a worker thread."""
         (self._open_file.file or SegmentFile(self._disk, self.path)).sync()
         new_names = self.txn_index.flush()
         if self.sealed:
@@ -350,16 +350,16 @@ class Segment:
         return new_names
 
     def close(self, *, sync: bool = True) -> bool:
-        """Let go of every file, with the indexes written, durable if `sync`; True if names have to become so too."""
+        """Writes the indexes, durable if `sync`, and closes all files; True if the folder must be synced too."""
         has_new_names = self.txn_index.flush()
-        if self.knows_max_timestamp:  # else nobody has looked at it, and there is nothing to write
+        if self.knows_max_timestamp:  # otherwise the indexes have not changed
             has_new_names |= self._finish_indexes(sync=sync) or sync
         self.cut_back()
         self.release()
         return has_new_names
 
     def release(self) -> None:
-        """Let go of files and mappings, writing nothing; views of the mappings stay valid."""
+        """Closes files and mappings without writing. Views of the mappings stay valid."""
         self._open_file = OpenFile()
         self._mapping = None
         for index in (self.index, self.time_index):
@@ -368,12 +368,12 @@ class Segment:
     def _finish_indexes(self, *, sync: bool = False) -> bool:
         maximum = self.max_timestamp
         self.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
-        self.index_full = self.index_full or self.time_index.is_full  # appends may go on, if the disk is full now
+        self.index_full = self.index_full or self.time_index.is_full  # if the disk is full now, appends may go on
         replaced = self.index.seal(sync=sync)
         return self.time_index.seal(sync=sync) or replaced
 
     def rename(self, suffix: str) -> None:
-        """Give all of the segment's files another suffix. An index that was never written has none yet."""
+        """Gives all of the segment's files another suffix. An index that was never written has no file yet."""
         old = self.path
         self.suffix = suffix
         self._disk.rename(old, self.path)
@@ -385,13 +385,13 @@ class Segment:
                 index.path = path
 
     def relocate(self, directory: str) -> None:
-        """The log's directory was renamed."""
+        """Sets the log's new directory, after a rename."""
         self.directory = directory
         for index, _ in self._indexes():
             index.relocate(directory)
 
     def delete(self) -> None:
-        """Remove the files; those that are not there are fine. Views stay valid."""
+        """Deletes the files that exist. Views stay valid."""
         self._open_file = OpenFile()
         self._mapping = None
         self._disk.unlink(self.path, missing_ok=True)

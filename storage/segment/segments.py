@@ -1,4 +1,4 @@
-"""The segments of one log, in the order of their offsets, and files set aside. Kafka class LogSegments."""
+"""The segments of a log, ordered by offset, and the files of removed segments. Kafka class LogSegments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from storage.segment.segment import Segment
 
 
 class SetAside(NamedTuple):
-    """Files that nothing looks for any more, but readers may still have; removed from `due_ms` on."""
+    """Files of a removed segment, which readers may still use. They are deleted from `due_ms` on."""
 
     due_ms: int
     segment: Segment | None
@@ -20,12 +20,12 @@ class SetAside(NamedTuple):
 
 
 class Segments:
-    """A log's segments, at least one: the last one, `active`, gets the appends."""
+    """A log's segments. There is always a last segment, `active`, which gets the appends."""
 
     __slots__ = ("_bases", "_disk", "_segments", "_set_aside", "active", "directory")
 
     def __init__(self, directory: str, segments: list[Segment], *, disk: Disk) -> None:
-        """`segments` are those of a folder, or the one made for a new log, by base offset."""
+        """Takes the segments in a folder, or a new log's first segment, ordered by base offset."""
         self.directory = directory
         self._disk = disk
         self._set_aside: list[SetAside] = []
@@ -47,12 +47,12 @@ class Segments:
 
     @property
     def first(self) -> Segment:
-        """The oldest one."""
+        """The oldest segment."""
         return self._segments[0]
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of batches in all of them."""
+        """Bytes of batches in all segments."""
         return sum(segment.size_bytes for segment in self._segments)
 
     @property
@@ -61,15 +61,15 @@ class Segments:
         return self._bases
 
     def containing(self, offset: int) -> Segment:
-        """Returns the segment that the offset is in; the first one for an offset before it."""
+        """Returns the segment that contains the offset, or the first segment for an offset before it."""
         return self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
 
     def since(self, offset: int) -> list[Segment]:
-        """Returns the segment that the offset is in, and all after it."""
+        """Returns the segment that contains the offset, and all later segments."""
         return self._segments[max(bisect_right(self._bases, offset) - 1, 0) :]
 
     def end_of(self, segment: Segment, log_end_offset: int) -> int:
-        """Returns the offset at which the next segment begins, or the log ends."""
+        """Returns the base offset of the next segment, or the log end offset."""
         n = bisect_right(self._bases, segment.base_offset)
         return self._bases[n] if n < len(self._bases) else log_end_offset
 
@@ -78,18 +78,18 @@ class Segments:
         self._become([*self._segments, segment])
 
     def replace(self, old: Collection[Segment], new: Collection[Segment]) -> None:
-        """Replaces segments by others, as after compaction or truncation. At least one must be left."""
+        """Replaces segments by others, as after compaction or truncation. At least one segment must remain."""
         remaining = [segment for segment in self._segments if segment not in old]
         self._become(sorted([*remaining, *new], key=lambda segment: segment.base_offset))
 
     def set_aside(self, segment: Segment, snapshot: str | None, due_ms: int) -> None:
-        """Rename a removed segment's files to `.deleted`, to be unlinked later. Raises OSError."""
+        """Renames a removed segment's files to `.deleted`; `delete_expired` deletes them later. Raises OSError."""
         segment.rename(DELETED)
         self._set_aside.append(SetAside(due_ms, segment, snapshot))
 
     def delete_expired(self, now_ms: int) -> int:
-        """Unlink files that were set aside long enough ago; returns how many segments. May run in a worker thread.
-        Raises OSError."""
+        """Deletes the files that are due; returns the number of removed segments. May run in a worker thread. Raises
+        OSError."""
         due = [entry for entry in self._set_aside if entry.due_ms <= now_ms]
         for entry in due:
             if entry.segment is not None:
@@ -101,26 +101,26 @@ class Segments:
 
     @property
     def next_deletion_ms(self) -> int | None:
-        """The time at which `delete_expired` next has something to do."""
+        """The time at which `delete_expired` next deletes files; None without any."""
         return min((entry.due_ms for entry in self._set_aside), default=None)
 
     @property
     def have_unsynced_indexes(self) -> bool:
-        """True when a sealed segment's indexes are not on the device, though maybe its batches are."""
+        """True if a sealed segment's indexes are not on the device, although its batches may be."""
         return len(self._segments) > 1 and self._segments[-2].indexes_unsynced
 
     def trusted_up_to(self, offset: int) -> int:
-        """Returns the offset up to which recovery may trust the files when batches up to `offset` are on the
-        device: not to the end of a segment whose indexes are not, also if it comes to end there later, by being
-        sealed or cut."""
+        """Returns the offset up to which recovery may trust the files, if batches up to `offset` are on the device. It
+        excludes the end of any segment whose indexes are not, even if the segment is sealed or truncated there
+        later."""
         unsynced = _unsynced(self._segments)
         trusted = offset - (offset > unsynced[0].base_offset)
         return trusted if len(unsynced) == 1 else min(trusted, unsynced[1].base_offset - 1)
 
     def flush(self, recovery_point: int, end_offset: int) -> None:
-        """Return when the batches between these offsets are on the device. Raises OSError.
+        """Flushes the batches between these offsets to the device. Raises OSError.
 
-        Beside it, segments may be rolled, deleted and replaced.
+        Meanwhile, other threads may roll, delete and replace segments.
         """
         new_names = False
         for segment in self._to_flush(recovery_point):
@@ -135,25 +135,24 @@ class Segments:
             self._disk.fsync_dir(self.directory)
 
     def _to_flush(self, recovery_point: int) -> list[Segment]:
-        """Returns the segments of the batches since the recovery point, and those whose indexes are not on the
-        device."""
+        """Returns the segments after the recovery point, and the segments whose indexes are not on the device."""
         since, unsynced = self.since(recovery_point), _unsynced(self._segments)
         return since if len(since) > len(unsynced) else unsynced
 
     def close(self, *, sync: bool = True) -> bool:
-        """Write out what is in memory and let go of all files; True if some may be new. Raises OSError."""
+        """Writes all indexes and closes all files; True if some files may be new. Raises OSError."""
         has_new_files = False
         for segment in self._segments:
             has_new_files |= segment.close(sync=sync)
         return has_new_files
 
     def release(self) -> None:
-        """Let go of all files, writing nothing, as when the disk has failed."""
+        """Closes all files without writing, as after a failure of the disk."""
         for segment in self._segments:
             segment.release()
 
     def relocate(self, directory: str) -> None:
-        """The log's directory was renamed."""
+        """Sets the log's new directory, after a rename."""
         self.directory = directory
         for segment in self._segments:
             segment.relocate(directory)
@@ -163,8 +162,8 @@ class Segments:
 
 
 def _unsynced(segments: list[Segment]) -> list[Segment]:
-    """Returns the last segments, whose indexes are not on the device: the active one's never are, those before it were
-    sealed since the last flush."""
+    """Returns the last segments whose indexes are not on the device: the active segment, and the segments before it
+    that were sealed since the last flush."""
     n = len(segments) - 1
     while n and segments[n - 1].indexes_unsynced:
         n -= 1

@@ -1,7 +1,7 @@
-"""`<base offset>.timeindex`: from a timestamp to the offset at which to begin looking for it.
+"""`<base offset>.timeindex`: maps a timestamp to the offset from which to search it.
 
-Entries of 12 bytes: timestamp int64 in ms, relative offset int32. An entry (t, o) says that every record before or at
-offset o has a timestamp <= t; timestamps and offsets only grow. Kafka class TimeIndex, KIP-33.
+Entries of 12 bytes: timestamp int64 in ms, relative offset int32. An entry (t, o) means that every record up to offset
+o has a timestamp <= t. Timestamps and offsets increase. Kafka class TimeIndex, KIP-33.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TimeIndex(SegmentIndex):
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """The last entry; (-1, base offset) when there is none."""
+        """The last entry, or (-1, base offset)."""
         entries = self.entries
         return self.entry(entries - 1) if entries else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
@@ -47,14 +47,14 @@ class TimeIndex(SegmentIndex):
             yield self.entry(n)
 
     def lookup(self, timestamp: int) -> TimestampOffset:
-        """Returns the entry with the largest timestamp <= the given one; (-1, base offset) when there is none."""
+        """Returns the entry with the largest timestamp <= `timestamp`, or (-1, base offset)."""
         n = self._last_at_or_below(timestamp, 0)
         return TimestampOffset(NO_TIMESTAMP, self.base_offset) if n < 0 else self.entry(n)
 
     def maybe_append(self, timestamp: int, offset: int, *, skip_full_check: bool = False) -> None:
-        """Add an entry if the timestamp is above the last one.
+        """Appends an entry if the timestamp is larger than the last entry's.
 
-        `skip_full_check` is for the last entry of a segment that rolls. Neither value may go back.
+        `skip_full_check` is for the last entry of a segment that rolls. Neither value may decrease.
         """
         active = self._active
         if active is None:
@@ -69,11 +69,11 @@ class TimeIndex(SegmentIndex):
             active += _ENTRY.pack(timestamp, relative_offset)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries for this offset and beyond."""
+        """Removes the entries for this offset and beyond."""
         self._truncate_to_entries(self._first_at_or_above(offset - self.base_offset, 1))
 
     def sanity_check(self) -> None:
-        """The cheap checks made when a log is opened. Raises CorruptIndex."""
+        """Makes the cheap checks of opening a log. Raises CorruptIndex."""
         self._check_size()
         entries = self.entries
         if not entries:
@@ -87,7 +87,7 @@ class TimeIndex(SegmentIndex):
             raise CorruptIndex(f"{self.path}: the last timestamp, {last.timestamp}, is not above the one before it")
 
     def verify(self) -> None:
-        """Check every entry. Raises CorruptIndex."""
+        """Checks every entry. Raises CorruptIndex."""
         self.sanity_check()
         if not (self._is_sorted(0, strictly=True) and self._is_sorted(1, strictly=False)):
             raise CorruptIndex(f"{self.path}: entries are out of order")

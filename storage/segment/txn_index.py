@@ -1,7 +1,7 @@
 """`<base offset>.txnindex`: the aborted transactions whose markers are in a segment, for read-committed consumers.
 
 Entries of 34 bytes: version int16 = 0, producer id, first offset, last offset (the marker's), last stable offset.
-Most segments have none, and then there is no file. Kafka classes TransactionIndex and AbortedTxn, KIP-98.
+Most segments have no entries and no file. Kafka classes TransactionIndex and AbortedTxn, KIP-98.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LAST_OFFSET_AT = 18
 
 
 class AbortedTxn(NamedTuple):
-    """An aborted transaction: its records, in this partition, lie between the two offsets."""
+    """An aborted transaction. Its records in this partition are between first and last offset."""
 
     producer_id: int
     first_offset: int
@@ -33,14 +33,14 @@ class AbortedTxn(NamedTuple):
 
 
 class TxnIndexResult(NamedTuple):
-    """The aborted transactions found, and whether no later segment can have another for the range."""
+    """Aborted transactions; `complete` is True if no later segment can have more for the range."""
 
     aborted: list[AbortedTxn]
     complete: bool
 
 
 class TransactionIndex:
-    """The aborted transactions of one segment, in the order of their ends: appended to, and written at once."""
+    """The aborted transactions of one segment, ordered by their ends. Appends write to the file immediately."""
 
     __slots__ = ("__weakref__", "_content", "_disk", "_size", "_unsynced", "path", "start_offset")
 
@@ -48,13 +48,13 @@ class TransactionIndex:
         self.path = path
         self.start_offset = start_offset
         self._disk = disk
-        self._size: int | None = None  # bytes of whole entries in the file, once it has been looked at
+        self._size: int | None = None  # bytes of whole entries in the file; None until they are read
         self._content: bytearray | None = None
         self._unsynced = False
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of whole entries; a torn one at the end does not count."""
+        """Bytes of whole entries, without a torn entry at the end."""
         if self._size is None:
             info = self._disk.stat(self.path)
             self._size = 0 if info is None else info.size_bytes - info.size_bytes % ENTRY.size
@@ -62,11 +62,11 @@ class TransactionIndex:
 
     @property
     def is_empty(self) -> bool:
-        """True when no transaction that ended in this segment was aborted."""
+        """True if no transaction that ended in this segment was aborted."""
         return self.size_bytes == 0
 
     def append(self, aborted: AbortedTxn) -> None:
-        """Add a transaction; each ends after the one before it."""
+        """Appends a transaction, which must end after the last entry's."""
         content = self._load()
         if content:
             last = self._ended(len(content) // ENTRY.size - 1)
@@ -107,7 +107,7 @@ class TransactionIndex:
         return offset
 
     def _load(self) -> bytearray:
-        """Returns all whole entries, read once and cached for a while."""
+        """Returns all whole entries, and caches them until `close`."""
         if self._content is None:
             self._content = bytearray(self._read() if self.size_bytes else b"")
             if self._content:
@@ -115,22 +115,22 @@ class TransactionIndex:
         return self._content
 
     def close(self) -> None:
-        """Let go of the content; the next look reads the file again."""
+        """Drops the cached content. The next use reads the file again."""
         self._content = None
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the transactions that ended at this offset or beyond."""
+        """Removes the transactions that ended at this offset or beyond."""
         remaining_bytes = sum(aborted.last_offset < offset for aborted in self) * ENTRY.size
         if remaining_bytes != self.size_bytes:
             self._cut(remaining_bytes)
 
     def reset(self) -> None:
-        """Drop all entries, before the index is rebuilt."""
+        """Removes all entries, before the index is rebuilt."""
         if self._disk.exists(self.path):
             self._cut(0)
 
     def sanity_check(self, end_offset: int = MAX_LONG) -> None:
-        """Check every entry; the segment ends at `end_offset` or before. Raises CorruptIndex."""
+        """Checks every entry. All transactions must end before `end_offset`. Raises CorruptIndex."""
         info = self._disk.stat(self.path)
         if info is not None and info.size_bytes % ENTRY.size:
             raise CorruptIndex(f"{self.path}: {info.size_bytes} bytes is not a multiple of {ENTRY.size}")
@@ -141,7 +141,7 @@ class TransactionIndex:
             low = aborted.last_offset + 1
 
     def flush(self) -> bool:
-        """Make appended entries durable; True if there were any, and then the file's name may be new."""
+        """Makes appended entries durable; True if there were any, because the file's name may be new."""
         if not self._unsynced:
             return False
         self._unsynced = False
@@ -153,23 +153,23 @@ class TransactionIndex:
         return True
 
     def rename(self, path: str) -> None:
-        """Move the file, if there is one."""
+        """Renames the file, if it exists."""
         if self._disk.exists(self.path):
             self._disk.rename(self.path, path)
         self.path = path
 
     def relocate(self, directory: str) -> None:
-        """The log's directory was renamed."""
+        """Sets the log's new directory, after a rename."""
         self.path = os.path.join(directory, os.path.basename(self.path))
 
     def delete(self) -> None:
-        """Remove the file; one that is not there is fine."""
+        """Deletes the file, if it exists."""
         self._disk.unlink(self.path, missing_ok=True)
         self._size, self._content = 0, None
         self._unsynced = False
 
     def _cut(self, size_bytes: int) -> None:
-        """Cuts the file in place: no one maps it."""
+        """Cuts the file in place, because it is never mapped."""
         handle = self._disk.open(self.path)
         try:
             self._disk.ftruncate(handle, size_bytes)
@@ -187,5 +187,5 @@ class TransactionIndex:
 
     def _parse(self, version: int, *fields: int) -> AbortedTxn:
         if version != VERSION:
-            raise CorruptIndex(f"{self.path}: aborted transaction of version {version}, {VERSION} is known")
+            raise CorruptIndex(f"{self.path}: aborted transaction of version {version}, not {VERSION}")
         return AbortedTxn(*fields)
