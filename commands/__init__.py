@@ -1,5 +1,5 @@
-"""The commands that talk to a cluster, whoever made it: `odradek topic`, `odradek produce` and their neighbours.
+"""The commands that talk to any Kafka cluster: `odradek topic`, `odradek produce` and so on.
 
-They reach brokers over TCP by the outbound client, and know nothing else of the broker; no module of it that is slow to
-import is one of theirs, since most commands live for a moment.
+They reach brokers over TCP through the outbound client, and use no other part of the broker. They import none of its
+slow modules, because most commands run only for a moment.
 """

@@ -1,4 +1,4 @@
-"""`odradek completion`: scripts for shells, which ask `odradek completion words` what may come next."""
+"""`odradek completion`: scripts for shells, which call `odradek completion words` for the possible next words."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FIRST_WORDS: Final[dict[tuple[str, ...], list[str]]] = {
     ("cluster",): [*CLUSTER_WORDS],
     ("completion",): [*SCRIPTS],
 }
-"""Words that follow one which is no command of the table."""
+"""The words that follow a first word that is not in the table of commands."""
 
 USAGE: Final = """\
 usage: odradek completion SHELL
@@ -61,7 +61,7 @@ For fish:      odradek completion fish > ~/.config/fish/completions/odradek.fish
 
 
 def main(words: Sequence[str]) -> int:
-    """Prints a shell's script, or the words that may follow those after `--`; returns the exit code."""
+    """Prints a shell's script, or the words that may follow the words after `--`. Returns the exit code."""
     if words[:1] == ["words"]:
         rest = words[1:]
         sys.stdout.write("".join(f"{word}\n" for word in candidates(rest[1:] if rest[:1] == ["--"] else rest)))
@@ -77,7 +77,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def candidates(words: Sequence[str]) -> list[str]:
-    """Returns the words that may follow these: commands, then options, then the choices of an option, or the names of
+    """Returns the words that may follow `words`: commands, then options, then the choices of an option, or the names of
     profiles."""
     if not words:
         return sorted({*CLUSTER_COMMANDS, *BROKER_WORDS})
@@ -111,7 +111,7 @@ def _of(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
 
 
 def profiles() -> list[str]:
-    """Returns the names of profiles; none where their file cannot be read: a shell has nowhere to say so."""
+    """Returns the names of profiles; none if their file can't be read, because a shell can't show the error."""
     import tomllib
 
     path = profiles_path(os.environ)

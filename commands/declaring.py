@@ -1,4 +1,4 @@
-"""How commands are declared: an action is a word, a coroutine, its options, and examples that a test runs."""
+"""The declaration of commands. An action has a word, a coroutine, options, and examples that a test runs."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from commands.printing import Output, Row
 
 
 class Session(NamedTuple):
-    """All that an action needs, beside its options."""
+    """The parameters of an action: the cluster, the output and the options."""
 
     cluster: ClusterClient
     output: Output
     options: argparse.Namespace
 
     def confirm(self, typed: Sequence[str], what: str) -> None:
-        """Asks for the names of what is about to be destroyed, unless --yes came along. Raises CommandError where they
-        are not typed."""
+        """Asks the user to type the names of the things to be destroyed, unless --yes was given. Raises CommandError if
+        other names are typed."""
         if self.options.yes:
             return
         names = " ".join(typed)
         if not sys.stdin.isatty():
-            raise misuse(f"{what} {names} cannot be undone: --yes is expected where nobody can be asked")
+            raise misuse(f"{what} {names} cannot be undone: without a terminal --yes is required")
         sys.stderr.write(f"{what} {names} cannot be undone. Type the name to go on: ")
         sys.stderr.flush()
         if sys.stdin.readline().split() != list(typed):
-            raise CommandError("nothing was done: that was another name")
+            raise CommandError("aborted: the name does not match")
 
     def results(self, columns: Sequence[str], rows: Sequence[Row]) -> int:
-        """Prints what was done, a row for each thing; those with an `error` were refused. Returns the exit code."""
+        """Prints the results, a row for each thing. Returns the exit code: FAILED if a row has an `error`."""
         shown = rows if self.output.is_json else [{**row, "result": _result(row)} for row in rows]
         self.output.rows([*columns, "result"], shown)
         return DONE if not any(row.get("error") for row in rows) else FAILED
@@ -46,7 +46,7 @@ def _result(row: Row) -> str:
 
 
 Action: TypeAlias = Callable[[Session], Awaitable["int | None"]]
-"""Returns the exit code, or None for that all went well."""
+"""Carries out a command. Returns the exit code; None means DONE."""
 
 Options: TypeAlias = Callable[[argparse.ArgumentParser], None]
 
@@ -54,8 +54,7 @@ DEFAULT_WIDTH: Final = 80
 
 
 class HelpLayout(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal; argparse itself would import all of shutil to learn how wide that is, also for a
-    command that shows none."""
+    """Help as wide as the terminal. argparse would import all of shutil for the width, even if no help is shown."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_terminal_width() - 2)
@@ -76,7 +75,7 @@ STARTS_LIKE_A_NUMBER: Final = re.compile(r"-\d")
 
 
 class IntermixedParser(argparse.ArgumentParser):
-    """A parser that takes options before, between and behind the other words, as people type them."""
+    """A parser that accepts options before, between and after the other words."""
 
     _is_intermixing = False
 
@@ -95,7 +94,7 @@ class IntermixedParser(argparse.ArgumentParser):
 
 
 class Declared(NamedTuple):
-    """An action as it was declared: for the help, for completion, and for the test of its examples."""
+    """A declared action, for the help, for completion, and for the test of its examples."""
 
     path: str
     parser: argparse.ArgumentParser
@@ -124,8 +123,8 @@ class Actions:
         more: str = "",
         concurrent: bool = False,
     ) -> None:
-        """Declares `odradek NAME WORD`; `more` is what its help says beyond its purpose. A `concurrent` action does
-        several things at once, and has an event loop, which takes its time to import."""
+        """Declares `odradek NAME WORD`; `more` is further text for its help. A `concurrent` action sends several
+        requests at once and needs an event loop, which is slow to import."""
         if self._words is None:
             self._words = self.parser.add_subparsers(
                 title="commands", required=True, metavar="COMMAND", parser_class=IntermixedParser
@@ -143,7 +142,7 @@ class Actions:
         more: str = "",
         concurrent: bool = False,
     ) -> None:
-        """Declares `odradek NAME`, which has no words below it; otherwise as `add`."""
+        """Declares `odradek NAME`, which has no subcommands; otherwise like `add`."""
         self._fill(self.parser, self.name, purpose, action, options, examples, more, concurrent)
 
     def _fill(
@@ -172,7 +171,7 @@ def _sentence(text: str) -> str:
 
 def _common(parser: argparse.ArgumentParser) -> None:
     common = parser.add_argument_group("options of every command")
-    common.add_argument("-b", "--bootstrap", metavar="HOST:PORT", help="brokers to begin with, comma between them")
+    common.add_argument("-b", "--bootstrap", metavar="HOST:PORT", help="bootstrap brokers, separated by commas")
     common.add_argument("--profile", metavar="NAME", help="settings of a profile in ~/.config/odradek/profiles.toml")
     common.add_argument("--config", dest="config_file", metavar="FILE", help="settings of a client.properties file")
     common.add_argument(
@@ -183,15 +182,15 @@ def _common(parser: argparse.ArgumentParser) -> None:
 
 def add_yes(parser: argparse.ArgumentParser) -> None:
     """Adds --yes, for an action that destroys something."""
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for the name to be typed")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
 
 
 def assignments(words: Sequence[str], option: str) -> Mapping[str, str]:
-    """Returns NAME=VALUE words as a table. Raises CommandError that names the option."""
+    """Returns NAME=VALUE words as a mapping. Raises CommandError, which names the option."""
     table: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not name or not equals:
-            raise misuse(f"{option} {word}: NAME=VALUE is expected, such as retention.ms=3600000")
+            raise misuse(f"{option} {word}: expected NAME=VALUE, such as retention.ms=3600000")
         table[name] = value
     return table

@@ -1,4 +1,4 @@
-"""Why a command failed, worded for whoever typed it, and the exit codes."""
+"""Errors of commands, in words for the user, and the exit codes."""
 
 from __future__ import annotations
 
@@ -8,53 +8,54 @@ from protocol.errors import ErrorCode, KafkaError, error_code
 
 DONE: Final = 0
 FAILED: Final = 1
-"""The cluster refused, or a part of it: what was done is told line by line."""
+"""The cluster rejected the request, or a part of it. The output has a line for each part."""
 MISUSED: Final = 2
-"""The arguments or a file of options are at fault; nothing was done."""
+"""The arguments or a file of options are wrong; nothing was done."""
 UNREACHABLE: Final = 3
 """No broker answered in time."""
 INTERRUPTED: Final = 130
-"""Ctrl-C, as shells count it."""
+"""Ctrl-C, with the exit code that shells use."""
 
 EXIT_CODES: Final = (
     "exit codes: 0 done, 1 refused by the cluster, 2 wrong arguments, 3 no broker reached, 130 interrupted"
 )
 
 ADVICE: Final[dict[ErrorCode, str]] = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`odradek topic list` shows those that there are",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`odradek topic list` lists them",
     ErrorCode.INVALID_REPLICATION_FACTOR: "`odradek cluster describe` shows the brokers; -r asks for fewer replicas",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "`odradek acl list` shows who may do what",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "`odradek acl list` shows who may do what",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "`odradek acl list` shows who may do what",
-    ErrorCode.NON_EMPTY_GROUP: "`odradek group members` shows who is in it; stop them first",
-    ErrorCode.GROUP_ID_NOT_FOUND: "`odradek group list` shows those that there are",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "`odradek acl list` lists the permissions",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "`odradek acl list` lists the permissions",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "`odradek acl list` lists the permissions",
+    ErrorCode.NON_EMPTY_GROUP: "`odradek group members` lists its members; stop them first",
+    ErrorCode.GROUP_ID_NOT_FOUND: "`odradek group list` lists them",
     ErrorCode.SECURITY_DISABLED: "the brokers have no authorizer (authorizer.class.name)",
 }
-"""A command that helps, or an option that would be right, by the error that the cluster answered."""
+"""A command or an option that helps, by the error that the cluster answered."""
 
 
-OTHER_PROTOCOL: Final = "security.protocol has to be the listener's: SSL or SASL_SSL where it speaks TLS, else neither"
+OTHER_PROTOCOL: Final = "security.protocol must match the listener: SSL or SASL_SSL if it uses TLS, else neither"
 
 HINTS: Final = (
     (
         "certificate is not valid for",
-        "the certificate has another name: connect by that one, or set ssl.endpoint.identification.algorithm=none",
+        "the certificate has another name: connect by that name, or set ssl.endpoint.identification.algorithm=none",
     ),
-    ("CERTIFICATE_VERIFY_FAILED", "ssl.truststore.location (ssl.ca.location) names a file of authorities to trust"),
-    ("WRONG_VERSION_NUMBER", "the listener speaks no TLS: security.protocol has to be PLAINTEXT or SASL_PLAINTEXT"),
+    ("CERTIFICATE_VERIFY_FAILED", "ssl.truststore.location (ssl.ca.location) must name a file of trusted authorities"),
+    ("WRONG_VERSION_NUMBER", "the listener does not use TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT"),
     (
         "CERTIFICATE_REQUIRED",
-        "the listener asks for a certificate: ssl.keystore.location, or ssl.certificate.location and ssl.key.location",
+        "the listener requires a certificate: set ssl.keystore.location, or ssl.certificate.location and "
+        "ssl.key.location",
     ),
     ("EOF occurred", OTHER_PROTOCOL),
     ("the peer closed the connection", OTHER_PROTOCOL),
-    ("SSL", "the listener and this side do not agree on TLS: ssl.enabled.protocols, ssl.cipher.suites"),
+    ("SSL", "no TLS version or cipher in common with the listener: see ssl.enabled.protocols, ssl.cipher.suites"),
 )
-"""Settings that help, by a part of the reason why a broker cannot be talked to; the first that fits counts."""
+"""Advice by a part of the connection error's text; the first entry that matches counts."""
 
 
 class CommandError(Exception):
-    """A command cannot go on; `status` is its exit code."""
+    """The failure of a command; `status` is its exit code."""
 
     def __init__(self, message: str, status: int = FAILED) -> None:
         super().__init__(message)
@@ -63,44 +64,44 @@ class CommandError(Exception):
 
 
 class BrokerUnreachable(CommandError):
-    """A broker cannot be connected to, or was lost before it answered."""
+    """Connecting to a broker failed, or the connection was lost before the answer."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, UNREACHABLE)
 
 
 class CoordinatorAway(CommandError):
-    """The coordinator of a group moves or loads, and has not come back in time."""
+    """The coordinator of a group has moved or is loading, and was not available in time."""
 
 
 def hint(reason: str, otherwise: str) -> str:
-    """Returns the setting that helps where a broker cannot be talked to for this reason."""
+    """Returns the advice for a connection error; `otherwise` if there is none."""
     return next((help_text for part, help_text in HINTS if part in reason), otherwise)
 
 
 def misuse(message: str) -> CommandError:
-    """Returns the error of arguments that make no sense."""
+    """Returns the error for wrong arguments."""
     return CommandError(message, MISUSED)
 
 
 def explain(code: int, message: str | None = None) -> str:
-    """Returns an error that the cluster answered as a line: its name, why, and what helps."""
+    """Returns an error code of the cluster as a line: its name, the reason and advice."""
     error = error_code(code)
     advice = ADVICE.get(error)
     return f"{error.name}: {message or error.message}" + (f" ({advice})" if advice else "")
 
 
 def refusal(what: str, code: int, message: str | None = None) -> CommandError:
-    """Returns the error of a request about `what` that the cluster refused."""
+    """Returns the error for a request about `what` that the cluster rejected."""
     return CommandError(f"{what}: {explain(code, message)}")
 
 
 def raise_if(what: str, code: int, message: str | None = None) -> None:
-    """Raises the cluster's refusal, if it is one."""
+    """Raises CommandError if the code is an error."""
     if code:
         raise refusal(what, code, message)
 
 
 def from_kafka(error: KafkaError) -> CommandError:
-    """Returns the error for what this side refused as a broker would, records that are damaged for one."""
+    """Returns the error for a KafkaError that was raised in this process, for example by damaged records."""
     return CommandError(explain(error.code, error.message))

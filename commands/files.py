@@ -1,4 +1,4 @@
-"""Files that commands read: the one module of theirs that opens any."""
+"""The files that commands read. No other module of the commands opens files."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ PROFILES_VARIABLE: Final = "ODRADEK_PROFILES"
 
 
 def read_text(path: str, option: str) -> str:
-    """Returns a file's text, standard input's for "-". Raises CommandError that names the option it came by."""
+    """Returns a file's text; "-" is standard input. Raises CommandError, which names the option."""
     try:
         return read_bytes(path, option).decode()
     except UnicodeDecodeError:
-        raise misuse(f"{option} {path}: it is not UTF-8 text") from None
+        raise misuse(f"{option} {path}: not UTF-8 text") from None
 
 
 def read_bytes(path: str, option: str) -> bytes:
-    """Returns a file's content, standard input's for "-". Raises CommandError as `read_text`."""
+    """Returns a file's content; "-" is standard input. Raises CommandError like `read_text`."""
     with open_binary(path, option) as file:
         return file.read()
 
 
 def open_binary(path: str, option: str) -> BinaryIO:
-    """Opens a file to be read in pieces, standard input for "-". Raises CommandError as `read_text`."""
+    """Opens a file to read it in pieces; "-" is standard input. Raises CommandError like `read_text`."""
     if path == STANDARD_INPUT:
         return sys.stdin.buffer
     try:
@@ -38,7 +38,8 @@ def open_binary(path: str, option: str) -> BinaryIO:
 
 
 def profiles_path(environ: Mapping[str, str]) -> str:
-    """Returns the file of profiles: ODRADEK_PROFILES, or odradek/profiles.toml in the user's configuration folder."""
+    """Returns the path of the profiles file: ODRADEK_PROFILES, or odradek/profiles.toml in the user's configuration
+    folder."""
     if path := environ.get(PROFILES_VARIABLE):
         return path
     folder = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")

@@ -22,7 +22,7 @@ from protocol.peer_errors import HandshakeFailed, PeerError, UnsupportedVersion
 
 
 def declare(name: str, command: ClusterCommand) -> Actions:
-    """Returns a command with its actions."""
+    """Declares the actions of a command."""
     actions = Actions(name, command.purpose)
     import_module(command.module).declare(actions)
     return actions
@@ -35,7 +35,7 @@ def main(name: str, command: ClusterCommand, words: Sequence[str]) -> int:
         given = Given(options.bootstrap, options.profile, options.config_file, options.assignments)
         status = _run(destination(gather(given, os.environ)), options)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads the output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except KeyboardInterrupt:
@@ -48,7 +48,7 @@ def main(name: str, command: ClusterCommand, words: Sequence[str]) -> int:
 
 
 def _run(where: Destination, options: Namespace) -> int:
-    """Runs an action over blocking sockets, or on an event loop if it does several things at once."""
+    """Runs an action over blocking sockets, or on an event loop if it is declared concurrent."""
     if not options.concurrent:
         return drive(_act(BlockingLinks(where), where.timeout_ms, options))
     import asyncio
@@ -74,7 +74,7 @@ def _as_command_error(error: KafkaError | PeerError | ProtocolError) -> CommandE
     if isinstance(error, UnsupportedVersion):
         return CommandError(f"{error}: the cluster is too old or too new for this command", FAILED)
     if isinstance(error, HandshakeFailed):
-        return CommandError(f"{error}; security.protocol and sasl.mechanism have to be the listener's", UNREACHABLE)
+        return CommandError(f"{error}; security.protocol and sasl.mechanism must match the listener", UNREACHABLE)
     return CommandError(str(error), UNREACHABLE if isinstance(error, PeerError) else FAILED)
 
 

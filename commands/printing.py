@@ -1,4 +1,4 @@
-"""The output of commands: tables on a terminal, a line of JSON for each row elsewhere."""
+"""The output of commands: tables on a terminal, else a line of JSON for each row."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ Row: TypeAlias = Mapping[str, object]
 
 GAP: Final = "  "
 NOTHING: Final = "-"
-"""Stands in a table where there is no value."""
+"""A table's cell without a value."""
 
 
 class Output:
     """Standard output, in one of two layouts."""
 
     def __init__(self, layout: str | None) -> None:
-        """`layout` is "table" or "json"; chosen by whether a terminal reads it, without one."""
+        """`layout` is "table" or "json"; None chooses a table if the output is a terminal."""
         self.is_json = (layout or ("table" if sys.stdout.isatty() else "json")) == "json"
 
     def rows(self, columns: Sequence[str], rows: Iterable[Row], *, title: str | None = None, empty: str = "") -> None:
-        """Prints rows that have these keys. JSON has what else they hold too; a table has `title` above it, and where
-        there are no rows it says `empty` in place of one."""
+        """Prints rows. JSON has all fields of a row; a table has the columns, with `title` above it, and `empty` if
+        there are no rows."""
         if self.is_json:
             for row in rows:
                 self.line(as_json(row))
@@ -39,7 +39,7 @@ class Output:
             self.line(line)
 
     def document(self, document: Row, tables: Iterable[tuple[str, Sequence[str], Iterable[Row]]]) -> None:
-        """Prints one thing: a line of JSON with all of it, or tables of its parts with a title each."""
+        """Prints one document: as a line of JSON, or as tables of its parts, each with a title."""
         if self.is_json:
             self.line(as_json(document))
             return
@@ -52,7 +52,7 @@ class Output:
         sys.stdout.write(f"{text}\n")
 
     def note(self, text: str) -> None:
-        """Says something that is no result."""
+        """Prints a message to standard error."""
         sys.stdout.flush()
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
@@ -64,7 +64,7 @@ def as_json(row: Row) -> str:
 
 
 def cell(value: object) -> str:
-    """Returns a value as a table has it."""
+    """Returns a value as the text of a table's cell."""
     if value is None or value == "" or value == []:
         return NOTHING
     if isinstance(value, bool):
@@ -77,7 +77,7 @@ def cell(value: object) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], numeric: Iterable[int] = ()) -> list[str]:
-    """Returns rows as lines whose columns stand below each other, numeric ones to the right."""
+    """Returns rows as lines with aligned columns, numeric columns to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     right = set(numeric)
     return [

@@ -1,4 +1,4 @@
-"""Times and durations as people type them, and as tables show them."""
+"""Times and durations: parses the user's input, and formats them for tables."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def parse_duration(text: str) -> int:
 
 
 def parse_time(text: str, now_ms: int) -> int:
-    """Returns milliseconds since the epoch of an ISO 8601 time (UTC unless it has a zone), of milliseconds as they are,
-    or of a duration before now, such as -15m. Raises ValueError."""
+    """Returns milliseconds since the epoch. Accepts an ISO 8601 time (UTC unless it has a zone), milliseconds, or a
+    duration before now, such as -15m. Raises ValueError."""
     if text == "now":
         return now_ms
     if text.startswith("-"):
@@ -40,7 +40,7 @@ def parse_time(text: str, now_ms: int) -> int:
 
 
 def show_time(timestamp_ms: int) -> str | None:
-    """Returns a timestamp in ISO 8601 and UTC; None for none, or one that no calendar has."""
+    """Returns a timestamp in ISO 8601 and UTC; None if it is negative, and the plain number if no calendar has it."""
     if timestamp_ms < 0:
         return None
     try:

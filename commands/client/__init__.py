@@ -1,1 +1,1 @@
-"""The client of a cluster that commands use: settings, connections, and who leads what."""
+"""The cluster client of the commands: settings, connections and partition leaders."""

@@ -1,5 +1,5 @@
-"""Links to brokers over blocking sockets, for commands that ask one question after the other: to import an event loop
-takes longer than most of them live. The protocol is that of `protocol.client`, as on a loop."""
+"""Links to brokers over blocking sockets, for commands that send one request after another: importing an event loop
+takes longer than most of them run. `protocol.client` implements the protocol, as it does on a loop."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ SOFTWARE_VERSION: Final = "unknown"
 RECEIVE_BUFFER_BYTES: Final = 64 * 1024
 
 MAX_IDLE_MS: Final = 60_000
-"""A connection that has rested for longer is made anew: somebody may have been asked at the terminal meanwhile, and the
-broker may have closed it."""
+"""Longest idle time after which a connection is used again. The command may have waited for the user to confirm, and
+the broker may have closed the connection meanwhile."""
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine that waits for nothing but blocking links. Raises RuntimeError for one that needs a loop."""
+    """Runs a coroutine that waits for nothing but blocking links. Raises RuntimeError if it needs a loop."""
     try:
         coroutine.send(None)
     except StopIteration as ended:
         result: T = ended.value
         return result
     coroutine.close()
-    raise RuntimeError("a command that waits for something else than one broker's answer is declared concurrent")
+    raise RuntimeError("a command that awaits anything but a broker's answer must be declared concurrent")
 
 
 class BlockingLink:
@@ -62,8 +62,8 @@ class BlockingLink:
         max_version: int = ANY_VERSION,
         max_dials: int | None = None,
     ) -> R:
-        """Returns the answer, of class `response`; a connection is made once, whatever `max_dials`. Raises what
-        `broker.peers.Connection.send` raises."""
+        """Returns the answer, of class `response`. Connects at most once, whatever `max_dials` is. Raises the errors of
+        `broker.peers.Connection.send`."""
         answer = self._ask(request, response, timeout_ms, max_version)
         assert isinstance(answer, response)
         return answer
@@ -106,7 +106,7 @@ class BlockingLink:
         """Opens a connection, and negotiates and authenticates on it."""
         try:
             self._stream = self._dial((deadline_ms - now_ms) / 1000)
-        except (OSError, ValueError, OverflowError) as error:  # the latter two: no host or port that there could be
+        except (OSError, ValueError, OverflowError) as error:  # the latter two: an impossible host or port
             raise PeerUnavailable(str(self.address), f"cannot be connected to: {error}") from error
         client = self._client = OutboundConnection(
             str(self.address),
@@ -124,7 +124,7 @@ class BlockingLink:
 
     def _dial(self, timeout_s: float) -> socket.socket:
         host = self.address.host
-        # As bytes a name is looked up as it is; as text it would have the tables of international names imported.
+        # A name in bytes is looked up as it is; a name in text would import the tables of international names.
         name = host.encode() if host.isascii() else host
         stream = socket.create_connection((name, self.address.port), timeout_s)  # type: ignore[arg-type]  # see above
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -137,7 +137,7 @@ class BlockingLink:
             raise
 
     def _step(self, client: OutboundConnection) -> list[RequestOutcome]:
-        """Writes what is to be written, and takes what comes next, or the end of its time."""
+        """Writes pending bytes, then reads the next bytes or reports the timeout."""
         stream = self._stream
         assert stream is not None, "there is a stream as long as there is a client"
         now_ms = self._clock.monotonic_ms()
@@ -162,7 +162,7 @@ class BlockingLink:
 
 
 class BlockingLinks:
-    """Links of which one is used at a time."""
+    """Links that are used one at a time."""
 
     def __init__(self, destination: Destination) -> None:
         self.clock = PlainClock()
@@ -185,9 +185,9 @@ class BlockingLinks:
             while waiting:
                 results.append(await waiting.pop(0))
         finally:
-            for one in waiting:
-                if isinstance(one, Coroutine):
-                    one.close()  # one before it has failed
+            for awaitable in waiting:
+                if isinstance(awaitable, Coroutine):
+                    awaitable.close()  # an earlier one has failed
         return results
 
     async def pause(self, delay_ms: int) -> None:

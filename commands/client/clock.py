@@ -9,7 +9,7 @@ NS_PER_MS: Final = 1_000_000
 
 
 class PlainClock:
-    """The machine's clock; who waits by it sleeps."""
+    """The machine's clock; waiting blocks the process."""
 
     def now_ms(self) -> int:
         return time.time_ns() // NS_PER_MS

@@ -1,4 +1,5 @@
-"""A client of a whole cluster: finds leaders, coordinators and the controller, and asks the right broker."""
+"""A client of a whole cluster: finds leaders, coordinators and the controller, and sends requests to the right
+broker."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 PAUSE: Final = Backoff(initial_ms=100, max_ms=1000)
-"""Between tries of what the cluster may answer otherwise in a moment (retry.backoff.ms of Kafka's clients)."""
+"""Pauses between attempts after a retriable error (retry.backoff.ms of Kafka's clients)."""
 
 
 class CoordinatorKind(IntEnum):
@@ -36,7 +37,7 @@ class CoordinatorKind(IntEnum):
     GROUP = 0
     TRANSACTION = 1
     SHARE = 2
-    """Of a share partition, by group, topic id and partition (KIP-932)."""
+    """The coordinator of a share partition's state, found by group, topic id and partition (KIP-932)."""
 
 
 def draw() -> float:
@@ -45,7 +46,7 @@ def draw() -> float:
 
 
 def draw_id() -> str:
-    """Returns a random UUID as a member of a group names itself by it (KIP-1082)."""
+    """Returns a random UUID, which a group member uses as its member id (KIP-1082)."""
     return uuid_to_text(os.urandom(16))
 
 
@@ -62,7 +63,7 @@ class ClusterClient:
         self._controller = -1
         self._coordinators: dict[tuple[CoordinatorKind, str], int] = {}
         self.throttled_ms = 0
-        """The longest time for which an answer had this side wait, by a quota."""
+        """The longest throttle time in an answer, caused by a quota."""
 
     async def __aenter__(self) -> ClusterClient:
         return self
@@ -75,17 +76,18 @@ class ClusterClient:
         return self._links.clock
 
     async def together(self, awaitables: Iterable[Awaitable[T]]) -> list[T]:
-        """Returns the results of all of these, which run at once in a command that is declared concurrent."""
+        """Returns the results of all awaitables, which run at the same time in a command that is declared
+        concurrent."""
         return await self._links.together(awaitables)
 
     async def pause(self, delay_ms: int) -> None:
-        """Returns once so much time has passed."""
+        """Waits for `delay_ms`."""
         await self._links.pause(delay_ms)
 
-    # The cluster as it is.
+    # Metadata.
 
     async def metadata(self, topics: Iterable[str] | None = (), *, create: bool = False) -> MetadataResponse:
-        """Returns brokers, and these topics: none unless named, all of them for None."""
+        """Returns the brokers and the named topics; None names all topics."""
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=create)
 
@@ -97,7 +99,7 @@ class ClusterClient:
         response = await self.until_settled(ask, NO_BROKERS)
         raise_if("the cluster", response.error_code)
         if not response.brokers:
-            raise BrokerUnreachable("the cluster has no broker that serves at the moment: all are fenced")
+            raise BrokerUnreachable("the cluster has no active broker: all brokers are fenced")
         self._addresses = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
         self._controller = response.controller_id
         self._links.place(self._addresses)
@@ -110,12 +112,12 @@ class ClusterClient:
         return sorted(self._addresses)
 
     async def topic(self, name: str) -> MetadataResponseTopic:
-        """Returns a topic, in order of its partitions. Raises CommandError where there is none."""
+        """Returns a topic, with its partitions in order. Raises CommandError if it doesn't exist."""
         (topic,) = await self.topics([name])
         return topic
 
     async def topics(self, names: Iterable[str] | None) -> list[MetadataResponseTopic]:
-        """Returns topics by name, all for None. Raises CommandError for one that there is not."""
+        """Returns topics sorted by name; None returns all. Raises CommandError if a topic doesn't exist."""
         response = await self.metadata(names)
         for topic in response.topics:
             raise_if(f"topic {topic.name}", topic.error_code)
@@ -125,7 +127,7 @@ class ClusterClient:
     # Requests.
 
     async def any(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> R:
-        """Asks whichever broker answers: the one that did before, or one of the first addresses, each tried once."""
+        """Sends a request to the broker that answered before, or else to the bootstrap addresses, each tried once."""
         reasons = []
         for peer in [self._first] if self._first is not None else self._links.bootstrap:
             try:
@@ -140,8 +142,8 @@ class ClusterClient:
             return answer
         self._first = None
         where = "; ".join(reasons)
-        advice = hint(where, "--bootstrap or ODRADEK_BOOTSTRAP says where one is")
-        raise BrokerUnreachable(f"no broker answers ({where}); {advice}")
+        advice = hint(where, "set --bootstrap or ODRADEK_BOOTSTRAP to a broker's address")
+        raise BrokerUnreachable(f"no broker answered ({where}); {advice}")
 
     async def node(
         self,
@@ -152,21 +154,21 @@ class ClusterClient:
         max_version: int = ANY_VERSION,
         timeout_ms: int | None = None,
     ) -> R:
-        """Asks one broker."""
+        """Sends a request to one broker."""
         if node not in self._addresses:
             await self.metadata()
         if node not in self._addresses:
             ids = ", ".join(map(str, sorted(self._addresses)))
-            raise CommandError(f"broker {node}: the cluster has none of this id; there are {ids}")
+            raise CommandError(f"broker {node}: not in the cluster; its brokers are {ids}")
         allowed_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         try:
             answer = await self._links.node(node).send(
                 request, response, timeout_ms=allowed_ms, max_version=max_version, max_dials=2
             )
-        except ConnectionClosed as error:  # a metadata update has sent this side elsewhere
+        except ConnectionClosed as error:  # a metadata update has changed the broker's address
             raise BrokerUnreachable(f"broker {node} is no longer at {error.peer}") from None
         except PeerUnavailable as error:
-            advice = "that is the address it advertises (advertised.listeners)"
+            advice = "the broker advertises this address (advertised.listeners)"
             raise BrokerUnreachable(f"broker {node} at {error.peer}: {error.message}; {advice}") from None
         self._note_throttling(answer)
         return answer
@@ -176,18 +178,18 @@ class ClusterClient:
         self.throttled_ms = max(self.throttled_ms, throttled_ms)
 
     async def tell(self, node: int, request: object, *, max_version: int = ANY_VERSION) -> None:
-        """Sends one broker a request that is never answered, a Produce with acks=0."""
+        """Sends one broker a request without an answer: a Produce with acks=0."""
         await self.nodes()
         await self._links.node(node).tell(request, timeout_ms=self.timeout_ms, max_version=max_version)
 
     async def every(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> dict[int, R]:
-        """Asks all brokers at once; their answers by id."""
+        """Returns the answers of all brokers, by broker id."""
         nodes = await self.nodes()
         answers = await self.together(self.node(node, request, response, max_version=max_version) for node in nodes)
         return dict(zip(nodes, answers, strict=True))
 
     async def controller(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> R:
-        """Asks the controller: a broker that forwards to it, in a cluster of today."""
+        """Sends a request to the controller; in a KRaft cluster to a broker that forwards it."""
         if self._controller < 0:
             await self.metadata()
         if self._controller < 0:
@@ -206,16 +208,17 @@ class ClusterClient:
         timeout_ms: int | None = None,
         retriable: frozenset[ErrorCode] | None = None,
     ) -> R:
-        """Asks the coordinator of a group or a transactional id; looks for it again while `code`, which takes an error
-        out of the answer, says that it moved or loads, or is one that is `retriable`. Returns the last answer when the
-        time is over."""
+        """Sends a request to a coordinator. Finds the coordinator and asks again while the answer's error, which `code`
+        extracts, is in `retriable` (by default: the coordinator has moved or is loading). Returns the last answer when
+        the timeout is over."""
 
         async def ask() -> tuple[int, R]:
             node = await self.coordinator(kind, key)
             try:
                 answer = await self.node(node, request, response, max_version=max_version, timeout_ms=timeout_ms)
             except (BrokerUnreachable, RequestTimedOut):
-                self._coordinators.pop((kind, key), None)  # who asks again looks for it, and for where brokers are now
+                # The next attempt looks up the coordinator and the brokers' addresses again.
+                # self._coordinators.pop((kind, key), None)
                 self._addresses = {}
                 raise
             if (error := code(answer)) in COORDINATOR_MOVED:
@@ -225,15 +228,15 @@ class ClusterClient:
         return await self.until_settled(ask, retriable or COORDINATOR_MOVED)
 
     async def of_group(self, group: str, request: object, response: type[R], *, timeout_ms: int | None = None) -> R:
-        """Asks a group's coordinator something as a member of it. Raises CoordinatorAway where that moves or loads for
-        longer than a request may take."""
+        """Sends a member's request to the group's coordinator. Raises CoordinatorAway if the coordinator is still
+        moving or loading at the request timeout."""
         answer = await self.coordinated(CoordinatorKind.GROUP, group, request, response, timeout_ms=timeout_ms)
         if (code := int(getattr(answer, "error_code", 0))) in COORDINATOR_MOVED:
             raise CoordinatorAway(f"group {group}: {explain(code)}")
         return answer
 
     async def coordinator(self, kind: CoordinatorKind, key: str) -> int:
-        """Returns the id of the broker that coordinates a group or a transactional id."""
+        """Returns the id of the broker that coordinates a group, a transactional id or a share partition."""
         if (kind, key) in self._coordinators:
             return self._coordinators[kind, key]
         from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -256,8 +259,8 @@ class ClusterClient:
     async def until_settled(
         self, ask: Callable[[], Awaitable[tuple[int, R]]], retriable: frozenset[ErrorCode] = RETRIABLE
     ) -> R:
-        """Asks again, after a pause, while the answer's error is one of these; the last answer when the time is
-        over."""
+        """Asks again, after a pause, while the answer's error is in `retriable`. Returns the last answer when the
+        timeout is over."""
         deadline_ms = self.clock.monotonic_ms() + self.timeout_ms
         failures = 0
         while True:
@@ -269,8 +272,8 @@ class ClusterClient:
 
 
 NO_BROKERS: Final = frozenset({ErrorCode.BROKER_NOT_AVAILABLE})
-"""The error of a cluster whose brokers are all fenced, as a lone one is that was too busy to say that it lives: it is
-unfenced in a moment, and answers meanwhile that there is nobody."""
+"""The error of a cluster whose brokers are all fenced. A single broker that was too busy to send its heartbeat is
+fenced too, for a moment, and lists no brokers meanwhile."""
 
 COORDINATOR_MOVED: Final = frozenset(
     {
@@ -284,8 +287,7 @@ COORDINATOR_MOVED: Final = frozenset(
 def leaders(
     topic: MetadataResponseTopic, *, skip_leaderless: bool = False
 ) -> dict[int, list[MetadataResponsePartition]]:
-    """Returns a topic's partitions by the broker that leads them. One without a leader is left out, or raises
-    CommandError."""
+    """Returns a topic's partitions by leader. Skips a partition without a leader, or raises CommandError."""
     by_leader: dict[int, list[MetadataResponsePartition]] = {}
     for partition in topic.partitions:
         if partition.leader_id < 0:
@@ -297,4 +299,4 @@ def leaders(
 
 
 FAILURES: Final = (CommandError, KafkaError, PeerError)
-"""All that a request may fail with, but for a peer that breaks the protocol."""
+"""All errors of a request except ProtocolError."""

@@ -1,4 +1,4 @@
-"""Settings of a connection, made into what the outbound client takes."""
+"""Turns the settings of a connection into the outbound client's options."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ SASL_SSL: Final = "SASL_SSL"
 PROTOCOLS: Final = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 
 JAAS_FIELD: Final = r"""(?<![\w.]){}\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s"';=]+))"""
-"""A field of a line for Java's login modules, such as username="ana"."""
+"""Pattern of a field of a JAAS line, such as username="ana"."""
 
 
 class Destination(NamedTuple):
-    """The cluster to talk to: where it is first looked for, and how."""
+    """The cluster to connect to: bootstrap addresses, timeouts and security."""
 
     bootstrap: tuple[Address, ...]
     client_id: str
     connect_timeout_ms: int
-    """The time for a connection to be ready (socket.connection.setup.timeout.ms)."""
+    """Time within which a connection must be ready (socket.connection.setup.timeout.ms)."""
     timeout_ms: int
-    """The time for each request (request.timeout.ms)."""
+    """Time within which each request must be answered (request.timeout.ms)."""
     authenticators: tuple[Authenticator, ...] = ()
     tls: ssl.SSLContext | None = None
 
 
 def destination(settings: Mapping[str, ClientSetting]) -> Destination:
-    """Returns where the settings lead. Raises CommandError that names the source of one that makes no sense."""
+    """Returns the cluster that the settings describe. Raises CommandError, which names the source of an invalid
+    setting."""
     protocol = security_protocol(settings)
     return Destination(
         bootstrap=addresses(settings[BOOTSTRAP]),
@@ -55,7 +56,7 @@ def security_protocol(settings: Mapping[str, ClientSetting]) -> str:
     """Returns the protocol of the listener, one of PROTOCOLS."""
     value, source = settings["security.protocol"]
     if value.upper() not in PROTOCOLS:
-        raise misuse(f"security.protocol {value} ({source}): {', '.join(PROTOCOLS)} are there")
+        raise misuse(f"security.protocol {value} ({source}): expected one of {', '.join(PROTOCOLS)}")
     return value.upper()
 
 
@@ -66,7 +67,7 @@ def _tls(settings: Mapping[str, ClientSetting]) -> ssl.SSLContext:
 
 
 def addresses(setting: ClientSetting) -> tuple[Address, ...]:
-    """Returns the brokers to begin with."""
+    """Returns the bootstrap addresses."""
     texts = [text for text in setting.value.split(",") if text.strip()]
     try:
         return tuple(Address.parse(text.rpartition("://")[2]) for text in texts) or _nobody(setting)
@@ -75,25 +76,25 @@ def addresses(setting: ClientSetting) -> tuple[Address, ...]:
 
 
 def _nobody(setting: ClientSetting) -> tuple[Address, ...]:
-    raise misuse(f"{BOOTSTRAP} ({setting.source}) is empty: HOST:PORT[,HOST:PORT…] is expected")
+    raise misuse(f"{BOOTSTRAP} ({setting.source}) is empty: expected HOST:PORT[,HOST:PORT…]")
 
 
 def milliseconds(settings: Mapping[str, ClientSetting], name: str) -> int:
-    """Returns a setting that is a time."""
+    """Returns a setting in milliseconds."""
     value, source = settings[name]
     if not (value.isascii() and value.isdecimal() and 0 < int(value) < 1 << 31):
-        raise misuse(f"{name} {value} ({source}): milliseconds are expected, such as 30000")
+        raise misuse(f"{name} {value} ({source}): expected milliseconds, such as 30000")
     return int(value)
 
 
 def authenticator_of(settings: Mapping[str, ClientSetting]) -> Authenticator:
-    """Returns what authenticates by PLAIN or SCRAM, with the name and password of sasl.username and sasl.password, or
-    of sasl.jaas.config. Raises CommandError."""
+    """Returns the PLAIN or SCRAM authenticator with the name and password of sasl.username and sasl.password, or of
+    sasl.jaas.config. Raises CommandError."""
     from protocol.sasl.authenticator import MECHANISMS, authenticator
 
     mechanism = settings["sasl.mechanism"]
     if mechanism.value not in MECHANISMS:
-        raise misuse(f"sasl.mechanism {mechanism.value} ({mechanism.source}): {', '.join(MECHANISMS)} are there")
+        raise misuse(f"sasl.mechanism {mechanism.value} ({mechanism.source}): expected one of {', '.join(MECHANISMS)}")
     jaas = settings["sasl.jaas.config"]
     name = settings["sasl.username"].value or jaas_field(jaas.value, "username")
     password = settings["sasl.password"].value or jaas_field(jaas.value, "password")
@@ -104,7 +105,7 @@ def authenticator_of(settings: Mapping[str, ClientSetting]) -> Authenticator:
 
 
 def jaas_field(line: str, field: str) -> str:
-    """Returns a field of a JAAS line, in quotes or without; nothing where it has none."""
+    """Returns a field of a JAAS line, quoted or not; "" if the line doesn't have it."""
     match = re.search(JAAS_FIELD.format(field), line)
     if match is None:
         return ""

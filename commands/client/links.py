@@ -1,4 +1,4 @@
-"""How commands reach brokers: by an event loop, or one question after the other. Both look like this to them."""
+"""The interface through which commands reach brokers, over an event loop or over blocking sockets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 class Moments(Protocol):
-    """The time, as commands need it."""
+    """The clock of the commands."""
 
     def now_ms(self) -> int: ...
     def monotonic_ms(self) -> int: ...
 
 
 class Link(Protocol):
-    """The way to one broker."""
+    """The link to one broker."""
 
     async def send(
         self,
@@ -35,34 +35,34 @@ class Link(Protocol):
         ...
 
     async def tell(self, request: object, *, timeout_ms: int, max_version: int = ANY_VERSION) -> None:
-        """Sends a request that is never answered."""
+        """Sends a request that has no answer."""
         ...
 
 
 class Links(Protocol):
-    """The ways to the brokers of a cluster."""
+    """The links to the brokers of a cluster."""
 
     @property
     def clock(self) -> Moments: ...
     @property
     def bootstrap(self) -> Sequence[Link]:
-        """The brokers to begin with."""
+        """The links to the bootstrap addresses."""
         ...
 
     def place(self, addresses: Mapping[int, Address]) -> None:
-        """Says where all brokers are now."""
+        """Sets the current addresses of all brokers."""
         ...
 
     def node(self, node: int) -> Link:
-        """Returns the way to the broker of an id that `place` has named."""
+        """Returns the link to a broker whose id `place` has named."""
         ...
 
     async def together(self, awaitables: Iterable[Awaitable[T]]) -> list[T]:
-        """Returns the results of all of these, which run at once where they can."""
+        """Returns the results of all awaitables, which run at the same time on an event loop."""
         ...
 
     async def pause(self, delay_ms: int) -> None:
-        """Returns once so much time has passed."""
+        """Waits for `delay_ms`."""
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Links to brokers on an event loop, for commands that do several things at once."""
+"""Links to brokers on an event loop, for commands that send several requests at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class LoopLinks:
-    """Links that share the loop of whoever makes them."""
+    """Links on the running event loop."""
 
     def __init__(self, destination: Destination) -> None:
         settings = peer_settings(destination)
@@ -42,7 +42,7 @@ class LoopLinks:
 
 
 def peer_settings(destination: Destination) -> Settings:
-    """Returns how the outbound client is to connect."""
+    """Returns the outbound client's settings."""
     return Settings(
         client_id=destination.client_id,
         connect_timeout_ms=destination.connect_timeout_ms,

@@ -1,4 +1,4 @@
-"""The patience of members of groups: with a coordinator that does not answer, and with partitions that do not come."""
+"""Time limits of group members: for a coordinator that doesn't answer, and for an assignment without partitions."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from commands.errors import BrokerUnreachable, CoordinatorAway
 from protocol.peer_errors import RequestTimedOut
 
 LOST: Final = (BrokerUnreachable, CoordinatorAway, RequestTimedOut)
-"""Failures after which a member asks again: its coordinator moves, loads, or was busy for longer than a request may
-take, and may have carried out what it did not answer."""
+"""Failures after which a member sends its request again: the coordinator moves, loads, or didn't answer in time. It may
+have carried out a request that it didn't answer."""
 
 GIVE_UP_MS: Final = 120_000
-"""After which a member is in its group no longer, wherever that is coordinated: sessions are 45 seconds by default, and
-a coordinator loads in less than the rest."""
+"""Time without an answer after which a member gives up. By then its session has expired on any coordinator: sessions
+last 45 seconds by default, and a coordinator loads in less than the remaining time."""
 
 EMPTY_HANDED_MS: Final = 10_000
-"""After which a person wonders why nothing comes."""
+"""Time without partitions after which the command tells the user why nothing is printed."""
 
 
 class Patience:
-    """How long a member goes on without an answer of its coordinator."""
+    """The time for which a member has had no answer from its coordinator."""
 
     def __init__(self, clock: Moments) -> None:
         self._clock = clock
@@ -32,7 +32,7 @@ class Patience:
         self._since_ms = None
 
     def lost(self, error: Exception) -> None:
-        """Takes a failure. Raises it once nobody has answered for GIVE_UP_MS."""
+        """Counts a failure. Raises it if the coordinator hasn't answered for GIVE_UP_MS."""
         now_ms = self._clock.monotonic_ms()
         if self._since_ms is None:
             self._since_ms = now_ms
@@ -41,10 +41,10 @@ class Patience:
 
 
 class EmptyHanded:
-    """Says, once, that a member has had nothing to read for a while."""
+    """Prints a note, once, when a member has had no partitions for EMPTY_HANDED_MS."""
 
     def __init__(self, clock: Moments, note: Callable[[str], None], group: str, command: str) -> None:
-        """`command` is what shows the group's members and state."""
+        """`command` shows the group's members and state."""
         self._clock = clock
         self._note = note
         self._text = (
@@ -55,7 +55,7 @@ class EmptyHanded:
         self._has_said = False
 
     def look(self, partitions: int) -> None:
-        """Takes how many partitions the member has now."""
+        """Takes the number of partitions that the member has now."""
         now_ms = self._clock.monotonic_ms()
         if partitions:
             self._since_ms = now_ms

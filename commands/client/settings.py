@@ -1,8 +1,8 @@
-"""Where the settings of a connection come from. From the weakest source:
+"""The sources of a connection's settings. Later sources override earlier ones:
 
     defaults · the profile in force · ODRADEK_BOOTSTRAP · --profile · --config (client.properties) · -X · --bootstrap
 
-Names are those of Kafka's Java clients; librdkafka's other spellings are taken for them.
+The names are those of Kafka's Java clients; librdkafka's spellings are accepted too.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ ALIASES: Final = {
     "metadata.broker.list": BOOTSTRAP,
     "socket.connection.setup.timeout": "socket.connection.setup.timeout.ms",
 }
-"""librdkafka's names of the same."""
+"""librdkafka's names of the same settings."""
 
 
 class ClientSetting(NamedTuple):
-    """A value, and the source to name when it makes no sense."""
+    """A value, and the source that an error names if the value is invalid."""
 
     value: str
     source: str
 
 
 class Given(NamedTuple):
-    """The options of a command line that are about the connection."""
+    """The connection options of a command line."""
 
     bootstrap: str | None
     profile: str | None
@@ -76,7 +76,7 @@ class Given(NamedTuple):
 
 
 def gather(given: Given, environ: Mapping[str, str]) -> dict[str, ClientSetting]:
-    """Returns the settings in force, by Java's names. Raises CommandError for a source that cannot be read."""
+    """Returns the settings in force, by Java's names. Raises CommandError if a source can't be read."""
     settings = {name: ClientSetting(value, "the default") for name, value in DEFAULTS.items()}
     path = profiles_path(environ)
     in_force = environ.get(PROFILE_VARIABLE)
@@ -95,7 +95,7 @@ def gather(given: Given, environ: Mapping[str, str]) -> dict[str, ClientSetting]
 
 
 def of_profile(path: str, name: str | None) -> dict[str, ClientSetting]:
-    """Returns the settings of a profile; of the file's `default` without a name, which may be none at all."""
+    """Returns the settings of a profile. Without a name, those of the file's `default` profile, if it has one."""
     import tomllib
 
     try:
@@ -113,8 +113,8 @@ def of_profile(path: str, name: str | None) -> dict[str, ClientSetting]:
 
 
 def of_file(path: str) -> dict[str, ClientSetting]:
-    """Returns the settings of a client.properties. It may hold a producer's or consumer's own too, which are passed
-    over, as Java's tools do."""
+    """Returns the settings of a client.properties. Settings of producers and consumers in it are ignored, as Java's
+    tools do."""
     try:
         properties = {entry.name: entry.value for entry in read_properties(read_text(path, "--config"))}
     except ConfigError as error:
@@ -123,14 +123,14 @@ def of_file(path: str) -> dict[str, ClientSetting]:
 
 
 def of_assignments(assignments: Iterable[str]) -> dict[str, ClientSetting]:
-    """Returns the settings of `-X name=value`. Raises CommandError for a name that is none of a connection's."""
+    """Returns the settings of `-X name=value`. Raises CommandError if the name is not a connection setting."""
     values: dict[str, str] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals:
-            raise misuse(f"-X {assignment}: NAME=VALUE is expected, such as -X client.id=me")
+            raise misuse(f"-X {assignment}: expected NAME=VALUE, such as -X client.id=me")
         if ALIASES.get(name, name) not in DEFAULTS:
-            raise misuse(f"-X {name}: no setting of a connection has this name{_similar(name)}")
+            raise misuse(f"-X {name}: not a connection setting{_similar(name)}")
         values[name] = value
     return _renamed(values, "-X")
 
@@ -139,7 +139,7 @@ def _similar(name: str) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(name, DEFAULTS, n=1)
-    return f"; {close[0]} is one" if close else f"; there are {', '.join(DEFAULTS)}"
+    return f"; did you mean {close[0]}?" if close else f"; the settings are {', '.join(DEFAULTS)}"
 
 
 def _renamed(values: Mapping[str, str], source: str) -> dict[str, ClientSetting]:
@@ -147,7 +147,7 @@ def _renamed(values: Mapping[str, str], source: str) -> dict[str, ClientSetting]
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
-    """Returns a table of TOML with dotted names, in which `a.b = 1` is a table in a table."""
+    """Returns a TOML table with dotted names: TOML reads `a.b = 1` as a table within a table."""
     flat: dict[str, str] = {}
     for name, value in table.items():
         if isinstance(value, dict):

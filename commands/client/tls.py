@@ -1,4 +1,5 @@
-"""The TLS of a connection, out of settings as Java's clients or librdkafka name them: keys and certificates as PEM.
+"""The TLS context of a connection, from settings with the names of Java's clients or librdkafka. Keys and certificates
+are PEM.
 
 Source: SslConfigs, KIP-651; librdkafka's CONFIGURATION.md.
 """
@@ -21,17 +22,17 @@ R = TypeVar("R")
 PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
 
 CONVERT: Final = (
-    "only PEM is read here. Of a store of Java's `keytool -importkeystore -srckeystore STORE -destkeystore "
-    "store.p12 -deststoretype PKCS12` and then `openssl pkcs12 -in store.p12 -out store.pem -nodes` make it"
+    "only PEM is supported. Convert a Java key store with `keytool -importkeystore -srckeystore STORE -destkeystore "
+    "store.p12 -deststoretype PKCS12`, then `openssl pkcs12 -in store.p12 -out store.pem -nodes`"
 )
 
 BOOLEANS: Final = {"true": True, "false": False}
 IDENTIFICATION: Final = {"https": "https", "none": "", "": ""}
-"""How a broker's certificate is compared with its host: librdkafka says none where Java leaves it empty."""
+"""Whether a broker's certificate is compared with its host name: librdkafka writes "none" for Java's empty value."""
 
 
 class ClientTls(NamedTuple):
-    """The settings of a client's TLS, as `broker.security.certificates` takes them; files are read already."""
+    """The TLS settings of a client, in the form that `broker.security.certificates` expects; files are already read."""
 
     ssl_enabled_protocols: tuple[str, ...]
     ssl_cipher_suites: tuple[str, ...]
@@ -50,7 +51,8 @@ class ClientTls(NamedTuple):
 
 
 def tls_context(settings: Mapping[str, ClientSetting]) -> ssl.SSLContext:
-    """Returns the context that settings ask for. Raises CommandError that names the setting at fault, and no secret."""
+    """Returns the TLS context that the settings describe. Raises CommandError, which names the invalid setting and no
+    secret."""
     for name in ("ssl.truststore.type", "ssl.keystore.type"):
         if settings[name].value.upper() != "PEM":
             raise misuse(f"{name} {settings[name].value} ({settings[name].source}): {CONVERT}")
@@ -80,7 +82,7 @@ def tls_context(settings: Mapping[str, ClientSetting]) -> ssl.SSLContext:
 
 
 def _own_certificate(settings: Mapping[str, ClientSetting]) -> tuple[str | None, str | None]:
-    """Returns the private key and the chain of certificates that this side shows, if it has any."""
+    """Returns the client's own private key and certificate chain, if it has any."""
     store = _pem(settings, "ssl.keystore.location")
     if store is not None:
         return store, ""  # both are in it
@@ -88,12 +90,12 @@ def _own_certificate(settings: Mapping[str, ClientSetting]) -> tuple[str | None,
     chain = _pem(settings, "ssl.certificate.location", "ssl.keystore.certificate.chain")
     if (key is None) != (chain is None):
         there, missing = ("key", "certificate") if chain is None else ("certificate", "key")
-        raise misuse(f"there is a {there} for TLS and no {missing}: ssl.{missing}.location or ssl.keystore.location")
+        raise misuse(f"a TLS {there} is set but no {missing}: set ssl.{missing}.location or ssl.keystore.location")
     return key, chain
 
 
 def _pem(settings: Mapping[str, ClientSetting], location: str, inline: str = "") -> str | None:
-    """Returns the PEM of the file that one setting names, or of another setting itself; None where neither is set."""
+    """Returns the PEM of the file that `location` names, or the value of `inline`; None if neither is set."""
     path, source = settings[location]
     if path:
         return _blocks(read_bytes(path, f"{location} ({source})").decode("utf-8", "replace"), f"{location} {path}")
@@ -103,7 +105,7 @@ def _pem(settings: Mapping[str, ClientSetting], location: str, inline: str = "")
 
 
 def _blocks(text: str, where: str) -> str:
-    """Returns a file's PEM without what people write around it."""
+    """Returns the PEM blocks of a file, without the text around them."""
     blocks = [match[0] for match in PEM_BLOCK.finditer(text)]
     if not blocks:
         raise misuse(f"{where}: {CONVERT}")
@@ -111,7 +113,7 @@ def _blocks(text: str, where: str) -> str:
 
 
 def _listed(settings: Mapping[str, ClientSetting], name: str) -> tuple[str, ...]:
-    """Returns the words of a list, which Java separates by commas and OpenSSL by colons."""
+    """Returns the items of a list, which Java separates by commas and OpenSSL by colons."""
     return tuple(word.strip() for word in re.split("[,:]", settings[name].value) if word.strip())
 
 
@@ -119,5 +121,5 @@ def _one_of(settings: Mapping[str, ClientSetting], name: str, choices: Mapping[s
     value, source = settings[name]
     if value.lower() not in choices:
         expected = " or ".join(word or "nothing" for word in choices)
-        raise misuse(f"{name} {value} ({source}): {expected} is expected")
+        raise misuse(f"{name} {value} ({source}): expected {expected}")
     return choices[value.lower()]

@@ -1,1 +1,1 @@
-"""Groups of consumers: described, joined, their offsets read and reset."""
+"""Consumer groups: describes and joins them, reads and resets their offsets."""

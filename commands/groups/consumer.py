@@ -1,6 +1,6 @@
 """`odradek consume --group`: a member of a group, by the classic protocol.
 
-Every broker since 0.9 speaks it, and groups of the newer protocol take its members too (KIP-848).
+Every broker since 0.9 speaks it, and groups of the consumer protocol accept classic members too (KIP-848).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMMIT_INTERVAL_MS: Final = 5000
 
 
 class GroupConsumer:
-    """Reads what the group's leader assigns, and commits what has been printed."""
+    """Reads the assigned partitions, prints the records, and commits the offsets of printed records."""
 
     def __init__(self, session: Session, write: Callable[[PrintedRecord], None]) -> None:
         options = session.options
@@ -34,7 +34,7 @@ class GroupConsumer:
         self._member = Membership(session.cluster, options.group, options.topics)
         self._reader = PartitionReader(session.cluster, isolation=self._isolation)
         self._printed: dict[TopicPartition, int] = {}
-        """Offsets behind what was printed, and is not committed."""
+        """The next offset after the printed records that are not committed yet."""
         self._ends: dict[TopicPartition, int] = {}
         self._left: int | None = options.count
         self._committed_ms = session.cluster.clock.monotonic_ms()
@@ -43,7 +43,7 @@ class GroupConsumer:
         )
 
     async def run(self) -> None:
-        """Reads until it has come to its end, if it has one; leaves the group whatever happens."""
+        """Reads until --count or --exit-at-end is reached. Always leaves the group."""
         heartbeats = asyncio.ensure_future(self._member.keep_alive())
         try:
             while not self._is_finished():
@@ -68,7 +68,7 @@ class GroupConsumer:
         return bool(self._session.options.exit_at_end and not self._member.must_rejoin and at_end)
 
     async def _rejoin(self) -> None:
-        """Joins a new generation, and begins where the group has committed."""
+        """Joins a new generation, and starts from the committed offsets."""
         await self._reader.close()
         await self._commit()
         places = await self._member.join()
@@ -104,7 +104,7 @@ class GroupConsumer:
             group, identity = self._session.options.group, self._member.identity
             errors = await commit_offsets(self._session.cluster, group, offsets, identity)
             for place, error in errors.items():
-                self._session.output.note(f"odradek: {place}: its offset is not committed: {error}")
+                self._session.output.note(f"odradek: {place}: the offset was not committed: {error}")
 
 
 async def consume_as_member(session: Session, write: Callable[[PrintedRecord], None]) -> None:

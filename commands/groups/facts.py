@@ -1,4 +1,4 @@
-"""Groups at one moment, with what each has left to read: for who looks at all of them."""
+"""Snapshots of groups with their lags, for commands that show all groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class GroupFacts(NamedTuple):
 
     group: GroupDescription
     committed: Offsets
-    """Empty of a share group, which has no such offsets."""
+    """Empty for a share group, which has no committed offsets."""
     lags: dict[TopicPartition, int]
 
     @property
@@ -28,22 +28,22 @@ class GroupFacts(NamedTuple):
 
 
 def readable_places(topics: Iterable[MetadataResponseTopic]) -> set[TopicPartition]:
-    """Returns the partitions of topics that can be read whole."""
+    """Returns the partitions of topics whose partitions all have a leader."""
     return {
-        TopicPartition(topic.name or "", one.partition_index)
+        TopicPartition(topic.name or "", partition.partition_index)
         for topic in topics
-        for one in topic.partitions
-        if all(partition.leader_id >= 0 for partition in topic.partitions)
+        for partition in topic.partitions
+        if all(peer.leader_id >= 0 for peer in topic.partitions)
     }
 
 
 def has_lag(listing: GroupListing) -> bool:
-    """True for a group of consumers, of whatever type, whose offsets a client can see."""
+    """True if a client can read the group's offsets: a consumer group of any type, or a share group."""
     return listing.type == SHARE or (listing.type != STREAMS and listing.protocol in ("consumer", ""))
 
 
 async def group_facts(cluster: ClusterClient, listing: GroupListing, readable: set[TopicPartition]) -> GroupFacts:
-    """Returns a group as it is now; partitions that cannot be read have no lag. Raises CommandError."""
+    """Returns a snapshot of a group; partitions that can't be read have no lag. Raises CommandError."""
     description = await describe_group(cluster, listing.group, listing.type)
     if listing.type == SHARE:
         rows = await share_rows(cluster, listing.group)

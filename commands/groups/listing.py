@@ -29,7 +29,7 @@ MODERN: Final[dict[str, tuple[ModernRequest, ModernResponse]]] = {
     CONSUMER: (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
     SHARE: (ShareGroupDescribeRequest, ShareGroupDescribeResponse),
 }
-"""Types whose coordinator makes the assignment (KIP-848, KIP-932), and how they are described."""
+"""The group types whose coordinator makes the assignment (KIP-848, KIP-932), with the messages that describe them."""
 
 
 class GroupListing(NamedTuple):
@@ -43,7 +43,7 @@ class GroupListing(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """A member, with the partitions that it has."""
+    """A member with its assigned partitions."""
 
     member: str
     instance: str | None
@@ -62,7 +62,7 @@ class GroupDescription(NamedTuple):
     coordinator: int
     members: list[GroupMember]
     epoch: int = -1
-    """Changes with every rebalance; -1 of a classic group, whose generation no API tells."""
+    """Changes with every rebalance; -1 for a classic group, because no API returns its generation."""
 
 
 async def list_groups(cluster: ClusterClient) -> list[GroupListing]:
@@ -71,14 +71,14 @@ async def list_groups(cluster: ClusterClient) -> list[GroupListing]:
     groups: list[GroupListing] = []
     for node, answer in answers.items():
         raise_if(f"groups of broker {node}", answer.error_code)
-        for one in answer.groups:
-            kind = (one.group_type or CLASSIC).lower()
-            groups.append(GroupListing(one.group_id, kind, one.group_state, one.protocol_type, node))
+        for listed in answer.groups:
+            kind = (listed.group_type or CLASSIC).lower()
+            groups.append(GroupListing(listed.group_id, kind, listed.group_state, listed.protocol_type, node))
     return sorted(groups)
 
 
 async def type_of(cluster: ClusterClient, group: str) -> str:
-    """Returns the type of a group. Raises CommandError where there is none."""
+    """Returns the type of a group. Raises CommandError if it doesn't exist."""
     for listing in await list_groups(cluster):
         if listing.group == group:
             return listing.type
@@ -86,19 +86,19 @@ async def type_of(cluster: ClusterClient, group: str) -> str:
 
 
 async def describe_group(cluster: ClusterClient, group: str, kind: str | None = None) -> GroupDescription:
-    """Returns a group with its members. Raises CommandError where there is none."""
+    """Returns a group with its members. Raises CommandError if it doesn't exist."""
     chosen = kind or await type_of(cluster, group)
     if chosen == CLASSIC:
         description = await _classic(cluster, group)
     elif chosen in MODERN:
         description = await _modern(cluster, group, chosen)
     else:
-        raise CommandError(f"group {group} is a {chosen} group, of which its members alone know more")
+        raise CommandError(f"group {group} is a {chosen} group, which this command cannot describe")
     return description._replace(coordinator=await cluster.coordinator(CoordinatorKind.GROUP, group))
 
 
 class GroupHead(Protocol):
-    """The part of a described group that its answer has for every type."""
+    """The fields of a described group that all group types have."""
 
     @property
     def error_code(self) -> int: ...
@@ -107,7 +107,7 @@ class GroupHead(Protocol):
 
 
 class GroupsAnswer(Protocol):
-    """An answer that describes groups, of whatever type."""
+    """An answer that describes groups of any type."""
 
     @property
     def groups(self) -> Sequence[GroupHead]: ...
@@ -117,7 +117,7 @@ A = TypeVar("A", bound=GroupsAnswer)
 
 
 async def _described(cluster: ClusterClient, group: str, request: object, response: type[A]) -> A:
-    """Returns the coordinator's answer to a request for one group. Raises CommandError where it is an error."""
+    """Returns the coordinator's answer to a request for one group. Raises CommandError if the answer is an error."""
     answer = await cluster.coordinated(
         CoordinatorKind.GROUP, group, request, response, code=lambda answer: answer.groups[0].error_code
     )
@@ -130,14 +130,14 @@ async def _classic(cluster: ClusterClient, group: str) -> GroupDescription:
         await _described(cluster, group, DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse)
     ).groups
     members = [
-        GroupMember(one.member_id, one.group_instance_id, one.client_id, one.client_host, _assigned(one))
-        for one in described.members
+        GroupMember(member.member_id, member.group_instance_id, member.client_id, member.client_host, _assigned(member))
+        for member in described.members
     ]
     return GroupDescription(group, CLASSIC, described.group_state, described.protocol_data, -1, members)
 
 
 def _assigned(member: DescribedGroupMember) -> list[TopicPartition]:
-    """Returns what a classic member has; nothing for one whose assignment is no consumer's."""
+    """Returns a classic member's partitions; none if its assignment is not a consumer's."""
     if not member.member_assignment:
         return []
     try:
@@ -153,13 +153,13 @@ async def _modern(cluster: ClusterClient, group: str, kind: str) -> GroupDescrip
     (described,) = (await _described(cluster, group, query, response)).groups
     members = [
         GroupMember(
-            one.member_id,
-            getattr(one, "instance_id", None),  # members of share groups have none
-            one.client_id,
-            one.client_host,
-            _places((entry.topic_name, entry.partitions) for entry in one.assignment.topic_partitions),
+            member.member_id,
+            getattr(member, "instance_id", None),  # a member of a share group has none
+            member.client_id,
+            member.client_host,
+            _places((entry.topic_name, entry.partitions) for entry in member.assignment.topic_partitions),
         )
-        for one in described.members
+        for member in described.members
     ]
     return GroupDescription(
         group, kind, described.group_state, described.assignor_name, -1, members, described.group_epoch

@@ -1,4 +1,4 @@
-"""A member of a classic group: joins, syncs, and says that it lives (KIP-62, KIP-394)."""
+"""A member of a classic group: joins, syncs and sends heartbeats (KIP-62, KIP-394)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssig
 from protocol.types import TopicPartition
 
 STRATEGY: Final = "range"
-"""Every client has it among its defaults."""
+"""The assignor that every client has among its defaults."""
 
 SESSION_TIMEOUT_MS: Final = 45_000
 REBALANCE_TIMEOUT_MS: Final = 60_000
 HEARTBEAT_INTERVAL_MS: Final = 3000
-"""Defaults of Kafka's consumers, but for the rebalance: a command has printed what it has in less."""
+"""Defaults of Kafka's consumers, except for the rebalance timeout: a command prints its fetched records in less
+time."""
 
 TOPICS_AGE_MS: Final = 60_000
-"""After which the leader of a group looks whether topics have grown; librdkafka's and Java's clients do it each five
-minutes, who waits at a terminal is more in a hurry. Topics that are not there yet are looked for by each heartbeat."""
+"""Interval at which the group's leader checks whether topics have more partitions. librdkafka and Java's clients check
+every five minutes; a user at a terminal waits less patiently. Missing topics are checked with each heartbeat."""
 
 SUBSCRIPTION_VERSION: Final = 0
 UNKNOWN_GENERATION: Final = -1
@@ -46,14 +47,14 @@ REJOIN: Final = frozenset(
 
 
 class GroupIdentity(NamedTuple):
-    """Whom the coordinator takes a commit from; without one it is nobody's, which an empty group takes."""
+    """Member id and generation of OffsetCommit. The defaults commit as no member, which only an empty group accepts."""
 
     member_id: str = ""
     generation: int = UNKNOWN_GENERATION
 
 
 class Membership:
-    """One member."""
+    """One member of a group."""
 
     def __init__(self, cluster: ClusterClient, group: str, topics: Sequence[str]) -> None:
         self.identity = GroupIdentity()
@@ -63,8 +64,8 @@ class Membership:
         self._topics = list(topics)
         self._patience = Patience(cluster.clock)
         self._assigned: dict[str, int] | None = None
-        """The partitions of each topic as this member has assigned them, none of one that is not there; None while
-        another leads the group."""
+        """The partition counts that this member used for its assignment, 0 for a missing topic; None while another
+        member leads the group."""
         self._looked_ms = 0
 
     @property
@@ -72,7 +73,7 @@ class Membership:
         return self.identity.generation != UNKNOWN_GENERATION
 
     async def join(self) -> list[TopicPartition]:
-        """Takes part in rebalances until one gives this member its partitions. Raises CommandError, PeerError."""
+        """Takes part in rebalances until this member has an assignment. Raises CommandError, PeerError."""
         failures = 0
         while True:
             try:
@@ -113,8 +114,8 @@ class Membership:
             self._is_over("a heartbeat", answer.error_code)
 
     async def _look_at_topics(self) -> None:
-        """Has a group that this member leads rebalance once topics have other partitions than it has assigned
-        (org.apache.kafka.clients.consumer.internals.ConsumerCoordinator, by its snapshots of metadata)."""
+        """Rejoins, so that the group rebalances, if this member leads the group and the partition counts of its topics
+        have changed (org.apache.kafka.clients.consumer.internals.ConsumerCoordinator, by its snapshots of metadata)."""
         assigned = self._assigned
         if assigned is None or self.must_rejoin:
             return
@@ -126,7 +127,7 @@ class Membership:
             self.must_rejoin = True
 
     async def leave(self) -> None:
-        """Leaves the group, so that the others need not wait for the end of its session."""
+        """Leaves the group, so that the other members don't wait until its session expires."""
         member_id, _ = self.identity
         if not member_id:
             return
@@ -134,7 +135,7 @@ class Membership:
         request = LeaveGroupRequest(
             group_id=self._group, member_id=member_id, members=[MemberIdentity(member_id=member_id)]
         )
-        with suppress(*LOST):  # the end of its session will do
+        with suppress(*LOST):  # then its session expires
             await self._cluster.of_group(self._group, request, LeaveGroupResponse)
 
     async def _join(self) -> JoinGroupResponse | None:
@@ -175,7 +176,7 @@ class Membership:
         return consumer_protocol.read(ConsumerProtocolAssignment, answer.assignment)
 
     async def _assignments(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
-        """Returns what each member reads, as the group's leader says."""
+        """Returns the partitions of each member, decided by this member as the group's leader."""
         subscriptions = {
             member.member_id: (
                 member.group_instance_id,
@@ -191,13 +192,13 @@ class Membership:
         ]
 
     async def _partition_counts(self, topics: Collection[str]) -> dict[str, int]:
-        """Returns how many partitions topics have, none for one that is not there."""
+        """Returns the partition count of each topic, 0 for a missing topic."""
         self._looked_ms = self._cluster.clock.monotonic_ms()
         metadata = await self._cluster.metadata(sorted(topics))
         return {topic.name or "": 0 if topic.error_code else len(topic.partitions) for topic in metadata.topics}
 
     def _is_over(self, what: str, code: int) -> bool:
-        """True when the member has to join again. Raises CommandError for what joining does not help."""
+        """True if the member must join again. Raises CommandError for an error that joining can't repair."""
         error = error_code(code)
         if error not in REJOIN:
             raise_if(f"{what} in group {self._group}", code)

@@ -1,4 +1,5 @@
-"""The committed offsets of groups: read, committed, deleted. Topics go by name, which every broker understands."""
+"""The committed offsets of groups: reads, commits and deletes them. Requests name topics, which every broker
+understands."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from protocol.messages.offset_fetch import (
 from protocol.types import TopicPartition
 
 NAMES_VERSION: Final = 9
-"""The last version of OffsetFetch and OffsetCommit by name."""
+"""The last version of OffsetFetch and OffsetCommit with topic names."""
 
 NOBODY: Final = GroupIdentity()
 
@@ -44,7 +45,7 @@ def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
 async def committed_offsets(
     cluster: ClusterClient, group: str, places: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, int]:
-    """Returns a group's committed offsets: all of them, or -1 for those of `places` that have none."""
+    """Returns a group's committed offsets: all of them, or those of `places`, with -1 for none."""
     request = OffsetFetchRequest(group_id=group, groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
     answer = await cluster.coordinated(
         CoordinatorKind.GROUP, group, request, OffsetFetchResponse, code=_error_of, max_version=NAMES_VERSION
@@ -67,7 +68,7 @@ def _error_of(answer: OffsetFetchResponse) -> int:
 async def commit_offsets(
     cluster: ClusterClient, group: str, offsets: Mapping[TopicPartition, int], identity: GroupIdentity = NOBODY
 ) -> dict[TopicPartition, str]:
-    """Commits offsets; returns why some are not committed."""
+    """Commits offsets. Returns the errors of the partitions that were not committed."""
     topics = [
         OffsetCommitRequestTopic(
             name=topic,
@@ -105,7 +106,7 @@ def _first_error(answer: OffsetCommitResponse | OffsetDeleteResponse) -> int:
 async def delete_offsets(
     cluster: ClusterClient, group: str, places: Iterable[TopicPartition]
 ) -> dict[TopicPartition, str | None]:
-    """Deletes committed offsets; returns for each why it is still there, if it is."""
+    """Deletes committed offsets. Returns an error for each partition, None if it was deleted."""
     topics = [
         OffsetDeleteRequestTopic(
             name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
@@ -116,7 +117,9 @@ async def delete_offsets(
     answer = await cluster.coordinated(CoordinatorKind.GROUP, group, request, OffsetDeleteResponse)
     raise_if(f"group {group}", answer.error_code)
     return {
-        TopicPartition(topic.name, one.partition_index): explain(one.error_code) if one.error_code else None
+        TopicPartition(topic.name, partition.partition_index): explain(partition.error_code)
+        if partition.error_code
+        else None
         for topic in answer.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }

@@ -1,12 +1,12 @@
-"""The `range` strategy of classic groups, as its leader carries it out: of each topic, members get neighbouring
-partitions (org.apache.kafka.clients.consumer.RangeAssignor, without racks)."""
+"""The `range` assignor, which the leader of a classic group runs: members get neighbouring partitions of each topic
+(org.apache.kafka.clients.consumer.RangeAssignor, without racks)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 Assignments = dict[str, dict[str, list[int]]]
-"""Partitions by topic, by member."""
+"""Partitions by topic, for each member."""
 
 
 Subscriptions = Mapping[str, tuple[str | None, list[str]]]
@@ -14,8 +14,8 @@ Subscriptions = Mapping[str, tuple[str | None, list[str]]]
 
 
 def assign_by_range(subscriptions: Subscriptions, counts: Mapping[str, int]) -> Assignments:
-    """Returns who reads what; `counts` has the partitions of topics that there are. Static members come first, in order
-    of their instance ids, then the others in order of their member ids."""
+    """Returns the partitions of each member; `counts` has the partition counts of existing topics. Static members come
+    first, ordered by instance id, then the other members, ordered by member id."""
     assigned: Assignments = {member: {} for member in subscriptions}
     ranked = sorted(subscriptions, key=lambda member: _rank(member, subscriptions[member][0]))
     for topic in sorted({topic for _, topics in subscriptions.values() for topic in topics}):

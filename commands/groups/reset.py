@@ -1,4 +1,4 @@
-"""Where `odradek group reset` and `odradek share reset` set offsets to."""
+"""The new offsets of `odradek group reset` and `odradek share reset`."""
 
 from __future__ import annotations
 
@@ -15,41 +15,40 @@ from commands.records.positions import EXPECTED, Offsets, bounds, parse_position
 from protocol.types import TopicPartition
 
 OffsetsOf = Callable[[ClusterClient, str], Awaitable[Offsets]]
-"""Reads the offsets of a group: those that it has committed, or those at which its share partitions start."""
+"""Reads the offsets of a group: committed offsets, or start offsets of share partitions."""
 
 WriteOffsets = Callable[[ClusterClient, str, Offsets], Awaitable[Mapping[TopicPartition, str]]]
-"""Sets a group's offsets; returns why some are not set."""
+"""Sets a group's offsets. Returns the errors of partitions that were not set."""
 
 OFFSET_KEYS: Final = ("offset", "committed", "start")
-"""The names that an offset has in a file: as people write it, and as `group describe` and `share describe` print
-it."""
+"""The names of an offset in a file: a user's, and those that `group describe` and `share describe` print."""
 
 RESET_HELP: Final = f"""\
---to takes {EXPECTED}. Partitions are those that the group has offsets of, or those of --topic.
-Offsets before a partition's start or behind its end become these. --to-file takes what `describe -o
-json` prints, or lines with topic, partition and offset."""
+--to takes {EXPECTED}. It resets the partitions of --topic, or else all that have offsets.
+An offset outside the log becomes the log's start or end. --to-file takes the output of `describe
+-o json`, or JSON lines with topic, partition and offset."""
 
 
 def reset_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
     to = parser.add_mutually_exclusive_group(required=True)
     to.add_argument("--to", metavar="POSITION")
-    to.add_argument("--shift", type=int, metavar="N", help="so many offsets on, or back")
+    to.add_argument("--shift", type=int, metavar="N", help="move by N offsets, back if negative")
     to.add_argument("--to-group", metavar="GROUP", help="the offsets of another group")
-    to.add_argument("--to-file", metavar="FILE", help="offsets out of a file")
+    to.add_argument("--to-file", metavar="FILE", help="the offsets in a file")
     add_topics(parser)
-    parser.add_argument("-y", "--yes", action="store_true", help="do it, instead of showing what would be done")
+    parser.add_argument("-y", "--yes", action="store_true", help="set the offsets, instead of showing the changes")
 
 
 def add_topics(parser: argparse.ArgumentParser) -> None:
     """Adds --topic, which names partitions."""
     parser.add_argument(
-        "--topic", action="append", default=[], metavar="TOPIC[:PARTITION,…]", help="these alone; repeatable"
+        "--topic", action="append", default=[], metavar="TOPIC[:PARTITION,…]", help="only these partitions; repeatable"
     )
 
 
 async def reset_offsets(session: Session, offsets_of: OffsetsOf, write: WriteOffsets) -> int:
-    """Shows what a group's offsets would become, or with --yes makes them so."""
+    """Shows a group's new offsets, and sets them with --yes."""
     options = session.options
     before, after = await targets(session, offsets_of)
     rows: list[dict[str, object]] = [
@@ -69,13 +68,12 @@ async def reset_offsets(session: Session, offsets_of: OffsetsOf, write: WriteOff
             row |= {"error": error} if error else {"result": "set"}
     status = session.results(("topic", "partition", "committed", "new"), rows)
     if not options.yes:
-        session.output.note("odradek: nothing was changed: --yes sets the offsets")
+        session.output.note("odradek: nothing was changed; --yes sets the offsets")
     return status
 
 
 async def targets(session: Session, offsets_of: OffsetsOf) -> tuple[Offsets, Offsets]:
-    """Returns the offsets that the group has, as `offsets_of` reads them, and those that it is to have. Raises
-    CommandError."""
+    """Returns the group's present offsets, which `offsets_of` reads, and its new ones. Raises CommandError."""
     options, cluster = session.options, session.cluster
     before = await offsets_of(cluster, options.group)
     places = await chosen_places(session, before)
@@ -94,7 +92,7 @@ async def targets(session: Session, offsets_of: OffsetsOf) -> tuple[Offsets, Off
     if options.topic:
         given = {place: offset for place, offset in given.items() if place in places}
     if not given:
-        raise misuse("there are no offsets to set: neither has the group any, nor do the options name any")
+        raise misuse("no offsets to set: the group has none, and the options name none")
     limits = await bounds(cluster, given)
     return before, {
         place: max(limits.starts[place], min(offset, limits.ends[place])) for place, offset in given.items()
@@ -102,11 +100,11 @@ async def targets(session: Session, offsets_of: OffsetsOf) -> tuple[Offsets, Off
 
 
 async def chosen_places(session: Session, committed: Mapping[TopicPartition, int]) -> list[TopicPartition]:
-    """Returns the partitions of --topic, or those with offsets."""
+    """Returns the partitions of --topic, or else all with offsets."""
     options = session.options
     if not options.topic:
         if not committed and getattr(options, "to", None) is not None:
-            raise misuse(f"group {options.group} has no offsets yet: --topic says of which topics to set some")
+            raise misuse(f"group {options.group} has no offsets yet: name topics with --topic")
         return list(committed)
     places: list[TopicPartition] = []
     for text in options.topic:
@@ -115,7 +113,7 @@ async def chosen_places(session: Session, committed: Mapping[TopicPartition, int
         try:
             chosen = [int(index) for index in listed.split(",")] if listed else indexes
         except ValueError:
-            raise misuse(f"--topic {text}: TOPIC:PARTITION,PARTITION… is expected, such as orders:0,1") from None
+            raise misuse(f"--topic {text}: expected TOPIC:PARTITION,PARTITION…, such as orders:0,1") from None
         if missing := sorted(set(chosen) - set(indexes)):
             raise misuse(f"--topic {text}: {name} has no partition {missing[0]}")
         places += [TopicPartition(name, index) for index in chosen]
@@ -123,7 +121,7 @@ async def chosen_places(session: Session, committed: Mapping[TopicPartition, int
 
 
 def offsets_in(text: str, path: str) -> Offsets:
-    """Returns the offsets of a file, which has JSON by line. Raises CommandError."""
+    """Returns the offsets in a file of JSON lines. Raises CommandError."""
     offsets: Offsets = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -135,7 +133,5 @@ def offsets_in(text: str, path: str) -> Offsets:
                 if offset is not None:
                     offsets[TopicPartition(str(entry["topic"]), int(entry["partition"]))] = int(offset)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise misuse(
-                f"--to-file {path} line {number}: topic, partition and offset are expected ({error})"
-            ) from None
+            raise misuse(f"--to-file {path} line {number}: expected topic, partition and offset ({error})") from None
     return offsets

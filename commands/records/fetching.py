@@ -1,4 +1,4 @@
-"""Reads partitions from given offsets on, each from its leader."""
+"""Reads partitions from their leaders, starting at given offsets."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from protocol.records.record import Record, read_records
 from protocol.types import Buffer, TopicPartition
 
 NAMES_VERSION: Final = 12
-"""The last version of Fetch by name."""
+"""The last version of Fetch with topic names."""
 
 MAX_WAIT_MS: Final = 500
 MAX_BYTES: Final = 8 * 1024 * 1024
 PARTITION_MAX_BYTES: Final = 1024 * 1024
-"""fetch.max.wait.ms and max.partition.fetch.bytes of Kafka's consumers; of a fetch together less than theirs, as it is
-all held at once."""
+"""fetch.max.wait.ms and max.partition.fetch.bytes of Kafka's consumers. MAX_BYTES is less than theirs, because the
+whole answer is in memory at once."""
 
 ABORT_KEY_BYTES: Final = 4
 
 
 class FetchedRecords(NamedTuple):
-    """One answer's records of a partition, and where to go on."""
+    """The records of a partition in one answer, and the offset to read next."""
 
     place: TopicPartition
     records: list[tuple[Record, TimestampType]]
@@ -46,22 +46,22 @@ class FetchedRecords(NamedTuple):
 
 
 class PartitionReader:
-    """Partitions that are read, and the offset of each."""
+    """Reads a set of partitions, each from its own offset."""
 
     def __init__(self, cluster: ClusterClient, *, isolation: int = READ_UNCOMMITTED) -> None:
         self.positions: dict[TopicPartition, int] = {}
-        """The next offset of each; who takes one out stops it."""
+        """The next offset of each partition. Removing a partition stops reading it."""
         self.leaders: dict[TopicPartition, int] = {}
         self.resets: list[TopicPartition] = []
-        """Partitions that had lost the records at their position, and were read from their start."""
+        """Partitions whose position was out of range, and which continued at their start."""
         self._cluster = cluster
         self._isolation = isolation
         self._under_way: dict[int, asyncio.Task[list[FetchedRecords]]] = {}
         self._failures = 0
 
     async def poll(self) -> AsyncIterator[FetchedRecords]:
-        """Yields what leaders answer first, for some of the partitions; returns after that, at the latest after
-        MAX_WAIT_MS without records."""
+        """Yields the records of the leaders that answer first, then returns. Without records it returns after
+        MAX_WAIT_MS at the latest."""
         await self._find_leaders()
         for leader in {self.leaders[place] for place in self.positions} - self._under_way.keys():
             self._under_way[leader] = asyncio.ensure_future(self._fetch(leader))
@@ -77,14 +77,14 @@ class PartitionReader:
                     yield fetched
 
     async def close(self) -> None:
-        """Drops what is under way."""
+        """Cancels the fetches in flight."""
         for task in self._under_way.values():
             task.cancel()
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
         self._under_way.clear()
 
     async def _find_leaders(self) -> None:
-        """Asks for the leaders of partitions that have none yet; they are -1 while there is nobody."""
+        """Looks up the leaders of partitions whose leader is unknown; -1 means that the partition has no leader."""
         missing = {place.topic for place in self.positions if self.leaders.get(place, -1) < 0}
         if not missing:
             return
@@ -116,7 +116,8 @@ class PartitionReader:
         return fetched
 
     async def _is_sound(self, place: TopicPartition, part: PartitionData) -> bool:
-        """True when there may be records; deals with what is wrong otherwise. Raises CommandError."""
+        """True if the answer may have records. Handles retriable errors and positions out of range. Raises
+        CommandError."""
         code = error_code(part.error_code)
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self.positions[place] = (await list_offsets(self._cluster, {place: EARLIEST}))[place]
@@ -135,7 +136,7 @@ class PartitionReader:
 
 
 def fetch_request(positions: Mapping[TopicPartition, int], isolation: int) -> FetchRequest:
-    """Returns a fetch of these partitions, without a session."""
+    """Returns a Fetch of the partitions, without a session."""
     topics: dict[str, list[FetchPartition]] = {}
     for place, offset in positions.items():
         entry = FetchPartition(partition=place.partition, fetch_offset=offset, partition_max_bytes=PARTITION_MAX_BYTES)
@@ -150,8 +151,8 @@ def fetch_request(positions: Mapping[TopicPartition, int], isolation: int) -> Fe
 
 
 def read_answer(place: TopicPartition, part: PartitionData, position: int, isolation: int) -> FetchedRecords:
-    """Returns the records of an answer from `position` on, without those of aborted transactions where these are not to
-    be seen."""
+    """Returns the records of an answer from `position` on. With READ_COMMITTED it skips those of aborted
+    transactions."""
     buffer = part.records or b""
     if len(buffer) and magic_at(buffer) < 2:
         records = [record for record in read_messages(buffer) if record.offset >= position]
@@ -168,15 +169,15 @@ def read_answer(place: TopicPartition, part: PartitionData, position: int, isola
 
 
 class Aborted:
-    """The aborted transactions of an answer, while its batches are gone through in their order
+    """The aborted transactions of an answer, while its batches are read in order
     (org.apache.kafka.clients.consumer.internals.CompletedFetch)."""
 
     def __init__(self, transactions: Sequence[AbortedTransaction]) -> None:
-        self._due = sorted(transactions, key=lambda one: one.first_offset, reverse=True)
+        self._due = sorted(transactions, key=lambda transaction: transaction.first_offset, reverse=True)
         self._producers: set[int] = set()
 
     def covers(self, buffer: Buffer, at: int, header: BatchHeader) -> bool:
-        """True for a batch that no reader may see: of an aborted transaction, or a marker."""
+        """True if the batch must not be returned: it is a marker, or part of an aborted transaction."""
         while self._due and self._due[-1].first_offset <= header.last_offset:
             self._producers.add(self._due.pop().producer_id)
         if header.is_control:

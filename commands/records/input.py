@@ -1,4 +1,4 @@
-"""Records out of lines, files and JSON: what `odradek produce` reads."""
+"""Parses lines, files and JSON into records, the input of `odradek produce`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import BinaryIO, Final, NamedTuple
 from commands.errors import misuse
 
 CHUNK_BYTES: Final = 256 * 1024
-"""Read at once, where so much is there; a pipe or a terminal gives what it has."""
+"""Largest size of one read; a pipe or a terminal may return less."""
 
 ESCAPES: Final = {"\\n": "\n", "\\t": "\t", "\\r": "\r", "\\0": "\0", "\\\\": "\\"}
 
 
 class InputRecord(NamedTuple):
-    """A record to be sent; a partition or timestamp of None is chosen by the sender."""
+    """A record to send. The producer chooses a partition or timestamp that is None."""
 
     key: bytes | None
     value: bytes | None
@@ -26,18 +26,18 @@ class InputRecord(NamedTuple):
 
 
 class LineLayout(NamedTuple):
-    """How a line is a record."""
+    """The parts of a line that become a record."""
 
     key_separator: bytes | None = None
-    """Between key and value, where lines have keys."""
+    """The separator between key and value; None if lines have no keys."""
     key: bytes | None = None
-    """The key of every line without one."""
+    """The key of a record whose line has none."""
     headers: tuple[tuple[str, bytes | None], ...] = ()
     empty_is_null: bool = False
-    """An empty value is a tombstone, and an empty key is none."""
+    """True if an empty value becomes a tombstone, and an empty key a null key."""
 
     def record(self, line: bytes) -> InputRecord:
-        """Returns the record of a line. Raises CommandError where its key is missing."""
+        """Returns the record of a line. Raises CommandError if the key is missing."""
         key, value = self.key, line
         if self.key_separator is not None:
             before, separator, value = line.partition(self.key_separator)
@@ -51,14 +51,14 @@ class LineLayout(NamedTuple):
 
 
 def unescape(text: str) -> bytes:
-    """Returns a separator as it was meant: \\t for a tab, and so on."""
+    """Returns a separator with its escapes replaced: \\t by a tab, and so on."""
     for escape, character in ESCAPES.items():
         text = text.replace(escape, character)
     return text.encode()
 
 
 def chunks(file: BinaryIO, separator: bytes) -> Iterator[list[bytes]]:
-    """Yields the parts between separators, as many together as there are at the moment."""
+    """Yields the parts between separators, in lists of the parts that each read completes."""
     rest = b""
     read = getattr(file, "read1", file.read)
     while piece := read(CHUNK_BYTES):
@@ -71,14 +71,14 @@ def chunks(file: BinaryIO, separator: bytes) -> Iterator[list[bytes]]:
 
 def from_json(line: bytes) -> InputRecord:
     """Returns the record of a line of JSON with the names of kcat's -J, and of `odradek consume -o json`: key, payload,
-    headers (names and values in turn), partition, ts; key_base64 and payload_base64 for other bytes than text.
-    Raises CommandError."""
+    headers (names and values in turn), partition, ts; key_base64 and payload_base64 for bytes that are not text. Raises
+    CommandError."""
     try:
         fields = json.loads(line)
     except ValueError as error:
-        raise misuse(f"the line {line[:60].decode(errors='replace')!r} is no JSON: {error}") from None
+        raise misuse(f"the line {line[:60].decode(errors='replace')!r} is not JSON: {error}") from None
     if not isinstance(fields, dict):
-        raise misuse(f"the line {line[:60].decode(errors='replace')!r} is no JSON object with key and payload")
+        raise misuse(f"the line {line[:60].decode(errors='replace')!r} is not a JSON object with key and payload")
     return InputRecord(
         key=_content(fields, "key"),
         value=_content(fields, "payload"),
@@ -94,7 +94,7 @@ def _content(fields: dict[str, object], name: str) -> bytes | None:
         try:
             return b64decode(encoded, validate=True)
         except ValueError:
-            raise misuse(f"{name}_base64 {encoded[:40]!r} is no base64") from None
+            raise misuse(f"{name}_base64 {encoded[:40]!r} is not base64") from None
     if value is None:
         return None
     return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).encode()
@@ -104,13 +104,13 @@ def _integer(fields: dict[str, object], name: str) -> int | None:
     value = fields.get(name)
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
-    raise misuse(f"{name} {value!r} is no whole number")
+    raise misuse(f"{name} {value!r} is not a whole number")
 
 
 def _headers(listed: object) -> Iterable[tuple[str, bytes | None]]:
     if not isinstance(listed, list) or len(listed) % 2:
-        raise misuse(f'headers {listed!r}: names and values in turn are expected, such as ["name", "value"]')
+        raise misuse(f'headers {listed!r}: expected names and values in turn, such as ["name", "value"]')
     for name, value in zip(listed[::2], listed[1::2], strict=True):
         if not isinstance(name, str):
-            raise misuse(f"headers: the name {name!r} is no text")
+            raise misuse(f"headers: the name {name!r} is not text")
         yield name, None if value is None else str(value).encode()

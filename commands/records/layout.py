@@ -1,4 +1,4 @@
-"""How records are printed: the options of commands that read some, and what prints one."""
+"""The layout of printed records: the options of commands, and the function that prints a record."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from commands.printing import as_json
 from commands.records.output import PrintedRecord, as_row, compile_format
 
 PLAIN_FORMAT: Final = "%s\\n"
-"""On a terminal, without a format: values alone."""
+"""The format on a terminal if no format is given: the values alone."""
 
 
 def add_record_layout(parser: argparse.ArgumentParser) -> None:
-    """Adds how records are printed."""
+    """Adds the options --format and --json."""
     parser.add_argument("-f", "--format", metavar="FORMAT", help="see above")
     parser.add_argument("-J", "--json", action="store_true", help="the same as -o json: lines with kcat's names")
 
 
 def record_writer(session: Session) -> Callable[[PrintedRecord], None]:
-    """Returns what prints a record."""
+    """Returns the function that prints a record."""
     options = session.options
     if options.format is not None and options.json:
-        raise misuse("--format and --json: a record is printed in one of these")
+        raise misuse("--format and --jsonexclude each other")
     if options.json or (options.format is None and session.output.is_json):
         return lambda printed: session.output.line(as_json(as_row(printed)))
     render = compile_format(options.format if options.format is not None else PLAIN_FORMAT)

@@ -1,4 +1,4 @@
-"""Records as they are printed: JSON with kcat's names, or a format of one's own."""
+"""Prints records as JSON with kcat's names, or in the user's format."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
 
 class PrintedRecord(NamedTuple):
-    """A record with where it comes from."""
+    """A record with its partition."""
 
     place: TopicPartition
     record: Record
     timestamp_type: TimestampType
     delivery_count: int = 0
-    """In a share group, counted from 1."""
+    """The number of deliveries in a share group, counted from 1; 0 elsewhere."""
 
 
 def as_row(printed: PrintedRecord) -> dict[str, object]:
-    """Returns a record under the names of kcat's -J; what is no text is in key_base64 and payload_base64."""
+    """Returns a record with the names of kcat's -J. Bytes that are not text are in key_base64 and payload_base64."""
     place, record, kind, deliveries = printed
     row: dict[str, object] = {"topic": place.topic, "partition": place.partition, "offset": record.offset}
     row |= {"tstype": "logappend" if kind is TimestampType.LOG_APPEND_TIME else "create", "ts": record.timestamp}
@@ -98,7 +98,7 @@ Part = Callable[[PrintedRecord], bytes]
 
 
 def compile_format(text: str) -> Callable[[PrintedRecord], bytes]:
-    """Returns what prints a record in a format. Raises CommandError for a directive that there is not."""
+    """Returns the function that prints a record in a format. Raises CommandError for an unknown directive."""
     parts: list[Part] = []
     position = 0
     for match in DIRECTIVE.finditer(text):
@@ -130,6 +130,6 @@ def _directive(letter: str, encoding: str | None) -> Part:
         return lambda printed: encode(content(printed.record))
     letters: Sequence[str] = sorted({*FIELDS, *CONTENTS, "h", "%"})
     raise misuse(
-        f"--format %{letter}{f'{{{encoding}}}' if encoding else ''}: there are {' '.join(letters)} and the "
+        f"--format %{letter}{f'{{{encoding}}}' if encoding else ''}: the directives are {' '.join(letters)}, the "
         f"encodings {', '.join(filter(None, ENCODINGS))}"
     )

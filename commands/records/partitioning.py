@@ -1,6 +1,6 @@
-"""Which partition a record goes to, as Java's clients choose (org.apache.kafka.clients.producer.internals
-.BuiltInPartitioner): by the murmur2 hash of its key, and without a key a batch's worth to one partition, then to the
-next."""
+"""The choice of a record's partition, as in Java's clients (org.apache.kafka.clients.producer.internals
+.BuiltInPartitioner): by the murmur2 hash of the key. Records without a key go to one partition for a batch, then to the
+next partition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MASK: Final = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """Returns the 32 bits of org.apache.kafka.common.utils.Utils.murmur2, without a sign."""
+    """Returns the hash of org.apache.kafka.common.utils.Utils.murmur2, as an unsigned 32-bit number."""
     code = SEED ^ len(data)
     whole = len(data) & ~3
     for at in range(0, whole, 4):
@@ -26,5 +26,5 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of_key(key: bytes, count: int) -> int:
-    """Returns a key's partition of `count`."""
+    """Returns the partition of a key in a topic with `count` partitions."""
     return (murmur2(key) & 0x7FFFFFFF) % count

@@ -1,4 +1,4 @@
-"""Positions in partitions: as they are typed, and the offsets that they are."""
+"""Positions in partitions: parses them and finds their offsets."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ from protocol.types import TopicPartition
 
 LATEST: Final = -1
 EARLIEST: Final = -2
-"""Timestamps that ListOffsets takes for the ends of a log."""
+"""The timestamps with which ListOffsets returns the end and the start of a log."""
 
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 
-EXPECTED: Final = (
-    "start, end, an offset, +N behind the start, -N before the end, or @TIME (@-15m, @2026-01-31T12:00:00)"
-)
+EXPECTED: Final = "start, end, an offset, +N after the start, -N before the end, or @TIME (@-15m, @2026-01-31T12:00:00)"
 
 Offsets = dict[TopicPartition, int]
 
@@ -41,7 +39,7 @@ class PositionKind(Enum):
 
 
 class Position(NamedTuple):
-    """A place in any partition; `number` is an offset, a count of offsets, or milliseconds since the epoch."""
+    """A position in any partition; `number` is an offset, a count of offsets, or milliseconds since the epoch."""
 
     kind: PositionKind
     number: int = 0
@@ -67,13 +65,13 @@ def parse_position(text: str, now_ms: int) -> Position:
         return Position(PositionKind.TIME, parse_time(text[1:], now_ms))
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdecimal() and int(digits) < 1 << 63):
-        raise ValueError(f"{text!r} is no position: {EXPECTED}")
+        raise ValueError(f"{text!r} is not a position: expected {EXPECTED}")
     kind = {"+": PositionKind.AFTER_START, "-": PositionKind.BEFORE_END}.get(text[:1], PositionKind.OFFSET)
     return Position(kind, int(digits))
 
 
 class Bounds(NamedTuple):
-    """The offsets of partitions' first records, and those behind their last."""
+    """The start and end offsets of partitions; the end is the next offset after the last record."""
 
     starts: Offsets
     ends: Offsets
@@ -82,7 +80,7 @@ class Bounds(NamedTuple):
 async def bounds(
     cluster: ClusterClient, partitions: Iterable[TopicPartition], isolation: int = READ_UNCOMMITTED
 ) -> Bounds:
-    """Returns where partitions begin and end; for READ_COMMITTED the end is the last stable offset."""
+    """Returns the start and end offsets of partitions; with READ_COMMITTED the end is the last stable offset."""
     partitions = list(partitions)
     starts, ends = await cluster.together(
         (
@@ -96,19 +94,20 @@ async def bounds(
 async def resolve(
     cluster: ClusterClient, positions: Mapping[TopicPartition, Position], isolation: int = READ_UNCOMMITTED
 ) -> Offsets:
-    """Returns the offset of each position, within what its partition has. A time beyond the last record is the end."""
+    """Returns the offset of each position, at least the start and at most the end of its partition. A time after the
+    last record is the end."""
     limits = await bounds(cluster, positions, isolation)
-    times = {one: place.number for one, place in positions.items() if place.kind is PositionKind.TIME}
+    times = {place: position.number for place, position in positions.items() if position.kind is PositionKind.TIME}
     by_time = await list_offsets(cluster, times, isolation)
     return {
-        one: offset_of(place, limits.starts[one], limits.ends[one], by_time.get(one, -1))
-        for one, place in positions.items()
+        place: offset_of(position, limits.starts[place], limits.ends[place], by_time.get(place, -1))
+        for place, position in positions.items()
     }
 
 
 def offset_of(position: Position, start: int, end: int, by_time: int = -1) -> int:
-    """Returns a position's offset in a partition; `by_time` is what the partition says of a time, -1 for none so
-    late."""
+    """Returns a position's offset in a partition. `by_time` is the offset that ListOffsets returned for a time, -1 if
+    no record is so late."""
     number = position.number
     at = {
         PositionKind.START: start,
@@ -124,8 +123,8 @@ def offset_of(position: Position, start: int, end: int, by_time: int = -1) -> in
 async def list_offsets(
     cluster: ClusterClient, timestamps: Mapping[TopicPartition, int], isolation: int = READ_UNCOMMITTED
 ) -> Offsets:
-    """Returns the offsets of the first records at or after these timestamps, -1 where there is none."""
-    names = sorted({one.topic for one in timestamps})
+    """Returns the offsets of the first records at or after the timestamps, -1 if a partition has none."""
+    names = sorted({place.topic for place in timestamps})
     topics = {topic.name: topic for topic in await cluster.topics(names)} if names else {}
     requests: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
     for name in names:
@@ -138,8 +137,8 @@ async def list_offsets(
     offsets: Offsets = {}
     for answer in await cluster.together(_ask(cluster, leader, isolation, of) for leader, of in requests.items()):
         offsets |= answer
-    for one in timestamps:
-        raise_if(str(one), 0 if one in offsets else 3)
+    for place in timestamps:
+        raise_if(str(place), 0 if place in offsets else 3)
     return offsets
 
 

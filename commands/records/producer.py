@@ -1,6 +1,7 @@
-"""A producer: batches to partitions' leaders, sent again until they are there once, as a transaction if asked to.
+"""A producer: sends batches to the partitions' leaders, and again until each is written exactly once. It can use a
+transaction.
 
-It has one request under way for each leader, so the order of records is that of the input, whatever fails.
+It has one request in flight for each leader, so the records keep the order of the input after every failure.
 """
 
 from __future__ import annotations
@@ -29,18 +30,19 @@ from protocol.records.record import Record
 from protocol.types import TopicPartition
 
 BATCH_BYTES: Final = 512 * 1024
-"""Content of a batch: half of what brokers take by default (message.max.bytes), and what is over it takes one more."""
+"""Size at which a batch is full: half of the brokers' default limit (message.max.bytes). Further records start another
+batch."""
 
 NAMES_VERSION: Final = 11
-"""The last version of Produce by name, in which partitions are added to a transaction beforehand."""
+"""The last version of Produce with topic names. The producer adds partitions to its transaction itself."""
 
 MAX_SEQUENCE: Final = 0x7FFFFFFF
 RECORD_OVERHEAD: Final = 32
-"""Bytes that a record has beside key and value, and more."""
+"""Upper bound of a record's bytes besides key and value."""
 
 
 class ProduceOptions(NamedTuple):
-    """How to send."""
+    """The options of a producer."""
 
     acks: int = -1
     codec: Compression = Compression.NONE
@@ -50,7 +52,7 @@ class ProduceOptions(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Where records went: offsets are -1 with acks=0."""
+    """The number of records written to a partition, and their first and last offsets; -1 with acks=0."""
 
     records: int
     first: int
@@ -58,7 +60,7 @@ class Written(NamedTuple):
 
 
 class RecordProducer:
-    """Sends records; `written` has what became of them, by partition."""
+    """Sends records; `written` has the result of each partition."""
 
     def __init__(self, cluster: ClusterClient, options: ProduceOptions) -> None:
         self.written: dict[TopicPartition, Written] = {}
@@ -86,7 +88,7 @@ class RecordProducer:
             await self._transaction.end(commit=commit)
 
     async def send(self, topic: str, records: Iterable[InputRecord]) -> None:
-        """Sends records in their order; returns when all are written. Raises CommandError for one that is refused."""
+        """Sends records in order, and returns when all are written. Raises CommandError if a record is rejected."""
         by_partition: dict[TopicPartition, list[InputRecord]] = {}
         for record in records:
             place = await self._place(topic, record)
@@ -118,7 +120,7 @@ class RecordProducer:
             self._leaders[TopicPartition(topic, partition.partition_index)] = partition.leader_id
 
     async def _send_round(self, round_: dict[TopicPartition, list[InputRecord]]) -> None:
-        """Sends one batch to each of these partitions, again and again until all are written."""
+        """Sends one batch to each partition, repeatedly until all are written."""
         now_ms = self._cluster.clock.now_ms()
         built = {place: self._batch(place, records, now_ms) for place, records in round_.items()}
         deadline_ms = self._cluster.clock.monotonic_ms() + self._cluster.timeout_ms
@@ -145,8 +147,14 @@ class RecordProducer:
             self._sequences[place] = (sequence + len(records)) & MAX_SEQUENCE
         return build(
             [
-                Record(0, now_ms if one.timestamp is None else one.timestamp, one.key, one.value, one.headers)
-                for one in records
+                Record(
+                    0,
+                    now_ms if record.timestamp is None else record.timestamp,
+                    record.key,
+                    record.value,
+                    record.headers,
+                )
+                for record in records
             ],
             producer_id=self._identity.producer_id,
             producer_epoch=self._identity.epoch,
@@ -158,7 +166,7 @@ class RecordProducer:
     async def _send_to(
         self, leader: int, batch_of: dict[TopicPartition, bytearray]
     ) -> dict[TopicPartition, PartitionProduceResponse | None]:
-        """Sends a leader its batches; None in place of an answer that did not come, and may be asked for again."""
+        """Sends a leader its batches. Returns None for a batch without an answer that can be sent again."""
         if leader < 0:
             return dict.fromkeys(batch_of)
         topics: dict[str, list[PartitionProduceData]] = {}
@@ -183,13 +191,14 @@ class RecordProducer:
                 raise  # it may have been written
             return dict.fromkeys(batch_of)
         return {
-            TopicPartition(entry.name, one.index): one
+            TopicPartition(entry.name, result.index): result
             for entry in answer.responses
-            for one in entry.partition_responses
+            for result in entry.partition_responses
         }
 
     def _is_written(self, place: TopicPartition, result: PartitionProduceResponse | None, count: int) -> bool:
-        """Notes where a batch went; False when it has to be sent again. Raises CommandError when it was refused."""
+        """Records where a batch was written. Returns False if it must be sent again. Raises CommandError if it was
+        rejected."""
         if result is None:
             return False
         code = error_code(result.error_code)
@@ -206,7 +215,7 @@ class RecordProducer:
 
 
 def batches(records: Sequence[InputRecord]) -> list[list[InputRecord]]:
-    """Returns records in batches of not much more than BATCH_BYTES; a larger one is alone in its batch."""
+    """Divides records into batches of at most about BATCH_BYTES; a larger record is alone in its batch."""
     divided: list[list[InputRecord]] = []
     size = BATCH_BYTES
     for record in records:

@@ -1,6 +1,6 @@
-"""A producer's side of transactions: its identity, and one transaction from begin to end (KIP-98).
+"""The producer's part of transactions: its producer id, and one transaction from begin to end (KIP-98).
 
-Partitions are added before records go to them, which every broker since 0.11 understands.
+Partitions are added before records are sent to them, which every broker since 0.11 supports.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from protocol.types import TopicPartition
 R = TypeVar("R")
 
 RETRIED: Final = COORDINATOR_MOVED | {ErrorCode.CONCURRENT_TRANSACTIONS}
-"""An earlier transaction of the same id may still be ending."""
+"""Errors after which a request is sent again: an earlier transaction of the same id may still be ending."""
 
 ADD_VERSION: Final = 3
 END_VERSION: Final = 4
-"""The last versions for clients that add partitions themselves (KIP-890 has brokers do so)."""
+"""The last versions for clients that add partitions themselves (with KIP-890 brokers add them)."""
 
 
 class ProducerIdentity(NamedTuple):
-    """Whom brokers take a producer for."""
+    """The producer id and epoch of a producer."""
 
     producer_id: int
     epoch: int
 
 
 NO_TIMEOUT_MS: Final = 0x7FFFFFFF
-"""For a producer without transactions."""
+"""The transaction timeout of a producer without transactions."""
 
 NO_PRODUCER: Final = ProducerIdentity(-1, -1)
 
@@ -52,7 +52,7 @@ async def idempotent_identity(cluster: ClusterClient) -> ProducerIdentity:
         return answer.error_code, answer
 
     answer = await cluster.until_settled(ask, COORDINATOR_MOVED)
-    raise_if("a producer id (--no-idempotence goes without)", answer.error_code)
+    raise_if("a producer id (--no-idempotence needs none)", answer.error_code)
     return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
 
@@ -66,7 +66,8 @@ class ProducerTransaction:
         self._partitions: set[TopicPartition] = set()
 
     async def begin(self, timeout_ms: int) -> ProducerIdentity:
-        """Fences earlier producers of this id, aborts what they left open, and returns this one's identity."""
+        """Fences earlier producers of this transactional id, aborts their open transaction, and returns the new
+        identity."""
         request = InitProducerIdRequest(transactional_id=self._id, transaction_timeout_ms=timeout_ms)
         answer = await self._ask(request, InitProducerIdResponse, lambda answer: answer.error_code)
         raise_if(f"transactional id {self._id}", answer.error_code)
@@ -74,7 +75,7 @@ class ProducerTransaction:
         return self._identity
 
     async def add(self, partitions: Iterable[TopicPartition]) -> None:
-        """Adds partitions that records are about to go to."""
+        """Adds partitions to the transaction, before records are sent to them."""
         topics: dict[str, list[int]] = {}
         for topic, index in sorted(set(partitions) - self._partitions):
             topics.setdefault(topic, []).append(index)
@@ -88,12 +89,14 @@ class ProducerTransaction:
         )
         answer = await self._ask(request, AddPartitionsToTxnResponse, _worst, ADD_VERSION)
         for topic_result in answer.results_by_topic_v3_and_below:
-            for one in topic_result.results_by_partition:
-                raise_if(f"{topic_result.name}-{one.partition_index}", one.partition_error_code)
-                self._partitions.add(TopicPartition(topic_result.name, one.partition_index))
+            for partition_result in topic_result.results_by_partition:
+                raise_if(
+                    f"{topic_result.name}-{partition_result.partition_index}", partition_result.partition_error_code
+                )
+                self._partitions.add(TopicPartition(topic_result.name, partition_result.partition_index))
 
     async def end(self, *, commit: bool) -> None:
-        """Commits or aborts; nothing is to be done where nothing was written."""
+        """Commits or aborts the transaction; does nothing if it has no partitions."""
         if not self._partitions:
             return
         request = EndTxnRequest(
@@ -120,6 +123,8 @@ class ProducerTransaction:
 
 def _worst(answer: AddPartitionsToTxnResponse) -> int:
     codes = [
-        one.partition_error_code for topic in answer.results_by_topic_v3_and_below for one in topic.results_by_partition
+        partition.partition_error_code
+        for topic in answer.results_by_topic_v3_and_below
+        for partition in topic.results_by_partition
     ]
     return next((code for code in codes if code and code != ErrorCode.OPERATION_NOT_ATTEMPTED), 0)

@@ -1,1 +1,1 @@
-"""Share groups (KIP-932): joined, consumed, their offsets read and reset."""
+"""Share groups (KIP-932): joins and consumes them, reads and resets their offsets."""

@@ -1,4 +1,4 @@
-"""`odradek share consume`: reads what the group's coordinator assigns, and acknowledges what has been printed."""
+"""`odradek share consume`: reads the assigned partitions, and acknowledges printed records."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ R = TypeVar("R", ShareFetchResponse, ShareAcknowledgeResponse)
 
 LOST_SESSION: Final = frozenset({ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH})
 PASSING: Final = RETRIABLE | {ErrorCode.SHARE_SESSION_LIMIT_REACHED}
-"""Errors after which the same is tried again, after a pause."""
+"""Errors after which the request is sent again, after a pause."""
 
 
 class ShareConsumer:
-    """One member of a share group, which prints what it is given."""
+    """A member of a share group that prints acquired records."""
 
     def __init__(
         self, session: Session, write: Callable[[PrintedRecord], None], kind: int, timeout_ms: int | None
     ) -> None:
-        """`kind` is how printed records are acknowledged; after `timeout_ms` without a record it stops."""
+        """`kind` is the acknowledgement type of printed records. The consumer stops after `timeout_ms` without a
+        record."""
         options = session.options
         self._session = session
         self._cluster = session.cluster
@@ -58,14 +59,14 @@ class ShareConsumer:
         self._leaders: dict[SharePlace, int] = {}
         self._failures = 0
         self._active_ms = self._cluster.clock.monotonic_ms()
-        """When a record came, or the first assignment."""
+        """The time of the last record or, before any, of the first assignment."""
         self._has_begun = False
         self._empty_handed = EmptyHanded(
             session.cluster.clock, session.output.note, options.group, "odradek share describe"
         )
 
     async def run(self) -> None:
-        """Reads until it has come to its end, if it has one; gives back what it holds, and leaves, whatever happens."""
+        """Reads until --count or --timeout is reached. Always releases its acquired records and leaves the group."""
         heartbeats = asyncio.ensure_future(self._member.keep_alive())
         try:
             while not self._is_finished():
@@ -91,7 +92,7 @@ class ShareConsumer:
         return self._cluster.clock.monotonic_ms() - self._active_ms >= self._timeout_ms + joining_ms
 
     async def _poll(self) -> None:
-        """Has all leaders asked, and takes what the first of them answer."""
+        """Sends a fetch to each leader without one in flight, and processes the first answers."""
         self._empty_handed.look(len(self._member.places))
         await self._find_leaders()
         by_leader: dict[int, set[SharePlace]] = {}
@@ -111,7 +112,7 @@ class ShareConsumer:
                 await self._take(leader, answer)
 
     async def _find_leaders(self) -> None:
-        """Asks for the leaders of partitions that have none yet."""
+        """Looks up the leaders of partitions whose leader is unknown."""
         if all(self._leaders.get(place, -1) >= 0 for place in self._member.places):
             return
         if self._failures:
@@ -134,7 +135,7 @@ class ShareConsumer:
         return answer
 
     async def _ask(self, leader: int, session: MemberShareSession, request: object, response: type[R]) -> R | None:
-        """Returns the answer to a request of a session; None where the session is to begin anew."""
+        """Returns the answer to a request of a session; None if the session was reset."""
         try:
             answer = await self._cluster.node(leader, request, response)
         except (BrokerUnreachable, RequestTimedOut):
@@ -151,7 +152,7 @@ class ShareConsumer:
         return answer
 
     async def _take(self, leader: int, answer: ShareFetchResponse) -> None:
-        """Prints what was delivered, and acknowledges it: not before it is on its way to the reader."""
+        """Prints the acquired records, flushes the output, then acknowledges them."""
         acknowledgements: dict[SharePlace, list[RangeAcknowledgement]] = {}
         for topic in answer.responses:
             for partition in topic.partitions:
@@ -159,18 +160,18 @@ class ShareConsumer:
                 if self._is_sound(place, partition):
                     ranges = [
                         RangeAcknowledgement(
-                            one.first, one.acknowledgements(self._kind, self._print(place, one.printed))
+                            acquired.first, acquired.acknowledgements(self._kind, self._print(place, acquired.printed))
                         )
-                        for one in acquired_ranges(partition)
+                        for acquired in acquired_ranges(partition)
                     ]
                     if ranges:
                         acknowledgements[place] = ranges
         sys.stdout.flush()
-        if acknowledgements and self._kind != RELEASE:  # the end of the session gives back what was printed too
+        if acknowledgements and self._kind != RELEASE:  # the end of the session releases printed records too
             await self._acknowledge(leader, acknowledgements)
 
     def _print(self, place: SharePlace, records_of: Callable[[TopicPartition], list[PrintedRecord]]) -> set[int]:
-        """Prints as many records as are still to be; returns their offsets."""
+        """Prints records until --count is reached. Returns their offsets."""
         records = records_of(self._names[place])[: self._left]
         for printed in records:
             self._write(printed)
@@ -181,7 +182,7 @@ class ShareConsumer:
         return {printed.record.offset for printed in records}
 
     def _is_sound(self, place: SharePlace, partition: PartitionData) -> bool:
-        """True when there may be records. Raises CommandError for what will not pass."""
+        """True if the answer may have records. Raises CommandError for an error that is not retriable."""
         if not partition.error_code:
             return place in self._names
         if error_code(partition.error_code) in RETRIABLE:
@@ -196,17 +197,17 @@ class ShareConsumer:
         answer = await self._ask(leader, session, session.acknowledge(acknowledgements), ShareAcknowledgeResponse)
         if answer is None:
             names = ", ".join(sorted(str(self._names[place]) for place in acknowledgements))
-            self._session.output.note(f"odradek: {names}: what was printed may not be acknowledged: it may come again")
+            self._session.output.note(f"odradek: {names}: printed records may be unacknowledged, and delivered again")
             return
         for topic in answer.responses:
-            for one in topic.partitions:
-                if one.error_code:
-                    name = self._names[SharePlace(topic.topic_id, one.partition_index)]
-                    error = explain(one.error_code, one.error_message)
-                    self._session.output.note(f"odradek: {name}: what was printed is not acknowledged: {error}")
+            for partition in topic.partitions:
+                if partition.error_code:
+                    name = self._names[SharePlace(topic.topic_id, partition.partition_index)]
+                    error = explain(partition.error_code, partition.error_message)
+                    self._session.output.note(f"odradek: {name}: printed records were not acknowledged: {error}")
 
     async def _close(self) -> None:
-        """Ends the sessions, which releases what was delivered and not printed."""
+        """Closes the sessions, which releases acquired records that were not acknowledged."""
         for task in self._under_way.values():
             task.cancel()
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)

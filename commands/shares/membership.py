@@ -1,4 +1,4 @@
-"""A member of a share group: joins by its first heartbeat, and is told by later ones what it reads (KIP-932)."""
+"""A member of a share group: its first heartbeat joins, the answers to later ones bring its assignment (KIP-932)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, 
 
 JOINING: Final = 0
 LEAVING: Final = -1
-"""Epochs of a member that is not in the group yet, and of one that leaves it."""
+"""The member epochs that join and leave a group."""
 
 UNASSIGNED_INTERVAL_MS: Final = 500
-"""Between heartbeats of a member that has nothing to read yet: who waits at a terminal is not to wait for the group's
-whole interval."""
+"""Heartbeat interval of a member without partitions, shorter than the group's, because a user waits at the terminal."""
 
 FENCED: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH})
-"""Errors after which a member joins anew."""
+"""Errors after which a member joins again."""
 
 
 class ShareMembership:
-    """One member."""
+    """One member of a share group."""
 
     def __init__(self, cluster: ClusterClient, group: str, topics: Sequence[str]) -> None:
         self.member_id = draw_id()
         self.places: list[SharePlace] = []
-        """The partitions that it reads."""
+        """The member's assigned partitions."""
         self._cluster = cluster
         self._group = group
         self._topics = list(topics)
@@ -40,7 +39,7 @@ class ShareMembership:
         self._has_asked = False
         self._patience = Patience(cluster.clock)
         self._missed_answer = False
-        """True when an answer was lost, and with it maybe an assignment, which is told once."""
+        """True if an answer was lost. It may have had an assignment, which the coordinator sends once."""
 
     async def keep_alive(self) -> None:
         """Joins, and sends heartbeats until cancelled. Raises CommandError, PeerError."""
@@ -55,10 +54,10 @@ class ShareMembership:
             await self._cluster.pause(min(self._interval_ms, UNASSIGNED_INTERVAL_MS if is_idle else 1 << 31))
 
     async def leave(self) -> None:
-        """Leaves the group, whose other members are given what this one had."""
-        if self._has_asked:  # also one whose first answer it has not waited for
+        """Leaves the group, so that its partitions go to other members."""
+        if self._has_asked:  # also if the first answer has not arrived
             self._epoch = LEAVING
-            with suppress(*LOST):  # the end of its session will do
+            with suppress(*LOST):  # then its session expires
                 await self._ask()
 
     async def _heartbeat(self) -> None:
@@ -77,8 +76,8 @@ class ShareMembership:
             ]
 
     async def _begin_anew(self) -> None:
-        """Joins again by the next heartbeat. A member that is fenced while it joins is in the group by a join whose
-        answer was lost, and has to leave first: its coordinator goes on fencing it until its session is over."""
+        """Joins again by the next heartbeat. A member that is fenced while it joins is already in the group, through a
+        join whose answer was lost. It must leave first, or the coordinator fences it until its session expires."""
         if self._epoch == JOINING:
             self._epoch = LEAVING
             try:
@@ -88,8 +87,8 @@ class ShareMembership:
         self._epoch, self.places = JOINING, []
 
     async def _ask(self) -> ShareGroupHeartbeatResponse:
-        """Asks the coordinator; tells it all where it may have told this member something that did not arrive, upon
-        which it tells all in its turn (the full request of KIP-848)."""
+        """Sends a heartbeat. After a lost answer it sends the full request of KIP-848, which the coordinator answers
+        with the whole assignment."""
         self._has_asked = True
         tells_all = self._epoch == JOINING or (self._missed_answer and self._epoch != LEAVING)
         request = ShareGroupHeartbeatRequest(

@@ -1,5 +1,5 @@
-"""The offsets of share groups: where their partitions start, set and forgotten, and what their coordinators have on
-record behind that (KIP-932, KIP-1226)."""
+"""The offsets of share groups: reads, sets and deletes the start offsets, and reads the delivery states after them
+(KIP-932, KIP-1226)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DELIVERY_STATES: Final = {0: "available", 1: "acquired", 2: "acknowledged", 3: "
 
 
 async def share_rows(cluster: ClusterClient, group: str) -> list[Row]:
-    """Returns a row for each share partition: where it begins, and its lag where the cluster tells it (KIP-1226)."""
+    """Returns a row for each share partition: its start offset, and its lag if the cluster returns it (KIP-1226)."""
     answer = await cluster.coordinated(
         CoordinatorKind.GROUP,
         group,
@@ -53,14 +53,18 @@ async def share_rows(cluster: ClusterClient, group: str) -> list[Row]:
     raise_if(f"group {group}", described.error_code, described.error_message)
     rows: list[Row] = []
     for topic in sorted(described.topics, key=lambda topic: topic.topic_name):
-        for one in sorted(topic.partitions, key=lambda partition: partition.partition_index):
-            raise_if(f"group {group}, {topic.topic_name}-{one.partition_index}", one.error_code, one.error_message)
+        for partition in sorted(topic.partitions, key=lambda described: described.partition_index):
+            raise_if(
+                f"group {group}, {topic.topic_name}-{partition.partition_index}",
+                partition.error_code,
+                partition.error_message,
+            )
             rows.append(
                 {
                     "topic": topic.topic_name,
-                    "partition": one.partition_index,
-                    "start": one.start_offset if one.start_offset >= 0 else None,
-                    "lag": one.lag if one.lag >= 0 else None,
+                    "partition": partition.partition_index,
+                    "start": partition.start_offset if partition.start_offset >= 0 else None,
+                    "lag": partition.lag if partition.lag >= 0 else None,
                 }
             )
     return rows
@@ -78,7 +82,8 @@ async def start_offsets(cluster: ClusterClient, group: str) -> Offsets:
 async def set_start_offsets(
     cluster: ClusterClient, group: str, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, str]:
-    """Sets where share partitions start; records behind it become available again. Returns why some are not set."""
+    """Sets the start offsets of share partitions; the records after them become available again. Returns the errors of
+    partitions that were not set."""
     topics = [
         AlterShareGroupOffsetsRequestTopic(
             topic_name=topic,
@@ -95,15 +100,17 @@ async def set_start_offsets(
     answer = await cluster.coordinated(CoordinatorKind.GROUP, group, request, AlterShareGroupOffsetsResponse)
     raise_if(f"group {group}", answer.error_code, answer.error_message)
     return {
-        TopicPartition(topic.topic_name, one.partition_index): explain(one.error_code, one.error_message)
+        TopicPartition(topic.topic_name, partition.partition_index): explain(
+            partition.error_code, partition.error_message
+        )
         for topic in answer.responses
-        for one in topic.partitions
-        if one.error_code
+        for partition in topic.partitions
+        if partition.error_code
     }
 
 
 async def forget_start_offsets(cluster: ClusterClient, group: str, topics: Iterable[str]) -> dict[str, str | None]:
-    """Deletes what a share group has of topics; returns for each why it is still there, if it is."""
+    """Deletes a share group's offsets of topics. Returns an error for each topic, None if they were deleted."""
     request = DeleteShareGroupOffsetsRequest(
         group_id=group, topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=topic) for topic in topics]
     )
@@ -116,14 +123,14 @@ async def forget_start_offsets(cluster: ClusterClient, group: str, topics: Itera
 
 
 async def state_rows(cluster: ClusterClient, group: str) -> list[Row]:
-    """Returns a row for each range of records behind a start offset of which share coordinators have a state."""
+    """Returns a row for each range of records after a start offset for which the share coordinator has a state."""
     starts = await start_offsets(cluster, group)
     topics = await cluster.topics(sorted({place.topic for place in starts}))
     places = [
-        (TopicPartition(topic.name or "", one.partition_index), topic.topic_id, one.leader_epoch)
+        (TopicPartition(topic.name or "", partition.partition_index), topic.topic_id, partition.leader_epoch)
         for topic in topics
-        for one in topic.partitions
-        if TopicPartition(topic.name or "", one.partition_index) in starts
+        for partition in topic.partitions
+        if TopicPartition(topic.name or "", partition.partition_index) in starts
     ]
     batches = await cluster.together(_state_batches(cluster, group, *place) for place in places)
     return [
@@ -143,8 +150,8 @@ async def state_rows(cluster: ClusterClient, group: str) -> list[Row]:
 async def _state_batches(
     cluster: ClusterClient, group: str, place: TopicPartition, topic_id: Uuid, leader_epoch: int
 ) -> list[StateBatch]:
-    """Asks a share partition's coordinator. The leader epoch is the one that the leader itself has read with: a lower
-    one is fenced, and a higher one would fence the leader."""
+    """Reads the state batches from a share partition's coordinator. The leader epoch must be the leader's own: a lower
+    epoch is fenced, and a higher epoch would fence the leader."""
     data = ReadStateData(
         topic_id=topic_id, partitions=[PartitionData(partition=place.partition, leader_epoch=leader_epoch)]
     )

@@ -1,5 +1,4 @@
-"""A member's share session with one broker: which partitions are in it, which epoch comes next, and how records are
-acknowledged. Pure.
+"""A member's share session with one broker: its partitions, its next epoch, and its acknowledgements. Pure.
 
 Source: KIP-932, org.apache.kafka.clients.consumer.internals.ShareSessionHandler, ShareCompletedFetch.
 """
@@ -21,7 +20,7 @@ GAP: Final = 0
 ACCEPT: Final = 1
 RELEASE: Final = 2
 REJECT: Final = 3
-"""Acknowledgements; a gap is an offset at which there is no record."""
+"""Acknowledgement types; a gap is an offset without a record."""
 
 NEW_SESSION: Final = 0
 END_OF_SESSION: Final = -1
@@ -30,9 +29,9 @@ LAST_EPOCH: Final = 0x7FFFFFFF
 MAX_WAIT_MS: Final = 500
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_RECORDS: Final = 500
-"""max.poll.records of Kafka's share consumers: so many are locked at a time."""
+"""max.poll.records of Kafka's share consumers: the most records that are acquired at a time."""
 RECORD_LIMIT: Final = 1
-"""Never more records than asked for, where the broker knows that (KIP-1206)."""
+"""Acquire mode in which the broker never returns more records than requested, if it supports it (KIP-1206)."""
 
 
 class SharePlace(NamedTuple):
@@ -43,7 +42,7 @@ class SharePlace(NamedTuple):
 
 
 class AcquiredRange(NamedTuple):
-    """Offsets that were delivered to this member, how often that was, and the records that there are at them."""
+    """A range of offsets that this member has acquired, with its delivery count and its records."""
 
     first: int
     last: int
@@ -57,8 +56,8 @@ class AcquiredRange(NamedTuple):
         ]
 
     def acknowledgements(self, kind: int, printed: Collection[int]) -> list[int]:
-        """Returns the acknowledgement of each offset: `kind` for those that were printed, a release for the others, and
-        a gap where there is no record."""
+        """Returns the acknowledgement type of each offset: `kind` if it was printed, RELEASE if not, and GAP if it has
+        no record."""
         return [
             GAP if offset not in self.records else kind if offset in printed else RELEASE
             for offset in range(self.first, self.last + 1)
@@ -66,7 +65,7 @@ class AcquiredRange(NamedTuple):
 
 
 class RangeAcknowledgement(NamedTuple):
-    """The acknowledgements of offsets that follow each other."""
+    """The acknowledgement types of consecutive offsets."""
 
     first: int
     kinds: list[int]
@@ -86,12 +85,12 @@ class MemberShareSession:
 
     @property
     def is_open(self) -> bool:
-        """True once the broker has answered in it."""
+        """True after the broker's first answer."""
         return self._epoch != NEW_SESSION
 
     def fetch(self, places: Collection[SharePlace], max_records: int | None) -> ShareFetchRequest:
-        """Returns a request for records of these partitions, no more than `max_records`; those that are in the session
-        already are not named again."""
+        """Returns a request for at most `max_records` records of `places`. Partitions that are already in the session
+        are not named again."""
         added, removed = set(places) - self._partitions, self._partitions - set(places)
         self._partitions = set(places)
         return ShareFetchRequest(
@@ -118,14 +117,17 @@ class MemberShareSession:
         )
 
     def acknowledge(self, acknowledgements: Acknowledgements, *, is_last: bool = False) -> ShareAcknowledgeRequest:
-        """Returns a request that acknowledges records; the last one ends the session, which releases all others."""
+        """Returns a request that acknowledges records. The last request closes the session, which releases all other
+        records."""
         topics: dict[Uuid, list[share_acknowledge.AcknowledgePartition]] = {}
         for place, ranges in acknowledgements.items():
             batches = [
                 share_acknowledge.AcknowledgementBatch(
-                    first_offset=one.first, last_offset=one.first + len(one.kinds) - 1, acknowledge_types=one.kinds
+                    first_offset=acknowledged.first,
+                    last_offset=acknowledged.first + len(acknowledged.kinds) - 1,
+                    acknowledge_types=acknowledged.kinds,
                 )
-                for one in ranges
+                for acknowledged in ranges
             ]
             entry = share_acknowledge.AcknowledgePartition(
                 partition_index=place.partition, acknowledgement_batches=batches
@@ -142,18 +144,18 @@ class MemberShareSession:
         )
 
     def answered(self) -> None:
-        """The broker has taken a request: the next one has the next epoch."""
+        """Advances the epoch, after the broker has answered."""
         self._epoch = 1 if self._epoch == LAST_EPOCH else self._epoch + 1
 
     def begin_anew(self) -> None:
-        """The broker knows no such session, or may have missed a request of it."""
+        """Resets the session: the broker doesn't have it, or may have missed a request."""
         self._epoch = NEW_SESSION
         self._partitions.clear()
 
 
 def acquired_ranges(partition: PartitionData) -> list[AcquiredRange]:
-    """Returns what a broker has delivered of a partition. Its batches have records besides that others have, or that
-    are done, and markers, which are gaps to a consumer."""
+    """Returns the acquired ranges of a partition. The batches also have records that other members acquired or that are
+    done, and markers, which are gaps to a consumer."""
     buffer = partition.records or b""
     records = {
         record.offset: (record, header.timestamp_type)
@@ -161,12 +163,16 @@ def acquired_ranges(partition: PartitionData) -> list[AcquiredRange]:
         if not header.is_control
         for record in read_records(buffer, at, header)
     }
-    return [_acquired(one, records) for one in partition.acquired_records]
+    return [_acquired(acquired, records) for acquired in partition.acquired_records]
 
 
-def _acquired(one: share_fetch.AcquiredRecords, records: Mapping[int, tuple[Record, TimestampType]]) -> AcquiredRange:
-    inside = {offset: record for offset, record in records.items() if one.first_offset <= offset <= one.last_offset}
-    return AcquiredRange(one.first_offset, one.last_offset, one.delivery_count, inside)
+def _acquired(
+    acquired: share_fetch.AcquiredRecords, records: Mapping[int, tuple[Record, TimestampType]]
+) -> AcquiredRange:
+    inside = {
+        offset: record for offset, record in records.items() if acquired.first_offset <= offset <= acquired.last_offset
+    }
+    return AcquiredRange(acquired.first_offset, acquired.last_offset, acquired.delivery_count, inside)
 
 
 def _by_topic(places: Iterable[SharePlace]) -> dict[Uuid, list[int]]:

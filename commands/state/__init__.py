@@ -1,1 +1,1 @@
-"""The state of a cluster: gathered, judged, planned and shown."""
+"""The state of a cluster: reads it, finds faults, plans changes and shows it."""

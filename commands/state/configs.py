@@ -1,4 +1,4 @@
-"""Configs of topics, brokers and groups: read, and changed."""
+"""Reads and changes the configs of topics, brokers and groups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from protocol.messages.incremental_alter_configs import (
 
 
 class ResourceKind(IntEnum):
-    """The kinds of things that have configs (org.apache.kafka.common.config.ConfigResource.Type)."""
+    """The kinds of config resources (org.apache.kafka.common.config.ConfigResource.Type)."""
 
     TOPIC = 2
     BROKER = 4
@@ -41,13 +41,13 @@ KINDS: Final = {
     "client-metrics": ResourceKind.CLIENT_METRICS,
     "group": ResourceKind.GROUP,
 }
-"""By the words that are typed."""
+"""The resource kinds by their names on the command line."""
 
 PER_BROKER: Final = (ResourceKind.BROKER, ResourceKind.LOGGER)
-"""Only the broker itself can describe and change these."""
+"""The kinds that only the broker itself can describe and change."""
 
 CLUSTER_DEFAULT: Final = ""
-"""The name of the broker whose configs are all brokers' default."""
+"""The broker name that stands for the defaults of all brokers."""
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -65,7 +65,7 @@ TYPES: Final = ("unknown", "boolean", "string", "int", "short", "long", "double"
 
 
 class ConfigOwner(NamedTuple):
-    """A thing that has configs."""
+    """A config resource."""
 
     kind: ResourceKind
     name: str
@@ -104,7 +104,7 @@ async def describe_configs(
 async def alter_configs(
     cluster: ClusterClient, resource: ConfigOwner, changes: Iterable[ConfigChange], *, dry_run: bool = False
 ) -> Row:
-    """Changes configs, all or none; returns a row that tells how that went."""
+    """Changes configs, all or none. Returns a row with the result."""
     listed = list(changes)
     entry = AlterConfigsResource(
         resource_type=resource.kind,
@@ -116,20 +116,22 @@ async def alter_configs(
         answer = await cluster.node(broker_id(resource), request, IncrementalAlterConfigsResponse)
     else:
         answer = await cluster.controller(request, IncrementalAlterConfigsResponse)
-    error = next((explain(one.error_code, one.error_message) for one in answer.responses if one.error_code), None)
+    error = next(
+        (explain(result.error_code, result.error_message) for result in answer.responses if result.error_code), None
+    )
     row: dict[str, object] = {"kind": resource.kind.name.lower(), "name": resource.name}
     return {**row, "error": error} if error else {**row, "result": "would be changed" if dry_run else "changed"}
 
 
 def broker_id(resource: ConfigOwner) -> int:
-    """Returns the id of the broker whose configs these are. Raises CommandError."""
+    """Returns the broker id that a resource names. Raises CommandError."""
     if not resource.name.isdecimal():
-        raise misuse(f"{resource}: a broker's id is expected, such as 1, or all for the default of all")
+        raise misuse(f"{resource}: expected a broker's id, such as 1, or all for the defaults of all brokers")
     return int(resource.name)
 
 
 def config_row(config: DescribeConfigsResourceResult) -> dict[str, object]:
-    """Returns a config as tables and JSON show it."""
+    """Returns a config as a row."""
     return {
         "config": config.name,
         "value": "(secret)" if config.is_sensitive else config.value,
@@ -140,7 +142,7 @@ def config_row(config: DescribeConfigsResourceResult) -> dict[str, object]:
 
 
 def is_own(config: DescribeConfigsResourceResult) -> bool:
-    """True for what somebody set for this very thing."""
+    """True if the value was set for this resource itself."""
     return config.config_source in (
         ConfigSource.TOPIC,
         ConfigSource.BROKER,
@@ -151,13 +153,13 @@ def is_own(config: DescribeConfigsResourceResult) -> bool:
 
 
 async def own_configs(cluster: ClusterClient, resources: Sequence[ConfigOwner]) -> list[Mapping[str, str | None]]:
-    """Returns what was set for each of these."""
+    """Returns the configs that were set for each resource."""
     described = await cluster.together(describe_configs(cluster, resource) for resource in resources)
     return [{config.name: config.value for config in configs if is_own(config)} for configs in described]
 
 
 async def config_of_topics(cluster: ClusterClient, topics: Iterable[str], name: str) -> dict[str, str]:
-    """Returns the value in force of one config for each of these topics. Raises CommandError."""
+    """Returns the value of one config for each topic. Raises CommandError."""
     entries = [
         DescribeConfigsResource(resource_type=ResourceKind.TOPIC, resource_name=topic, configuration_keys=[name])
         for topic in topics

@@ -1,4 +1,4 @@
-"""The facts of a cluster that `odradek doctor` looks at, each asked for even where others cannot be had."""
+"""Reads the facts of a cluster that `odradek doctor` checks. If one part fails, the others are still read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MIN_ISR: Final = "min.insync.replicas"
 
 
 class DiskFacts(NamedTuple):
-    """A log directory of a broker, and its volume's bytes, None where the broker does not tell them."""
+    """A log directory of a broker, and the size of its volume; None if the broker doesn't return it."""
 
     broker: int
     path: str
@@ -52,15 +52,15 @@ class ClusterFacts(NamedTuple):
     min_isr: Mapping[str, int] = MappingProxyType({})
     disks: Sequence[DiskFacts] = ()
     quorum: QuorumDescription | None = None
-    """None where there is none to ask for; one led by NOBODY where it did not answer."""
+    """None without a KRaft quorum; its leader is NOBODY if DescribeQuorum failed."""
     groups: Sequence[GroupCourse] = ()
     watched_ms: int = 0
-    """The time between the two moments of groups."""
+    """The time between the two snapshots of groups."""
     hanging: Sequence[Row] = ()
     throttled_ms: int = 0
     """The longest throttling of an answer to this client."""
     unseen: Sequence[tuple[str, str]] = ()
-    """Parts that could not be looked at, with the reason."""
+    """The parts that could not be read, each with the reason."""
 
     @property
     def partitions(self) -> Iterator[tuple[TopicPartition, MetadataResponsePartition]]:
@@ -70,17 +70,17 @@ class ClusterFacts(NamedTuple):
 
 
 class Examination:
-    """One look at a cluster."""
+    """Reads the facts of a cluster."""
 
     def __init__(self, cluster: ClusterClient, watch_ms: int, hanging_ms: int) -> None:
-        """Groups are looked at twice, `watch_ms` apart; a transaction hangs that is open for `hanging_ms`."""
+        """Groups are read twice, `watch_ms` apart. A transaction that is open for `hanging_ms` counts as hanging."""
         self._cluster = cluster
         self._watch_ms = watch_ms
         self._hanging_ms = hanging_ms
         self._unseen: list[tuple[str, str]] = []
 
     async def facts(self) -> ClusterFacts:
-        """Returns all that can be seen. Raises CommandError where no broker answers at all."""
+        """Returns all facts that can be read. Raises CommandError if no broker answers."""
         cluster = self._cluster
         topics = sorted((await cluster.metadata(None)).topics, key=lambda topic: topic.name or "")
         names = [topic.name or "" for topic in topics if not topic.error_code]
@@ -106,7 +106,7 @@ class Examination:
         )
 
     async def _seen(self, part: str, look: Awaitable[T], otherwise: T) -> T:
-        """Returns what a look shows; where it fails, that is a fact of its own."""
+        """Returns the result of `look`. If it fails, returns `otherwise` and adds the part to `unseen`."""
         try:
             return await look
         except FAILURES as error:
@@ -148,7 +148,7 @@ class Examination:
         try:
             return await describe_quorum(self._cluster)
         except UnsupportedVersion:
-            return None  # a cluster of the age of ZooKeeper
+            return None  # a cluster with ZooKeeper
         except (RequestTimedOut, CommandError) as error:
             if any(word in str(error) for word in ("AUTHORIZATION", "SECURITY")):
                 raise
@@ -159,12 +159,12 @@ class Examination:
         readable = readable_places(topics)
         before = await self._groups(readable)
         await self._cluster.pause(self._watch_ms)
-        after = {one.group.group: one for one in await self._groups(readable)}
-        return [GroupCourse(one, after[one.group.group]) for one in before if one.group.group in after]
+        after = {facts.group.group: facts for facts in await self._groups(readable)}
+        return [GroupCourse(facts, after[facts.group.group]) for facts in before if facts.group.group in after]
 
     async def _groups(self, readable: set[TopicPartition]) -> list[GroupFacts]:
         listings: list[GroupListing] = await self._seen("groups", list_groups(self._cluster), [])
-        looks = [self._group(one, readable) for one in listings if has_lag(one)]
+        looks = [self._group(listing, readable) for listing in listings if has_lag(listing)]
         return [facts for facts in await asyncio.gather(*looks) if facts is not None]
 
     async def _group(self, listing: GroupListing, readable: set[TopicPartition]) -> GroupFacts | None:

@@ -1,4 +1,4 @@
-"""A sentence for each thing that is wrong with a cluster, with the command that helps, out of its facts. Pure."""
+"""Finds the faults of a cluster from its facts: a sentence and a helpful command for each. Pure."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from protocol.types import TopicPartition
 ERROR: Final = "error"
 WARNING: Final = "warning"
 UNSEEN: Final = "unseen"
-"""Something is out of order now; it will be, or others are slowed; nobody could look."""
+"""Severities: a fault now; a coming fault or a slowdown; a part that could not be read."""
 
 GIB: Final = 1 << 30
 
 REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
 
 SILENT_MS: Final = 30_000
-"""A controller that has not caught up with the leader for longer is not there (kafka-metadata-quorum counts as lagging
-what takes longer than its fetches, half a second)."""
+"""Time without catching up after which a controller counts as absent (kafka-metadata-quorum already reports a lag after
+its fetch interval, half a second)."""
 
 
 class DoctorLimits(NamedTuple):
-    """From where on something is a finding."""
+    """The limits beyond which a value is a finding."""
 
     lag: int = 1000
-    """Records that a group has left to read."""
+    """The lag of a group, in records."""
     free_percent: float = 10.0
-    """Room on a disk."""
+    """The free space of a disk."""
 
 
 class Diagnosis(NamedTuple):
-    """A thing that is wrong."""
+    """A fault of the cluster."""
 
     severity: str
     subject: str
     sentence: str
     command: str
-    """The command that helps, or shows more of it."""
+    """The command that helps, or shows more."""
 
 
 def findings(facts: ClusterFacts, limits: DoctorLimits) -> list[Diagnosis]:
-    """Returns what is wrong, the worst first."""
-    listed = [one for check in CHECKS for one in check(facts, limits)]
-    return sorted(listed, key=lambda one: (ERROR, WARNING, UNSEEN).index(one.severity))
+    """Returns the faults, the worst first."""
+    listed = [finding for check in CHECKS for finding in check(facts, limits)]
+    return sorted(listed, key=lambda finding: (ERROR, WARNING, UNSEEN).index(finding.severity))
 
 
 def fenced_brokers(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
@@ -55,19 +55,21 @@ def fenced_brokers(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
             yield Diagnosis(
                 ERROR,
                 f"broker {broker.broker_id}",
-                f"broker {broker.broker_id} is registered, and the controllers do not hear from it.",
+                f"broker {broker.broker_id} is registered, but sends no heartbeats to the controllers.",
                 "odradek cluster describe",
             )
 
 
 def offline_partitions(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
-    offline = [(place, one) for place, one in facts.partitions if one.leader_id < 0]
+    offline = [(place, partition) for place, partition in facts.partitions if partition.leader_id < 0]
     for topic, indexes in _by_topic(place for place, _ in offline):
-        replicas = sorted({node for place, one in offline if place.topic == topic for node in one.replica_nodes})
+        replicas = sorted(
+            {node for place, partition in offline if place.topic == topic for node in partition.replica_nodes}
+        )
         yield Diagnosis(
             ERROR,
             f"topic {topic}",
-            f"{_partitions(topic, indexes)} no leader, and can neither be read nor written: no replica in sync runs "
+            f"{_partitions(topic, indexes)} no leader, and can neither be read nor written: no in-sync replica runs "
             f"on the brokers {_listed(replicas)}.",
             f"odradek topic describe {topic}",
         )
@@ -75,26 +77,27 @@ def offline_partitions(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnos
 
 def below_min_isr(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     short = [
-        (place, len(one.isr_nodes))
-        for place, one in facts.partitions
-        if one.leader_id >= 0 and len(one.isr_nodes) < min(facts.min_isr.get(place.topic, 1), len(one.replica_nodes))
+        (place, len(partition.isr_nodes))
+        for place, partition in facts.partitions
+        if partition.leader_id >= 0
+        and len(partition.isr_nodes) < min(facts.min_isr.get(place.topic, 1), len(partition.replica_nodes))
     ]
     for topic, indexes in _by_topic(place for place, _ in short):
         fewest = min(count for place, count in short if place.topic == topic)
         yield Diagnosis(
             ERROR,
             f"topic {topic}",
-            f"{_partitions(topic, indexes)} {fewest} in sync of the {facts.min_isr[topic]} replicas that "
-            "min.insync.replicas asks for: producers with acks=all are refused.",
+            f"{_partitions(topic, indexes)} {fewest} in-sync replicas, fewer than the {facts.min_isr[topic]} of "
+            "min.insync.replicas: producers with acks=all are rejected.",
             "odradek cluster describe",
         )
 
 
 def under_replicated(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     behind = [
-        (place, set(one.replica_nodes) - set(one.isr_nodes))
-        for place, one in facts.partitions
-        if one.leader_id >= 0 and set(one.replica_nodes) - set(one.isr_nodes)
+        (place, set(partition.replica_nodes) - set(partition.isr_nodes))
+        for place, partition in facts.partitions
+        if partition.leader_id >= 0 and set(partition.replica_nodes) - set(partition.isr_nodes)
     ]
     for topic, indexes in _by_topic(place for place, _ in behind):
         brokers = sorted({node for place, nodes in behind if place.topic == topic for node in nodes})
@@ -172,7 +175,7 @@ def hanging_transactions(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagn
             ERROR,
             f"topic {row['topic']}",
             f"a transaction of producer {row['producer']} hangs in {place} since {row['last_write']}: consumers with "
-            f"read_committed get no further than offset {row['start_offset']}.",
+            f"read_committed can't read past offset {row['start_offset']}.",
             f"odradek txn abort {row['topic']}:{row['partition']} --start-offset {row['start_offset']}",
         )
 
@@ -209,15 +212,15 @@ def lagging_groups(facts: ClusterFacts, limits: DoctorLimits) -> Iterator[Diagno
 
 
 def _why_it_lags(course: GroupCourse, watched_ms: int) -> str:
-    """Returns what keeps a group from catching up; nothing where it does."""
+    """Returns why a group doesn't catch up; "" if it does."""
     before, after = course
     if not after.group.members and after.group.state not in REBALANCING:
-        return "nobody is in it"
+        return "it has no members"
     if after.group.type != SHARE and before.committed == after.committed:
-        return f"has committed nothing for {_seconds(watched_ms)}"
+        return f"it has committed nothing for {_seconds(watched_ms)}"
     if after.lag > before.lag:
-        return f"they are {after.lag - before.lag} more than {_seconds(watched_ms)} before"
-    return "" if after.lag < before.lag else f"they have not become fewer for {_seconds(watched_ms)}"
+        return f"the lag has grown by {after.lag - before.lag} in {_seconds(watched_ms)}"
+    return "" if after.lag < before.lag else f"the lag has not fallen for {_seconds(watched_ms)}"
 
 
 def throttled_client(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
@@ -225,7 +228,7 @@ def throttled_client(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis
         yield Diagnosis(
             WARNING,
             "this client",
-            f"a quota made this very client wait for {facts.throttled_ms} ms, and all others of its user and "
+            f"a quota throttled this client for {facts.throttled_ms} ms; it applies to all clients of its user and "
             "client.id.",
             "odradek quota list",
         )
@@ -234,7 +237,7 @@ def throttled_client(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis
 def unseen_parts(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     for part, reason in facts.unseen:
         helps = "odradek acl list" if "AUTHORIZATION" in reason else "odradek cluster describe"
-        yield Diagnosis(UNSEEN, part, f"{part} could not be looked at: {reason}.", helps)
+        yield Diagnosis(UNSEEN, part, f"{part} could not be read: {reason}.", helps)
 
 
 Check = Callable[[ClusterFacts, DoctorLimits], Iterator[Diagnosis]]
@@ -264,7 +267,7 @@ def _by_topic(places: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
 
 
 def _partitions(topic: str, indexes: list[int]) -> str:
-    """Returns the beginning of a sentence about partitions, with its verb."""
+    """Returns the beginning of a sentence about partitions, up to its verb."""
     if len(indexes) == 1:
         return f"{topic}-{indexes[0]} has"
     return f"the partitions {_listed(indexes)} of {topic} have"

@@ -15,7 +15,7 @@ GROUP_COLUMNS: Final = ("group", "type", "state", "members", "lag", "lag_per_s",
 CLIENT_COLUMNS: Final = ("client", "host", "group", "partitions")
 
 LEAST_ROWS: Final = 2
-"""Rows of each table on a screen that is too low for all."""
+"""Least rows of each table on a screen with too few lines."""
 
 ELLIPSIS: Final = "…"
 
@@ -27,7 +27,7 @@ class ClusterSample(NamedTuple):
     cluster: str
     brokers: int
     ends: dict[TopicPartition, int]
-    """The offset behind the last record of each partition that has a leader."""
+    """The end offset of each partition that has a leader."""
     starts: dict[TopicPartition, int]
     groups: list[GroupFacts]
 
@@ -41,12 +41,13 @@ class View(NamedTuple):
     clients: list[Row]
 
     def as_document(self) -> Row:
-        """Returns all of it, for a line of JSON."""
+        """Returns all tables as one document, for a line of JSON."""
         return {**self.head, "topics": self.topics, "groups": self.groups, "clients": self.clients}
 
 
 def view(before: ClusterSample | None, now: ClusterSample) -> View:
-    """Returns the tables of a sample, with rates since the one before; what is busiest, or furthest behind, first."""
+    """Returns the tables of a sample, with rates since the sample before. The busiest topics and the groups with the
+    largest lag come first."""
     elapsed_s = (now.now_ms - before.now_ms) / 1000 if before is not None else 0.0
     head: Row = {
         "at": show_time(now.now_ms),
@@ -78,7 +79,7 @@ def _topics(before: ClusterSample | None, now: ClusterSample, elapsed_s: float) 
 
 
 def _groups(before: ClusterSample | None, now: ClusterSample, elapsed_s: float) -> list[Row]:
-    earlier = {} if before is None else {one.group.group: one for one in before.groups}
+    earlier = {} if before is None else {past.group.group: past for past in before.groups}
     rows: list[dict[str, object]] = []
     for facts in now.groups:
         was = earlier.get(facts.group.group)
@@ -114,7 +115,7 @@ def _clients(groups: Iterable[GroupFacts]) -> list[Row]:
 
 
 def _rate(count: int | None, elapsed_s: float) -> float | None:
-    """Returns so many a second; None before there are two samples."""
+    """Returns a rate per second; None if there is no earlier sample."""
     return None if count is None or elapsed_s <= 0 else round(count / elapsed_s, 1)
 
 
@@ -123,7 +124,7 @@ def _number(value: object) -> float:
 
 
 def screen(shown: View, width: int, height: int) -> list[str]:
-    """Returns the lines of a screen, none wider than `width`, no more than `height`."""
+    """Returns the lines of a screen: at most `height` lines of at most `width` characters."""
     head = shown.head
     first = (
         f"{head['cluster']}  {head['at']}  {head['brokers']} brokers, {head['topics_total']} topics, "
@@ -138,7 +139,7 @@ def screen(shown: View, width: int, height: int) -> list[str]:
 
 
 def table(columns: Sequence[str], rows: Sequence[Row], total: int) -> list[str]:
-    """Returns a table's lines; its first column's title says how many rows there are, where not all are shown."""
+    """Returns a table's lines. If not all rows are shown, the title of the first column has their number."""
     titles = [column.replace("_per_s", "/s").replace("_", " ").upper() for column in columns]
     if len(rows) < total:
         titles[0] += f" ({len(rows)} of {total})"
@@ -152,8 +153,8 @@ def _is_number(value: object) -> bool:
 
 
 def rows_for(counts: Sequence[int], room: int) -> list[int]:
-    """Returns how many rows each table shows: all if there is room, else shares of it, of which what one table does not
-    need is the others'."""
+    """Returns the number of rows that each table shows: all of them if they fit, else an equal share of the lines. A
+    table that needs less than its share leaves the rest to the others."""
     shares = [0] * len(counts)
     left = max(room, LEAST_ROWS * len(counts))
     while left > 0 and any(share < count for share, count in zip(shares, counts, strict=True)):

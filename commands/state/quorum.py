@@ -29,7 +29,7 @@ class QuorumReplica(NamedTuple):
 
 
 class QuorumDescription(NamedTuple):
-    """Who leads the controllers, and how far the others are."""
+    """The leader of the controllers, and the progress of the other replicas."""
 
     leader: int
     epoch: int
@@ -42,7 +42,7 @@ class QuorumDescription(NamedTuple):
 
 
 async def describe_quorum(cluster: ClusterClient) -> QuorumDescription:
-    """Returns the quorum. Raises CommandError, UnsupportedVersion for a cluster that has ZooKeeper in its place."""
+    """Returns the quorum. Raises CommandError, or UnsupportedVersion if the cluster uses ZooKeeper."""
     request = DescribeQuorumRequest(
         topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])]
     )
@@ -55,8 +55,8 @@ async def describe_quorum(cluster: ClusterClient) -> QuorumDescription:
         partition.leader_epoch,
         partition.high_watermark,
         (
-            *(_replica(one, is_voter=True) for one in partition.current_voters),
-            *(_replica(one, is_voter=False) for one in partition.observers),
+            *(_replica(replica, is_voter=True) for replica in partition.current_voters),
+            *(_replica(replica, is_voter=False) for replica in partition.observers),
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Replicas of a topic spread over brokers, with as few moves as an even load allows. Pure."""
+"""Spreads the replicas of a topic evenly over brokers, with as few moves as possible. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ Replicas = dict[int, list[int]]
 """The brokers that hold each partition, the preferred leader first."""
 
 Pair: TypeAlias = "tuple[int, int]"
-"""A broker that holds too much, and one that holds too little."""
+"""A broker with too many replicas, and a broker with too few."""
 
 
 def spread(current: Mapping[int, Sequence[int]], brokers: Sequence[int], replicas: int | None = None) -> Replicas:
-    """Returns the replicas of each partition on these brokers alone: as many as it has, or `replicas`. Raises
-    ValueError where there are fewer brokers than replicas."""
+    """Returns the replicas of each partition, only on `brokers`: `replicas` of them, or as many as it has. Raises
+    ValueError if there are fewer brokers than replicas."""
     counts = {partition: replicas or len(held) for partition, held in sorted(current.items())}
     if counts and max(counts.values()) > len(brokers):
         raise ValueError(f"{max(counts.values())} replicas need as many brokers; there are {len(brokers)}")
-    held = {one: [broker for broker in current[one] if broker in brokers][: counts[one]] for one in counts}
+    held = {
+        partition: [broker for broker in current[partition] if broker in brokers][:count]
+        for partition, count in counts.items()
+    }
     loads = Counter(broker for replicas_here in held.values() for broker in replicas_here)
     for partition, replicas_here in held.items():
         while len(replicas_here) < counts[partition]:
-            broker = min((one for one in brokers if one not in replicas_here), key=lambda one: (loads[one], one))
+            broker = min((node for node in brokers if node not in replicas_here), key=lambda node: (loads[node], node))
             replicas_here.append(broker)
             loads[broker] += 1
     movable = _Movable(held)
@@ -34,17 +37,17 @@ def spread(current: Mapping[int, Sequence[int]], brokers: Sequence[int], replica
 
 
 class _Movable:
-    """Which partition's replica to move from one broker to another: rather a follower than a preferred leader, then
-    that of the lowest partition. A pair of brokers has a heap, made when it is first asked for."""
+    """The choice of the partition whose replica moves from one broker to another: a follower rather than a preferred
+    leader, then the lowest partition. Each pair of brokers has a heap, which is made at its first use."""
 
     def __init__(self, held: Replicas) -> None:
         self._held = held
         self._heaps: dict[Pair, list[tuple[int, int]]] = {}
-        """Places in the replicas, negated, and partitions. What has moved since is left in it, and taken out when it
-        comes up."""
+        """Heaps of entries: the negated index in the replica list, and the partition. An outdated entry is removed when
+        it reaches the top."""
 
     def best(self, pair: Pair) -> int | None:
-        """Returns the partition; None where the one broker has no replica that the other could take."""
+        """Returns the partition; None if the first broker has no replica that the second could take."""
         heap = self._heaps.get(pair)
         if heap is None:
             entries = (self._entry(pair, partition) for partition in self._held)
@@ -60,8 +63,7 @@ class _Movable:
         return (-replicas.index(high), partition) if high in replicas and low not in replicas else None
 
     def move(self, partition: int, pair: Pair) -> None:
-        """Replaces a partition's broker by another. Then it may move from that one, and others may move it to the
-        former."""
+        """Moves a partition's replica from the first broker of `pair` to the second, and updates the heaps of both."""
         high, low = pair
         replicas = self._held[partition]
         replicas[replicas.index(high)] = low
@@ -73,7 +75,7 @@ class _Movable:
 
 
 def _moves_one(movable: _Movable, brokers: Sequence[int], loads: Counter[int]) -> bool:
-    """Moves one replica from a broker to one that holds fewer by two at least; False where there is none to move."""
+    """Moves one replica from a broker to another that has at least two fewer. Returns False if no replica can move."""
     for high, low in _uneven(brokers, loads):
         partition = movable.best((high, low))
         if partition is not None:
@@ -85,14 +87,14 @@ def _moves_one(movable: _Movable, brokers: Sequence[int], loads: Counter[int]) -
 
 
 def _uneven(brokers: Sequence[int], loads: Counter[int]) -> Iterator[Pair]:
-    """Yields brokers that hold too much with those that hold too little, the most uneven first."""
-    emptiest = sorted(brokers, key=lambda one: (loads[one], one))
+    """Yields pairs of brokers with too many and too few replicas, the most uneven pair first."""
+    emptiest = sorted(brokers, key=lambda broker: (loads[broker], broker))
     for _, high, low in merge(*(_uneven_with(high, emptiest, loads) for high in brokers)):
         yield high, low
 
 
 def _uneven_with(high: int, emptiest: Sequence[int], loads: Counter[int]) -> Iterator[tuple[int, int, int]]:
-    """Yields the difference to each broker that holds fewer by two at least, and both brokers, in order."""
+    """Yields each broker that has at least two fewer replicas, as (difference, high, low), in order."""
     for low in emptiest:
         difference = loads[low] - loads[high]
         if difference > -2:
@@ -101,14 +103,14 @@ def _uneven_with(high: int, emptiest: Sequence[int], loads: Counter[int]) -> Ite
 
 
 def _led(held: Replicas, brokers: Sequence[int]) -> Replicas:
-    """Returns the replicas with preferred leaders that are spread as evenly: the first stays the first where it can."""
+    """Returns the replicas with evenly spread preferred leaders; the first replica stays the first if it can."""
     share = -(-len(held) // max(len(brokers), 1))
     leads: Counter[int] = Counter()
     ordered: Replicas = {}
     for partition, replicas in held.items():
         leader = replicas[0]
         if leads[leader] >= share:
-            leader = min(replicas, key=lambda one: leads[one])
+            leader = min(replicas, key=lambda broker: leads[broker])
         leads[leader] += 1
-        ordered[partition] = [leader, *(one for one in replicas if one != leader)]
+        ordered[partition] = [leader, *(broker for broker in replicas if broker != leader)]
     return ordered

@@ -1,4 +1,4 @@
-"""Changes of topics, each answered by a row that tells how it went."""
+"""Changes topics; each change returns a row with its result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def create_topics(
     dry_run: bool,
     if_not_exists: bool,
 ) -> list[Row]:
-    """Creates topics that are alike. -1 partitions or replicas leave the number to the brokers."""
+    """Creates topics with the same settings. With -1 partitions or replicas the brokers choose the number."""
     placed = [CreatableReplicaAssignment(partition_index=index, broker_ids=ids) for index, ids in assigned.items()]
     settings = [CreatableTopicConfig(name=name, value=value) for name, value in configs.items()]
     topics = [
@@ -69,8 +69,8 @@ async def create_topics(
 
 
 async def led(cluster: ClusterClient, names: Sequence[str]) -> None:
-    """Returns once the broker that is asked knows leaders of these topics' partitions: brokers learn of a new topic a
-    moment after the controller has answered."""
+    """Waits until the broker knows the leaders of the topics' partitions: brokers learn of a new topic a moment after
+    the controller has answered."""
 
     async def ask() -> tuple[int, MetadataResponse]:
         answer = await cluster.metadata(names)
@@ -86,7 +86,7 @@ def _partition_errors(topic: MetadataResponseTopic) -> list[int]:
 
 
 async def grow_topic(cluster: ClusterClient, name: str, count: int, *, dry_run: bool) -> Row:
-    """Raises the number of a topic's partitions to `count`."""
+    """Increases the number of a topic's partitions to `count`."""
     entry = CreatePartitionsTopic(name=name, count=count, assignments=None)
     request = CreatePartitionsRequest(topics=[entry], timeout_ms=cluster.timeout_ms, validate_only=dry_run)
     answer = await cluster.controller(request, CreatePartitionsResponse)
@@ -110,7 +110,7 @@ async def delete_topics(cluster: ClusterClient, names: Sequence[str]) -> list[Ro
 
 
 async def delete_records(cluster: ClusterClient, topic: MetadataResponseTopic, offsets: Mapping[int, int]) -> list[Row]:
-    """Deletes the records below these offsets, by partition."""
+    """Deletes the records before the given offsets of a topic's partitions."""
     name = topic.name or ""
 
     async def at(leader: int, indexes: Sequence[int]) -> list[Row]:
@@ -120,15 +120,20 @@ async def delete_records(cluster: ClusterClient, topic: MetadataResponseTopic, o
         )
         answer = await cluster.node(leader, request, DeleteRecordsResponse)
         return [
-            {"topic": name, "partition": one.partition_index, "error": explain(one.error_code)}
-            if one.error_code
-            else {"topic": name, "partition": one.partition_index, "start": one.low_watermark, "result": "trimmed"}
+            {"topic": name, "partition": partition.partition_index, "error": explain(partition.error_code)}
+            if partition.error_code
+            else {
+                "topic": name,
+                "partition": partition.partition_index,
+                "start": partition.low_watermark,
+                "result": "trimmed",
+            }
             for entry in answer.topics
-            for one in entry.partitions
+            for partition in entry.partitions
         ]
 
     by_leader = {
-        leader: [one.partition_index for one in partitions if one.partition_index in offsets]
+        leader: [partition.partition_index for partition in partitions if partition.partition_index in offsets]
         for leader, partitions in leaders(topic).items()
     }
     answers = await cluster.together(at(leader, indexes) for leader, indexes in by_leader.items() if indexes)

@@ -1,1 +1,1 @@
-"""The words after `odradek`: each module declares the actions of one."""
+"""The command words after `odradek`: each module declares the actions of one word."""

@@ -19,14 +19,14 @@ COLUMNS: Final = ("resource", "name", "pattern", "principal", "host", "operation
 def declare(actions: Actions) -> None:
     actions.add(
         "list",
-        "list who may do what",
+        "list access control entries",
         list_all,
         options=_filter_options,
         examples=("odradek acl list", "odradek acl list --topic orders --principal User:ana"),
     )
     actions.add(
         "add",
-        "allow or deny something",
+        "add entries that allow or deny operations",
         add,
         options=_add_options,
         examples=(
@@ -36,7 +36,7 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "delete",
-        "delete what a filter matches",
+        "delete the entries that a filter matches",
         delete,
         options=_delete_options,
         examples=("odradek acl delete --topic orders --principal User:ana --yes",),
@@ -50,7 +50,7 @@ def _resource_options(parser: argparse.ArgumentParser) -> None:
     resource.add_argument("--transactional-id", metavar="NAME")
     resource.add_argument("--user", metavar="NAME")
     resource.add_argument("--cluster", action="store_true")
-    parser.add_argument("--prefixed", action="store_true", help="NAME is how names begin")
+    parser.add_argument("--prefixed", action="store_true", help="NAME is a prefix")
     parser.add_argument("--host", metavar="ADDRESS")
 
 
@@ -75,12 +75,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def word(name: str) -> str:
-    """Returns the name of a code as it is typed."""
+    """Returns the name of a code as it is on the command line."""
     return name.lower().replace("_", "-")
 
 
 OPERATIONS: Final = {word(name): code for code, name in NAMES["operation"].items() if code != ANY}
-"""The operations of entries, as they are typed."""
+"""The operations of entries, by their names on the command line."""
 
 
 def _resource(options: argparse.Namespace) -> tuple[int, str | None]:
@@ -99,7 +99,7 @@ def _pattern(options: argparse.Namespace, default: int) -> int:
 
 def _principal(text: str | None, option: str) -> str | None:
     if text is not None and ":" not in text:
-        raise misuse(f"{option} {text}: a type and a name are expected, such as User:{text}")
+        raise misuse(f"{option} {text}: expected a type and a name, such as User:{text}")
     return text
 
 
@@ -143,7 +143,7 @@ async def add(session: Session) -> int:
     options = session.options
     kind, name = _resource(options)
     if name is None:
-        raise misuse("--topic, --group, --transactional-id, --user or --cluster says what it is about")
+        raise misuse("name the resource with --topic, --group, --transactional-id, --user or --cluster")
     principal = _principal(options.allow or options.deny, "--allow" if options.allow else "--deny") or ""
     permission = Permission.ALLOW if options.allow else Permission.DENY
     creations = [
@@ -174,7 +174,7 @@ async def delete(session: Session) -> int:
     kind, name = _resource(options)
     principal = _principal(options.principal, "--principal")
     if name is None and principal is None:
-        raise misuse("a resource or --principal says which ACLs to delete")
+        raise misuse("name the ACLs to delete with a resource or --principal")
     session.confirm([principal or name or ""], "to delete ACLs of")
     chosen = DeleteAclsFilter(
         resource_type_filter=kind,
@@ -189,17 +189,17 @@ async def delete(session: Session) -> int:
     rows: list[Row] = []
     for result in answer.filter_results:
         raise_if("ACLs", result.error_code, result.error_message)
-        for one in result.matching_acls:
+        for acl in result.matching_acls:
             row = _row(
-                one.resource_type,
-                one.resource_name,
-                one.pattern_type,
-                one.principal,
-                one.host,
-                one.operation,
-                one.permission_type,
+                acl.resource_type,
+                acl.resource_name,
+                acl.pattern_type,
+                acl.principal,
+                acl.host,
+                acl.operation,
+                acl.permission_type,
             )
-            error = explain(one.error_code, one.error_message) if one.error_code else None
+            error = explain(acl.error_code, acl.error_message) if acl.error_code else None
             rows.append({**row, "error": error} if error else {**row, "result": "deleted"})
     if not rows:
         raise CommandError("no ACL matches")

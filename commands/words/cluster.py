@@ -1,4 +1,4 @@
-"""`odradek cluster describe` and `quorum`: beside `odradek cluster`, which starts one."""
+"""`odradek cluster describe` and `quorum`. Other words after `odradek cluster` start a cluster."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BROKER_COLUMNS: Final = ("broker", "host", "port", "rack", "fenced", "led", "rep
 def declare(actions: Actions) -> None:
     actions.add(
         "describe",
-        "show a cluster's brokers, with what they lead and what they hold",
+        "show a cluster's brokers, with the partitions that they lead and store",
         describe,
         concurrent=True,
         examples=("odradek cluster describe", "odradek cluster describe -o table"),
     )
     actions.add(
         "quorum",
-        "show the controllers, which of them leads, and how far the others are",
+        "show the controllers, their leader, and the lag of the others",
         quorum,
         examples=("odradek cluster quorum", "odradek cluster quorum -o table"),
     )
@@ -41,20 +41,20 @@ async def describe(session: Session) -> None:
     disks = await _disks(session.cluster)
     brokers: list[Row] = [
         {
-            "broker": one.broker_id,
-            "host": one.host,
-            "port": one.port,
-            "rack": one.rack,
-            "fenced": one.is_fenced,
-            "led": sum(partition.leader_id == one.broker_id for partition in partitions),
-            "replicas": sum(one.broker_id in partition.replica_nodes for partition in partitions),
+            "broker": broker.broker_id,
+            "host": broker.host,
+            "port": broker.port,
+            "rack": broker.rack,
+            "fenced": broker.is_fenced,
+            "led": sum(partition.leader_id == broker.broker_id for partition in partitions),
+            "replicas": sum(broker.broker_id in partition.replica_nodes for partition in partitions),
             "behind": sum(
-                one.broker_id in partition.replica_nodes and one.broker_id not in partition.isr_nodes
+                broker.broker_id in partition.replica_nodes and broker.broker_id not in partition.isr_nodes
                 for partition in partitions
             ),
-            **disks.get(one.broker_id, {}),
+            **disks.get(broker.broker_id, {}),
         }
-        for one in sorted(answer.brokers, key=lambda broker: broker.broker_id)
+        for broker in sorted(answer.brokers, key=lambda node: node.broker_id)
     ]
     head: dict[str, object] = {
         "cluster": answer.cluster_id,
@@ -70,7 +70,8 @@ async def describe(session: Session) -> None:
 
 
 async def _disks(cluster: ClusterClient) -> dict[int, dict[str, object]]:
-    """Returns what brokers hold, and how much room is left on the fullest of their disks; None if they do not say."""
+    """Returns the bytes of each broker's partitions, and the free bytes of its fullest disk; None if it doesn't return
+    them."""
     answers = await cluster.every(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
     disks: dict[int, dict[str, object]] = {}
     for node, answer in answers.items():
@@ -90,14 +91,14 @@ async def quorum(session: Session) -> None:
     }
     replicas: list[Row] = [
         {
-            "node": one.node,
-            "role": "leader" if one.node == described.leader else "follower" if one.is_voter else "observer",
-            "log_end": one.log_end,
-            "lag": max(described.high_watermark - one.log_end, 0) if one.log_end >= 0 else None,
-            "fetched": show_time(one.fetched_ms),
-            "caught_up": show_time(one.caught_up_ms),
+            "node": replica.node,
+            "role": "leader" if replica.node == described.leader else "follower" if replica.is_voter else "observer",
+            "log_end": replica.log_end,
+            "lag": max(described.high_watermark - replica.log_end, 0) if replica.log_end >= 0 else None,
+            "fetched": show_time(replica.fetched_ms),
+            "caught_up": show_time(replica.caught_up_ms),
         }
-        for one in described.replicas
+        for replica in described.replicas
     ]
     columns = ("node", "role", "log_end", "lag", "fetched", "caught_up")
     session.output.document(

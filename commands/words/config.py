@@ -25,11 +25,11 @@ from commands.state.configs import (
 )
 
 ALL_BROKERS: Final = "all"
-"""In place of a broker's id: the configs that all brokers have by default."""
+"""The word in place of a broker's id that stands for the defaults of all brokers."""
 
 SOURCES_HELP: Final = """\
-Sources: topic, group, client-metrics and broker are values that were set for this very thing; cluster those for all
-brokers; file those of server.properties; default the built-in ones."""
+Sources: topic, group, client-metrics and broker are values that were set for this resource itself; cluster are
+those for all brokers; file are those of server.properties; default are the built-in ones."""
 
 
 def declare(actions: Actions) -> None:
@@ -54,7 +54,7 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "set",
-        "change configs: set them, take them back, add to a list or take from it",
+        "change configs: set or unset them, add to a list or remove from it",
         change,
         options=_set_options,
         examples=(
@@ -71,7 +71,7 @@ def _resource_options(parser: argparse.ArgumentParser) -> None:
 
 
 def owner_of(kind: str, name: str) -> ConfigOwner:
-    """Returns the thing that two words name."""
+    """Returns the config resource that a kind and a name denote."""
     is_default = KINDS[kind] is ResourceKind.BROKER and name == ALL_BROKERS
     return ConfigOwner(KINDS[kind], CLUSTER_DEFAULT if is_default else name)
 
@@ -79,9 +79,9 @@ def owner_of(kind: str, name: str) -> ConfigOwner:
 def _describe_options(parser: argparse.ArgumentParser) -> None:
     _resource_options(parser)
     parser.add_argument("name", metavar="NAME", help="a topic's or group's name, a broker's id, or all: all brokers'")
-    parser.add_argument("--all", action="store_true", help="also what nobody set")
-    parser.add_argument("--docs", action="store_true", help="what each is for")
-    parser.add_argument("--match", metavar="TEXT", help="only those with this in their names, whoever set them")
+    parser.add_argument("--all", action="store_true", help="also configs that were not set")
+    parser.add_argument("--docs", action="store_true", help="also the documentation of each config")
+    parser.add_argument("--match", metavar="TEXT", help="only configs with TEXT in their names, from any source")
 
 
 async def describe(session: Session) -> None:
@@ -109,7 +109,7 @@ async def get(session: Session) -> None:
     for config in configs:
         if config.name == options.config:
             if config.is_sensitive:
-                raise misuse(f"{options.config}: a secret, which no broker gives away")
+                raise misuse(f"{options.config}: a secret, which brokers don't return")
             session.output.line(config.value or "")
             return
     raise misuse(f"{options.config}: a {options.kind} has no such config; `odradek config describe --all` shows them")
@@ -119,16 +119,16 @@ def _set_options(parser: argparse.ArgumentParser) -> None:
     _resource_options(parser)
     parser.add_argument("name", metavar="NAME", help="a topic's or group's name, a broker's id, or all: all brokers'")
     parser.add_argument("configs", nargs="*", metavar="CONFIG=VALUE", help="configs to set")
-    parser.add_argument("--unset", action="append", default=[], metavar="CONFIG", help="take back a value")
+    parser.add_argument("--unset", action="append", default=[], metavar="CONFIG", help="unset a value")
     parser.add_argument("--append", action="append", default=[], metavar="CONFIG=ITEM", help="add to a list")
-    parser.add_argument("--subtract", action="append", default=[], metavar="CONFIG=ITEM", help="take from a list")
-    parser.add_argument("--dry-run", action="store_true", help="let the cluster check, and change nothing")
+    parser.add_argument("--subtract", action="append", default=[], metavar="CONFIG=ITEM", help="remove from a list")
+    parser.add_argument("--dry-run", action="store_true", help="validate only, change nothing")
 
 
 async def change(session: Session) -> int:
     options = session.options
     if "=" in options.name:
-        raise misuse(f"{options.name}: the name of a {options.kind} is expected before its configs")
+        raise misuse(f"{options.name}: expected the name of a {options.kind} before its configs")
     changes = [ConfigChange(key, SET, value) for key, value in assignments(options.configs, "config").items()]
     changes += [ConfigChange(key, DELETE) for key in options.unset]
     for operation, option, given in ((APPEND, "--append", options.append), (SUBTRACT, "--subtract", options.subtract)):

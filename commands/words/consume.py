@@ -40,24 +40,28 @@ def declare(actions: Actions) -> None:
             "odradek consume orders --isolation read_committed --exit-at-end | head -1",
             "odradek consume orders -g billing --exit-at-end",
         ),
-        more=f"A position is {EXPECTED}.\n\n{FORMAT_HELP}\n\nA terminal gets values, everything else lines of JSON.",
+        more=f"A position is {EXPECTED}.\n\n{FORMAT_HELP}\n\nOn a terminal it prints values, elsewhere lines of JSON.",
     )
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topics", nargs="+", metavar="TOPIC")
-    parser.add_argument("-g", "--group", help="as a member of this group, which shares partitions and keeps offsets")
+    parser.add_argument(
+        "-g", "--group", help="read as a member of this group, which shares partitions and commits offsets"
+    )
     parser.add_argument("-p", "--partition", type=int, action="append", metavar="N", help="repeatable; default: all")
-    parser.add_argument("--from", dest="start", metavar="POSITION", help="default: start; in a group: its offsets")
-    parser.add_argument("--until", metavar="POSITION", help="stop before it; one behind the end is waited for")
-    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after so many records")
-    parser.add_argument("-e", "--exit-at-end", action="store_true", help="stop where the partitions end now")
+    parser.add_argument(
+        "--from", dest="start", metavar="POSITION", help="default: start; a group uses its committed offsets"
+    )
+    parser.add_argument("--until", metavar="POSITION", help="stop before POSITION; waits if it is after the end")
+    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after N records")
+    parser.add_argument("-e", "--exit-at-end", action="store_true", help="stop at the present end of the partitions")
     parser.add_argument("--isolation", choices=ISOLATION, default="read_committed")
     add_record_layout(parser)
 
 
 class ReadLimits(NamedTuple):
-    """Where to stop: before these offsets, of which a partition may have none, and after so many records."""
+    """The limits of reading: end offsets of some partitions, and a number of records."""
 
     ends: dict[TopicPartition, int]
     limit: int | None
@@ -68,7 +72,7 @@ async def consume(session: Session) -> None:
     start = _position(session, options.start, "--from")
     until = _position(session, options.until, "--until")
     if until is not None and options.exit_at_end:
-        raise misuse("--until and --exit-at-end: one says where to stop")
+        raise misuse("--until and --exit-at-end exclude each other")
     write = record_writer(session)
     if options.group is not None:
         if options.partition or start is not None or until is not None:
@@ -111,13 +115,13 @@ async def _places(session: Session) -> list[TopicPartition]:
 async def _ends(
     session: Session, places: list[TopicPartition], until: Position | None, isolation: int
 ) -> dict[TopicPartition, int]:
-    """Returns where to stop, by partition."""
+    """Returns the offset at which to stop, by partition."""
     if session.options.exit_at_end:
         return (await bounds(session.cluster, places, isolation)).ends
     if until is None:
         return {}
     if until.kind.value == "offset":
-        return dict.fromkeys(places, until.number)  # also one that is not there yet
+        return dict.fromkeys(places, until.number)  # also an offset that is not written yet
     return await resolve(session.cluster, dict.fromkeys(places, until), isolation)
 
 
@@ -139,7 +143,7 @@ async def _read(
 async def printed_records(
     session: Session, reader: PartitionReader, answers: AsyncIterator[FetchedRecords], limits: ReadLimits
 ) -> AsyncIterator[PrintedRecord]:
-    """Yields the records of answers, up to where each partition is to stop."""
+    """Yields the records of answers that are before the end offset of their partition."""
     async for place, records, _ in answers:
         end = limits.ends.get(place)
         for record, kind in records:
@@ -147,11 +151,11 @@ async def printed_records(
                 yield PrintedRecord(place, record, kind)
     while reader.resets:
         place = reader.resets.pop()
-        session.output.note(f"odradek: {place}: the records at its offset are gone; going on at its start")
+        session.output.note(f"odradek: {place}: the records at its offset are gone; continuing at its start")
 
 
 def _drop_finished(reader: PartitionReader, limits: ReadLimits) -> None:
-    """Stops partitions that have come to where they are to stop."""
+    """Stops reading partitions that have reached their end offset."""
     for place, end in limits.ends.items():
         if reader.positions.get(place, -1) >= end:
             del reader.positions[place]

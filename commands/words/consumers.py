@@ -1,4 +1,4 @@
-"""`odradek consumers`: groups of consumers that meet in ZooKeeper, and the way of their offsets to Kafka and back."""
+"""`odradek consumers`: consumer groups in ZooKeeper, and the migration of their offsets to Kafka and back."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ MOVED: Final = ("topic", "partition", "source", "target", "action")
 def declare(actions: Actions) -> None:
     actions.add(
         "show",
-        "show a group in ZooKeeper: who owns which partition, its offset, its lag",
+        "show a group in ZooKeeper: owners, offsets and lag of its partitions",
         show,
         options=_show_options,
         examples=(
             "odradek consumers show billing --zookeeper zk:2181/kafka -o table",
             "odradek consumers show billing --zookeeper zk:2181/kafka --strategy roundrobin",
         ),
-        more="OWNER is who has claimed a partition, DUE whom it falls to by the strategy. While they differ the group "
-        "has not settled.",
+        more="OWNER is the consumer thread that has claimed a partition, DUE the one by the strategy. While they "
+        "differ, the group is still rebalancing.",
     )
     actions.add(
         "migrate",
-        "take a group's offsets from ZooKeeper to Kafka, or back",
+        "copy a group's offsets from ZooKeeper to Kafka, or back",
         migrate,
         options=_migrate_options,
         examples=(
@@ -48,16 +48,14 @@ def declare(actions: Actions) -> None:
             "odradek consumers migrate billing --zookeeper zk:2181/kafka --execute",
             "odradek consumers migrate billing --zookeeper zk:2181/kafka --to zookeeper --execute",
         ),
-        more="Without --execute it shows what it would do. An offset that is larger in the target stays. It can be "
+        more="Without --execute it only shows the changes. An offset that is larger in the target stays. It can be "
         "repeated.",
     )
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group")
-    parser.add_argument(
-        "--zookeeper", required=True, metavar="HOST:PORT/PATH", help="as the brokers' zookeeper.connect"
-    )
+    parser.add_argument("--zookeeper", required=True, metavar="HOST:PORT/PATH", help="the brokers' zookeeper.connect")
 
 
 def _show_options(parser: argparse.ArgumentParser) -> None:
@@ -73,37 +71,38 @@ def _show_options(parser: argparse.ArgumentParser) -> None:
 def _migrate_options(parser: argparse.ArgumentParser) -> None:
     _options(parser)
     parser.add_argument("--to", choices=("kafka", "zookeeper"), default="kafka", help="default: kafka")
-    parser.add_argument("--execute", action="store_true", help="do it")
+    parser.add_argument("--execute", action="store_true", help="write the offsets")
 
 
 async def show(session: Session) -> int:
-    """Shows a row for each partition that is owned, has an offset, or falls to somebody."""
+    """Shows a row for each partition that has an owner, an offset or an assigned thread."""
     with zookeeper(session.options.zookeeper) as client:
         group = read_group(client, session.options.group)
     partitions = await _partitions(session.cluster)
     due = _due(session, group, partitions)
     named = sorted({*group.owners, *group.offsets, *due})
     ends = await list_offsets(
-        session.cluster, {one: LATEST for one in named if one.partition in partitions.get(one.topic, ())}
+        session.cluster, {place: LATEST for place in named if place.partition in partitions.get(place.topic, ())}
     )
     rows = [
         {
-            "topic": one.topic,
-            "partition": one.partition,
-            "offset": group.offsets.get(one),
-            "end": ends.get(one),
-            "lag": ends[one] - group.offsets[one] if one in ends and one in group.offsets else None,
-            "owner": group.owners.get(one),
-            "due": due.get(one),
+            "topic": place.topic,
+            "partition": place.partition,
+            "offset": group.offsets.get(place),
+            "end": ends.get(place),
+            "lag": ends[place] - group.offsets[place] if place in ends and place in group.offsets else None,
+            "owner": group.owners.get(place),
+            "due": due.get(place),
         }
-        for one in named
+        for place in named
     ]
     session.output.rows(SHOWN, rows, empty=f"group {session.options.group} has neither members nor offsets")
     return DONE
 
 
 def _due(session: Session, group: OldGroup, partitions: Mapping[str, Sequence[int]]) -> Owners:
-    """Returns whom each partition falls to, and notes who has yet to rebalance; nobody where that cannot be told."""
+    """Returns the thread that the strategy assigns to each partition, and prints the members that have yet to
+    rebalance. Returns none if the assignment can't be computed."""
     strategy = STRATEGIES[session.options.strategy]
     try:
         restless = unsettled(group.owners, GroupView(group.members, partitions, group.brokers), strategy)
@@ -112,12 +111,12 @@ def _due(session: Session, group: OldGroup, partitions: Mapping[str, Sequence[in
         session.output.note(str(error))
         return {}
     if restless:
-        session.output.note(f"the group has not settled: {', '.join(restless)} will rebalance")
+        session.output.note(f"the group is still rebalancing: {', '.join(restless)} will rebalance")
     return due
 
 
 async def migrate(session: Session) -> int:
-    """Shows the differences, and with --execute writes what the target lacks."""
+    """Shows the differences, and with --execute writes them to the target."""
     name, to_kafka = session.options.group, session.options.to == "kafka"
     cluster = session.cluster
     with zookeeper(session.options.zookeeper) as client:
@@ -130,7 +129,7 @@ async def migrate(session: Session) -> int:
         session.output.rows(MOVED, [_row(step) for step in steps], empty=f"group {name} has no offsets")
         writes = {step.partition: step.source for step in steps if step.writes and step.source is not None}
         if not session.options.execute:
-            session.output.note(f"{len(writes)} offsets would be written; --execute does it")
+            session.output.note(f"{len(writes)} offsets would be written; --execute writes them")
             return DONE
         await _refuse_running(cluster, name, group)
         if to_kafka:
@@ -139,7 +138,7 @@ async def migrate(session: Session) -> int:
             write_offsets(client, name, writes)
             errors = {}
     for place, error in errors.items():
-        session.output.note(f"{place}: its offset was not written: {error}")
+        session.output.note(f"{place}: the offset was not written: {error}")
     session.output.note(f"{len(writes) - len(errors)} offsets were written")
     return FAILED if errors else DONE
 
@@ -163,13 +162,13 @@ async def _partitions(cluster: ClusterClient) -> dict[str, list[int]]:
 
 
 async def _refuse_running(cluster: ClusterClient, name: str, group: OldGroup) -> None:
-    """Raises CommandError while anybody consumes: they would go on committing where they do."""
+    """Raises CommandError if the group has members: they would continue to commit to the source."""
     if group.members:
-        names = ", ".join(one.consumer_id for one in group.members)
+        names = ", ".join(entry.consumer_id for entry in group.members)
         raise CommandError(f"group {name} has consumers in ZooKeeper: {names}; stop them first", FAILED)
-    listing = next((one for one in await list_groups(cluster) if one.group == name), None)
+    listing = next((entry for entry in await list_groups(cluster) if entry.group == name), None)
     if listing is None:
         return
     described = await describe_group(cluster, name, listing.type)
     if described.state not in RESTING:
-        raise CommandError(f"group {name} has members, and is {described.state}; stop them first", FAILED)
+        raise CommandError(f"group {name} has members and is {described.state}; stop them first", FAILED)

@@ -34,7 +34,7 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "describe",
-        "show groups with what each partition has been read up to, and how far that is behind",
+        "show groups with the committed offset and the lag of each partition",
         describe,
         concurrent=True,
         options=add_groups,
@@ -42,7 +42,7 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "members",
-        "show the members of groups, with the partitions that they have",
+        "show the members of groups, with their partitions",
         members,
         concurrent=True,
         options=add_groups,
@@ -50,7 +50,7 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "reset",
-        "set the offsets of a group that nobody is in; shows what would change unless told to",
+        "set the offsets of a group without members; only shows the changes without --yes",
         reset,
         options=reset_options,
         examples=(
@@ -65,14 +65,14 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "forget",
-        "delete a group's offsets of topics",
+        "delete a group's committed offsets of topics",
         forget,
         options=_forget_options,
         examples=("odradek group forget billing orders --yes",),
     )
     actions.add(
         "delete",
-        "delete groups that nobody is in, with their offsets",
+        "delete groups without members, with their offsets",
         delete,
         options=_delete_options,
         examples=("odradek group delete billing --yes",),
@@ -90,7 +90,7 @@ def _list_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_state(parser: argparse.ArgumentParser) -> None:
-    """Adds --state, which filters what is listed."""
+    """Adds --state, which filters the list."""
     parser.add_argument("--state", action="append", metavar="STATE", help="such as Stable or Empty; repeatable")
 
 
@@ -99,7 +99,7 @@ async def list_all(session: Session) -> None:
 
 
 async def show_listings(session: Session, types: Collection[str]) -> None:
-    """Shows groups of these types, all without any, and of the states that --state names."""
+    """Shows the groups of `types` (all types if empty) and of the states that --state names."""
     states = {state.lower() for state in session.options.state or ()}
     rows = [
         listing._asdict()
@@ -141,7 +141,7 @@ def _head(group: GroupDescription) -> dict[str, object]:
 
 
 async def lag_rows(session: Session, group: GroupDescription) -> list[Row]:
-    """Returns a row for each partition that the group has committed, or somebody in it reads."""
+    """Returns a row for each partition that has a committed offset or a member that reads it."""
     committed = await committed_offsets(session.cluster, group.group)
     readers = {place: member for member in group.members for place in member.partitions}
     places = sorted({*committed, *readers})
@@ -181,7 +181,7 @@ async def members(session: Session) -> None:
         for member in group.members
     ]
     columns = ("group", "member", "instance", "client", "host", "partitions")
-    session.output.rows(columns, rows, empty="nobody is a member")
+    session.output.rows(columns, rows, empty="there are no members")
 
 
 async def reset(session: Session) -> int:
@@ -221,7 +221,7 @@ async def delete(session: Session) -> int:
 
 
 async def delete_group(session: Session, name: str) -> Row:
-    """Deletes a group; returns a row that tells how that went."""
+    """Deletes a group. Returns a row with the result."""
     answer = await session.cluster.coordinated(
         CoordinatorKind.GROUP,
         name,

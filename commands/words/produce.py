@@ -21,8 +21,8 @@ CODECS: Final = {codec.name.lower(): codec for codec in Compression}
 
 MORE: Final = """\
 Each line of standard input, or of the files, is a value. With --json it is an object with the names of kcat's -J: key,
-payload, headers (names and values in turn), partition, ts; key_base64 and payload_base64 are for what is no
-text. `odradek consume -o json` prints such lines."""
+payload, headers (names and values in turn), partition, ts; key_base64 and payload_base64 are for bytes that
+are not text. `odradek consume -o json` prints such lines."""
 
 
 def declare(actions: Actions) -> None:
@@ -55,7 +55,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-K", "--key-delimiter", metavar="TEXT", help="between key and value of a line, \\t is a tab")
     parser.add_argument("-k", "--key", help="the key of all records")
     parser.add_argument("-H", "--header", action="append", default=[], metavar="NAME=VALUE", help="repeatable")
-    parser.add_argument("--null", action="store_true", help="an empty value is null, a tombstone; an empty key is none")
+    parser.add_argument("--null", action="store_true", help="an empty value is a tombstone, an empty key is null")
     parser.add_argument("-p", "--partition", type=int, help="default: by the key's hash, as Java's clients do")
     parser.add_argument("--timestamp", metavar="TIME", help="default: now")
     parser.add_argument("-z", "--codec", choices=CODECS, default="none")
@@ -63,7 +63,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-idempotence", action="store_true", help="no producer id; implied by --acks 0 and 1")
     parser.add_argument("--transactional-id", metavar="ID", help="all records are one transaction")
     parser.add_argument("--transaction-timeout", default="60s", metavar="TIME", help="default 60s")
-    parser.add_argument("--create", action="store_true", help="create the topic if there is none")
+    parser.add_argument("--create", action="store_true", help="create the topic if it does not exist")
 
 
 async def produce(session: Session) -> int | None:
@@ -123,7 +123,7 @@ async def _create(session: Session) -> None:
 
 
 def _batches(session: Session) -> Iterator[list[InputRecord]]:
-    """Yields the records of the input, as many together as there are at the moment."""
+    """Yields the records of the input, in lists of the records that each read completes."""
     options = session.options
     timestamp = _timestamp(session)
     headers = tuple((name, value.encode()) for name, value in assignments(options.header, "-H").items())
@@ -137,7 +137,7 @@ def _batches(session: Session) -> Iterator[list[InputRecord]]:
 
     if options.tombstone:
         if key is None or options.files:
-            raise misuse("--tombstone is for one key: -k says which, and there are no files")
+            raise misuse("--tombstone needs a key (-k), and no files")
         yield [placed(InputRecord(key, None, headers))]
         return
     separator = unescape(options.key_delimiter) if options.key_delimiter else None

@@ -22,7 +22,7 @@ from protocol.messages.describe_client_quotas import (
 )
 
 DEFAULT: Final = "<default>"
-"""In place of a name: all who have no quota of their own."""
+"""The word in place of a name that stands for all entities without a quota of their own."""
 
 ENTITIES: Final = ("user", "client-id", "ip")
 EXACTLY, THE_DEFAULT, ANY_NAME = range(3)
@@ -31,7 +31,7 @@ EXACTLY, THE_DEFAULT, ANY_NAME = range(3)
 def declare(actions: Actions) -> None:
     actions.add(
         "list",
-        "list quotas, of everybody or of those that are named",
+        "list quotas, all or those of the named entities",
         list_all,
         options=_entity_options,
         examples=("odradek quota list", "odradek quota list --user ana"),
@@ -58,7 +58,7 @@ def _set_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("quotas", nargs="*", metavar="QUOTA=NUMBER")
     _entity_options(parser)
     parser.add_argument("--unset", action="append", default=[], metavar="QUOTA", help="repeatable")
-    parser.add_argument("--dry-run", action="store_true", help="let the cluster check, and change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="validate only, change nothing")
 
 
 def _named(options: argparse.Namespace) -> dict[str, str]:
@@ -92,15 +92,15 @@ async def change(session: Session) -> int:
     options = session.options
     named = _named(options)
     if not named:
-        raise misuse("--user, --client-id or --ip says whose quotas to set")
+        raise misuse("name the entity with --user, --client-id or --ip")
     operations = [OpData(key=key, value=0.0, remove=True) for key in options.unset]
     for key, value in assignments(options.quotas, "quota").items():
         try:
             operations.append(OpData(key=key, value=float(value), remove=False))
         except ValueError:
-            raise misuse(f"{key}={value}: a number is expected, such as {key}=1048576") from None
+            raise misuse(f"{key}={value}: expected a number, such as {key}=1048576") from None
     if not operations:
-        raise misuse("nothing to change: QUOTA=NUMBER sets one, --unset QUOTA takes it back")
+        raise misuse("nothing to change: QUOTA=NUMBER sets a quota, --unset QUOTA removes it")
     entity = [
         EntityData(entity_type=kind, entity_name=None if name == DEFAULT else name) for kind, name in named.items()
     ]
@@ -109,9 +109,9 @@ async def change(session: Session) -> int:
     )
     answer = await session.cluster.controller(request, AlterClientQuotasResponse)
     rows: list[Row] = [
-        {**named, "error": explain(one.error_code, one.error_message)}
-        if one.error_code
+        {**named, "error": explain(result.error_code, result.error_message)}
+        if result.error_code
         else {**named, "result": "would be changed" if options.dry_run else "changed"}
-        for one in answer.entries
+        for result in answer.entries
     ]
     return session.results(ENTITIES, rows)

@@ -1,4 +1,4 @@
-"""`odradek topic reassign` and `topic elect`: which brokers hold partitions, and which of them lead."""
+"""`odradek topic reassign` and `topic elect`: the brokers that have a partition's replicas, and its leader."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ PREFERRED: Final = 0
 UNCLEAN: Final = 1
 """Types of elections (KIP-460; org.apache.kafka.common.ElectionType)."""
 
-ASSIGNMENT: Final = "PARTITION:BROKER,BROKER… is expected, such as 0:1,2"
+ASSIGNMENT: Final = "expected PARTITION:BROKER,BROKER…, such as 0:1,2"
 
 REASSIGN_HELP: Final = """\
-Without any option it shows what is being moved. With --to replicas are spread evenly, and stay where they are as far as
-that allows. Data is copied in the background; old replicas go once new ones are in sync."""
+Without any option it shows the reassignments in progress. --to spreads the replicas evenly and moves as few as
+possible. Data is copied in the background; old replicas are deleted once the new ones are in sync."""
 
 ELECT_HELP: Final = """\
-The preferred leader is the first of a partition's replicas; it leads if it is in sync. --unclean lets one that is not
-in sync lead a partition that nobody leads: the records that it lacks are lost."""
+The preferred leader is the first of a partition's replicas; it becomes the leader if it is in sync. --unclean lets a
+replica that is not in sync lead a partition without a leader: the records that it lacks are lost."""
 
 
 def declare_moves(actions: Actions) -> None:
     actions.add(
         "reassign",
-        "move replicas to other brokers, or change their number; shows what would change unless told to",
+        "move replicas to other brokers, or change their number; only shows the changes without --yes",
         reassign,
         options=_reassign_options,
         examples=(
@@ -57,7 +57,7 @@ def declare_moves(actions: Actions) -> None:
     )
     actions.add(
         "elect",
-        "have the preferred replicas of a topic lead its partitions",
+        "elect the preferred leaders of a topic's partitions",
         elect,
         options=_elect_options,
         examples=("odradek topic elect orders", "odradek topic elect orders --partition 0"),
@@ -66,14 +66,14 @@ def declare_moves(actions: Actions) -> None:
 
 
 def assigned_partitions(texts: Sequence[str]) -> Replicas:
-    """Returns the brokers of each partition, of all --assign. Raises CommandError."""
+    """Returns the brokers of each partition that --assign names. Raises CommandError."""
     assigned: Replicas = {}
     for text in texts:
         index, _, brokers = text.partition(":")
         if not index.isdecimal():
             raise misuse(f"--assign {text}: {ASSIGNMENT}")
         if int(index) in assigned:
-            raise misuse(f"--assign {text}: partition {index} has been assigned before it")
+            raise misuse(f"--assign {text}: partition {index} is already assigned")
         assigned[int(index)] = _brokers(f"--assign {text}", brokers, ASSIGNMENT)
     return assigned
 
@@ -81,7 +81,7 @@ def assigned_partitions(texts: Sequence[str]) -> Replicas:
 def _brokers(option: str, text: str, expected: str) -> list[int]:
     """Returns the brokers of an option. Raises CommandError."""
     try:
-        brokers = [int(one) for one in text.split(",")]
+        brokers = [int(broker) for broker in text.split(",")]
     except ValueError:
         raise misuse(f"{option}: {expected}") from None
     if len(set(brokers)) < len(brokers):
@@ -96,13 +96,15 @@ def _reassign_options(parser: argparse.ArgumentParser) -> None:
     wish.add_argument(
         "--assign", action="append", default=[], metavar="PARTITION:BROKER,BROKER…", help="replicas, the leader first"
     )
-    wish.add_argument("--cancel", action="store_true", help="leave what is being moved where it was")
-    parser.add_argument("-r", "--replicas", type=int, metavar="N", help="with --to: so many; default: as many as now")
-    parser.add_argument("-y", "--yes", action="store_true", help="do it, instead of showing what would be done")
+    wish.add_argument("--cancel", action="store_true", help="cancel the reassignments in progress")
+    parser.add_argument(
+        "-r", "--replicas", type=int, metavar="N", help="with --to: replicas of each partition; default: as many as now"
+    )
+    parser.add_argument("-y", "--yes", action="store_true", help="move them, instead of showing the changes")
 
 
 async def reassign(session: Session) -> int | None:
-    """Moves replicas, or shows what is being moved (KIP-455)."""
+    """Moves replicas, or shows the reassignments in progress (KIP-455)."""
     options = session.options
     if options.replicas is not None and (not options.to or options.replicas < 1):
         raise misuse(f"-r {options.replicas}: a number of replicas, 1 or more, goes with --to")
@@ -122,13 +124,13 @@ async def reassign(session: Session) -> int | None:
 def _planned(session: Session, topic: MetadataResponseTopic) -> Replicas:
     """Returns the new replicas of the partitions whose replicas change. Raises CommandError."""
     options = session.options
-    current = {one.partition_index: one.replica_nodes for one in topic.partitions}
+    current = {partition_.partition_index: partition_.replica_nodes for partition_ in topic.partitions}
     if options.assign:
         wishes = assigned_partitions(options.assign)
         if missing := sorted(wishes.keys() - current.keys()):
             raise misuse(f"--assign {missing[0]}: {topic.name} has partitions 0 to {len(current) - 1}")
     else:
-        brokers = _brokers(f"--to {options.to}", options.to, "BROKER,BROKER… is expected, such as 1,2")
+        brokers = _brokers(f"--to {options.to}", options.to, "expected BROKER,BROKER…, such as 1,2")
         try:
             wishes = spread(current, brokers, options.replicas)
         except ValueError as error:
@@ -139,12 +141,12 @@ def _planned(session: Session, topic: MetadataResponseTopic) -> Replicas:
 async def _carry_out(
     session: Session, topic: MetadataResponseTopic, plan: Mapping[int, list[int] | None], planned: str, done: str
 ) -> int:
-    """Shows a plan, None for a reassignment that is to be cancelled; with --yes has it begun."""
+    """Shows a plan, and starts it with --yes. The replicas of a reassignment to cancel are None."""
     name = topic.name or ""
-    before = {one.partition_index: one.replica_nodes for one in topic.partitions}
+    before = {index.partition_index: index.replica_nodes for index in topic.partitions}
     rows: list[dict[str, object]] = [
-        {"topic": name, "partition": one, "replicas": before[one], "new": plan[one], "result": planned}
-        for one in sorted(plan)
+        {"topic": name, "partition": index, "replicas": before[index], "new": plan[index], "result": planned}
+        for index in sorted(plan)
     ]
     if session.options.yes and plan:
         errors = await _alter(session.cluster, name, plan)
@@ -152,31 +154,33 @@ async def _carry_out(
             row |= {"error": error} if (error := errors.get(partition)) else {"result": done}
     status = session.results(("topic", "partition", "replicas", "new"), rows)
     if not plan:
-        session.output.note("odradek: nothing is to be changed")
+        session.output.note("odradek: nothing to change")
     elif not session.options.yes:
-        session.output.note("odradek: nothing was changed: --yes does it")
+        session.output.note("odradek: nothing was changed; --yes carries it out")
     return status
 
 
 async def _alter(cluster: ClusterClient, topic: str, plan: Mapping[int, list[int] | None]) -> dict[int, str]:
-    """Begins or cancels reassignments; returns why some are not."""
-    partitions = [ReassignablePartition(partition_index=one, replicas=plan[one]) for one in sorted(plan)]
+    """Starts or cancels reassignments. Returns the errors of partitions that were rejected."""
+    partitions = [
+        ReassignablePartition(partition_index=partition, replicas=plan[partition]) for partition in sorted(plan)
+    ]
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=cluster.timeout_ms, topics=[ReassignableTopic(name=topic, partitions=partitions)]
     )
     answer = await cluster.controller(request, AlterPartitionReassignmentsResponse)
     raise_if(f"topic {topic}", answer.error_code, answer.error_message)
     return {
-        one.partition_index: explain(one.error_code, one.error_message)
+        partition.partition_index: explain(partition.error_code, partition.error_message)
         for entry in answer.responses
-        for one in entry.partitions
-        if one.error_code
+        for partition in entry.partitions
+        if partition.error_code
     }
 
 
 async def _ongoing(cluster: ClusterClient, topic: MetadataResponseTopic) -> dict[int, Row]:
-    """Returns a row for each partition of a topic that is being moved."""
-    name, indexes = topic.name or "", [one.partition_index for one in topic.partitions]
+    """Returns a row for each partition of a topic that has a reassignment in progress."""
+    name, indexes = topic.name or "", [partition.partition_index for partition in topic.partitions]
     request = ListPartitionReassignmentsRequest(
         timeout_ms=cluster.timeout_ms,
         topics=[ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)],
@@ -184,33 +188,35 @@ async def _ongoing(cluster: ClusterClient, topic: MetadataResponseTopic) -> dict
     answer = await cluster.controller(request, ListPartitionReassignmentsResponse)
     raise_if(f"topic {name}", answer.error_code, answer.error_message)
     return {
-        one.partition_index: {
+        partition.partition_index: {
             "topic": entry.name,
-            "partition": one.partition_index,
-            "replicas": one.replicas,
-            "adding": one.adding_replicas,
-            "removing": one.removing_replicas,
+            "partition": partition.partition_index,
+            "replicas": partition.replicas,
+            "adding": partition.adding_replicas,
+            "removing": partition.removing_replicas,
         }
         for entry in answer.topics
-        for one in sorted(entry.partitions, key=lambda partition: partition.partition_index)
+        for partition in sorted(entry.partitions, key=lambda moving: moving.partition_index)
     }
 
 
 def _elect_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
-    parser.add_argument("--partition", type=int, action="append", metavar="N", help="this one alone; repeatable")
-    parser.add_argument("--unclean", action="store_true", help="one that is not in sync, where nobody leads")
-    parser.add_argument("-y", "--yes", action="store_true", help="with --unclean: do not ask for the name to be typed")
+    parser.add_argument("--partition", type=int, action="append", metavar="N", help="only this partition; repeatable")
+    parser.add_argument(
+        "--unclean", action="store_true", help="elect a replica that is not in sync, if there is no leader"
+    )
+    parser.add_argument("-y", "--yes", action="store_true", help="with --unclean: do not ask for confirmation")
 
 
 async def elect(session: Session) -> int:
     options = session.options
     topic = await session.cluster.topic(options.topic)
-    indexes = [one.partition_index for one in topic.partitions]
+    indexes = [partition.partition_index for partition in topic.partitions]
     if unknown := sorted(set(options.partition or ()) - set(indexes)):
         raise misuse(f"--partition {unknown[0]}: {options.topic} has partitions 0 to {len(indexes) - 1}")
     if options.unclean:
-        session.confirm([options.topic], "to have records lost of")
+        session.confirm([options.topic], "an unclean election, which loses records, for")
     partitions = sorted(set(options.partition or indexes))
     rows = await _elect(session.cluster, options.topic, partitions, is_unclean=options.unclean)
     return session.results(("topic", "partition"), rows)
@@ -225,11 +231,14 @@ async def _elect(cluster: ClusterClient, topic: str, partitions: Sequence[int], 
     answer = await cluster.controller(request, ElectLeadersResponse)
     raise_if(f"topic {topic}", answer.error_code)
     codes = {
-        one.partition_id: (one.error_code, one.error_message)
+        partition.partition_id: (partition.error_code, partition.error_message)
         for entry in answer.replica_election_results
-        for one in entry.partition_result
+        for partition in entry.partition_result
     }
-    return [{"topic": topic, "partition": one, **_elected(*codes.get(one, (0, None)))} for one in partitions]
+    return [
+        {"topic": topic, "partition": partition, **_elected(*codes.get(partition, (0, None)))}
+        for partition in partitions
+    ]
 
 
 def _elected(code: int, message: str | None) -> dict[str, object]:

@@ -17,14 +17,14 @@ from commands.times import parse_duration
 from commands.words.group import add_groups, add_state, delete_group, show, show_listings
 
 CONSUME_HELP = f"""\
-A group that nobody has been in begins at the end of its topics: `odradek config set group GROUP
-share.auto.offset.reset=earliest` makes that the start. Records are acknowledged once they are printed.
+A new group starts at the end of its topics; `odradek config set group GROUP share.auto.offset.reset=earliest` makes
+it start at their beginning. Records are acknowledged once they are printed.
 
 {FORMAT_HELP}"""
 
 STATE_HELP = """\
-Ranges behind a partition's start: acknowledged or archived ones are done, available ones were delivered before and
-given back. Records that a member has at this moment are in no API: `odradek share describe` counts them in the lag."""
+Ranges after a partition's start offset: acknowledged or archived records are done, available records were delivered
+before and released. No API returns acquired records: `odradek share describe` counts them in the lag."""
 
 
 def declare(actions: Actions) -> None:
@@ -37,7 +37,7 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "describe",
-        "show share groups with where each partition starts, and how many records are left",
+        "show share groups with the start offset and the lag of each partition",
         describe,
         concurrent=True,
         options=add_groups,
@@ -45,7 +45,7 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "state",
-        "show which records behind the start are done, or were delivered before",
+        "show the delivery states of the records after the start offset",
         state,
         concurrent=True,
         options=_group,
@@ -67,7 +67,7 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "reset",
-        "set where a share group that nobody is in starts; shows what would change unless told to",
+        "set the start offsets of a share group without members; only shows the changes without --yes",
         reset,
         options=reset_options,
         examples=(
@@ -79,14 +79,14 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "forget",
-        "delete what a share group has of topics",
+        "delete a share group's offsets of topics",
         forget,
         options=_forget_options,
         examples=("odradek share forget workers jobs --yes",),
     )
     actions.add(
         "delete",
-        "delete share groups that nobody is in",
+        "delete share groups without members",
         delete,
         options=_delete_options,
         examples=("odradek share delete workers --yes",),
@@ -98,11 +98,11 @@ def _group(parser: argparse.ArgumentParser) -> None:
 
 
 async def share_groups(session: Session, names: Sequence[str]) -> list[GroupDescription]:
-    """Returns share groups. Raises CommandError for one that is there and of another type."""
+    """Returns share groups. Raises CommandError if a group has another type."""
     groups = await describe_all(session.cluster, names)
     for group in groups:
         if group.type != SHARE:
-            raise CommandError(f"group {group.group} is a {group.type} group: `odradek group` is for these")
+            raise CommandError(f"group {group.group} is a {group.type} group: use `odradek group`")
     return groups
 
 
@@ -118,17 +118,17 @@ async def state(session: Session) -> None:
     await share_groups(session, [session.options.group])
     rows = await state_rows(session.cluster, session.options.group)
     columns = ("topic", "partition", "first", "last", "state", "deliveries")
-    session.output.rows(columns, rows, empty="nothing behind the starts was delivered")
+    session.output.rows(columns, rows, empty="no record after the start offsets was delivered")
 
 
 def _consume_options(parser: argparse.ArgumentParser) -> None:
     _group(parser)
     parser.add_argument("topics", nargs="+", metavar="TOPIC")
-    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after so many records")
-    parser.add_argument("--timeout", metavar="TIME", help="stop when no record has come for so long, such as 5s")
+    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after N records")
+    parser.add_argument("--timeout", metavar="TIME", help="stop after TIME without a record, such as 5s")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--release", action="store_true", help="give the records back in the end, for others")
-    kind.add_argument("--reject", action="store_true", help="nobody is to get them again")
+    kind.add_argument("--release", action="store_true", help="release the records at the end, for other members")
+    kind.add_argument("--reject", action="store_true", help="reject the records, so that they are not delivered again")
     add_record_layout(parser)
 
 
@@ -141,11 +141,11 @@ async def consume(session: Session) -> None:
         except ValueError as error:
             raise misuse(f"--timeout: {error}") from None
     if options.count is not None and options.count < 1:
-        raise misuse(f"-n {options.count}: a number of records is expected, 1 or more")
+        raise misuse(f"-n {options.count}: expected a number of records, 1 or more")
     from commands.shares.consumer import ShareConsumer  # an event loop, which the other actions do without
 
     write = record_writer(session)
-    await session.cluster.topics(options.topics)  # a member may subscribe to what is not there, a person means a topic
+    await session.cluster.topics(options.topics)  # raises for a missing topic, to which a member may subscribe
     kind = RELEASE if options.release else REJECT if options.reject else ACCEPT
     await ShareConsumer(session, write, kind, timeout_ms).run()
 
@@ -163,7 +163,7 @@ def _forget_options(parser: argparse.ArgumentParser) -> None:
 async def forget(session: Session) -> int:
     options = session.options
     await share_groups(session, [options.group])
-    session.confirm([options.group], "to delete what is known of topics in")
+    session.confirm([options.group], "to delete offsets of")
     results = await forget_start_offsets(session.cluster, options.group, options.topics)
     rows = [
         {"topic": topic, **({"error": error} if error else {"result": "deleted"})}

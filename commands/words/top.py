@@ -23,30 +23,30 @@ from commands.times import parse_duration
 
 ENTER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"
 LEAVE_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
-"""The terminal's other screen, and the cursor gone from it."""
+"""Escape sequences that enter the terminal's alternate screen without a cursor, and leave it."""
 HOME: Final = "\x1b[H"
 END_OF_LINE: Final = "\x1b[K"
 END_OF_SCREEN: Final = "\x1b[J"
 
 QUIT: Final = b"qQ\x03\x04"
-"""The keys that end it: q, Ctrl-C, Ctrl-D."""
+"""The keys that end the command: q, Ctrl-C, Ctrl-D."""
 
 
 def declare(actions: Actions) -> None:
     actions.only(
-        "show topics, groups and clients, again and again",
+        "show topics, groups and clients, continuously",
         top,
         concurrent=True,
         options=_options,
         examples=("odradek top -n 1", "odradek top --every 200ms -n 2 -o table"),
-        more="On a terminal it fills the screen, until q is pressed; elsewhere each sample is a line of JSON.",
+        more="On a terminal it fills the screen until q is pressed; elsewhere each sample is a line of JSON.",
     )
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--every", default="2s", metavar="TIME", help="between samples; default 2s")
-    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after so many samples")
-    parser.add_argument("--internal", action="store_true", help="the cluster's own topics too")
+    parser.add_argument("--every", default="2s", metavar="TIME", help="time between samples; default 2s")
+    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after N samples")
+    parser.add_argument("--internal", action="store_true", help="also the cluster's internal topics")
 
 
 async def top(session: Session) -> None:
@@ -56,7 +56,7 @@ async def top(session: Session) -> None:
     except ValueError as error:
         raise misuse(f"--every: {error}") from None
     if options.count is not None and options.count < 1:
-        raise misuse(f"-n {options.count}: a number of samples is expected, 1 or more")
+        raise misuse(f"-n {options.count}: expected a number of samples, 1 or more")
     has_screen = sys.stdout.isatty() and not session.output.is_json
     clock = SystemClock()
     quit_pressed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -74,14 +74,16 @@ async def top(session: Session) -> None:
 
 
 async def sample(cluster: ClusterClient, *, internal: bool) -> ClusterSample:
-    """Looks at a cluster."""
+    """Returns a sample of a cluster."""
     metadata = await cluster.metadata(None)
     topics = [topic for topic in metadata.topics if internal or not topic.is_internal]
     readable = readable_places(topics)
     limits = await bounds(cluster, readable)
     listings = [listing for listing in await list_groups(cluster) if has_lag(listing)]
     everywhere = readable_places(metadata.topics)
-    groups = await asyncio.gather(*(group_facts(cluster, one, everywhere) for one in listings), return_exceptions=True)
+    groups = await asyncio.gather(
+        *(group_facts(cluster, listing, everywhere) for listing in listings), return_exceptions=True
+    )
     return ClusterSample(
         cluster.clock.now_ms(),
         metadata.cluster_id or "",
@@ -93,11 +95,12 @@ async def sample(cluster: ClusterClient, *, internal: bool) -> ClusterSample:
 
 
 def _facts(groups: Sequence[GroupFacts | BaseException]) -> list[GroupFacts]:
-    """Returns the groups that could be looked at; one may have gone since it was listed, or be another's to see."""
-    for one in groups:
-        if isinstance(one, BaseException) and not isinstance(one, FAILURES):
-            raise one
-    return [one for one in groups if not isinstance(one, BaseException)]
+    """Returns the groups that could be read: a group may have been deleted since it was listed, or not be
+    authorized."""
+    for facts in groups:
+        if isinstance(facts, BaseException) and not isinstance(facts, FAILURES):
+            raise facts
+    return [facts for facts in groups if not isinstance(facts, BaseException)]
 
 
 def _print(session: Session, shown: View) -> None:
@@ -126,8 +129,7 @@ def _nothing() -> Iterator[None]:
 
 @contextmanager
 def full_screen(quit_pressed: asyncio.Future[None]) -> Iterator[None]:
-    """Takes the terminal's other screen, and gives the first one back whatever happens; a key of QUIT ends the
-    waiting."""
+    """Enters the terminal's alternate screen, and always leaves it. A key of QUIT completes `quit_pressed`."""
     sys.stdout.write(ENTER_SCREEN)
     try:
         with _keys(quit_pressed) if sys.stdin.isatty() else _nothing():
@@ -139,7 +141,7 @@ def full_screen(quit_pressed: asyncio.Future[None]) -> Iterator[None]:
 
 @contextmanager
 def _keys(quit_pressed: asyncio.Future[None]) -> Iterator[None]:
-    """Has keys come one by one, and unseen."""
+    """Reads keys one by one, without echo."""
     import termios
     import tty
 

@@ -48,7 +48,7 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "describe",
-        "show topics' partitions with leaders, replicas and offsets, and the configs that were set",
+        "show partitions of topics with leaders, replicas and offsets, and the configs that were set",
         describe,
         options=_names,
         examples=("odradek topic describe orders", "odradek topic describe orders payments -o table"),
@@ -69,7 +69,7 @@ def declare(actions: Actions) -> None:
         grow,
         options=_grow_options,
         examples=("odradek topic grow orders --to 4", "odradek topic grow orders --by 2 --dry-run"),
-        more="Keys that were in one partition may go to another one from then on; there is no way back.",
+        more="New records of a key may go to another partition than its old ones. The change can't be undone.",
     )
     actions.add(
         "trim",
@@ -97,7 +97,7 @@ def _names(parser: argparse.ArgumentParser) -> None:
 
 
 def _list_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--internal", action="store_true", help="the cluster's own topics too")
+    parser.add_argument("--internal", action="store_true", help="also the cluster's internal topics")
 
 
 async def list_topics(session: Session) -> None:
@@ -125,15 +125,15 @@ def _create_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--assign", action="append", default=[], metavar="PARTITION:BROKER,BROKER…", help="replicas, the leader first"
     )
-    parser.add_argument("--if-not-exists", action="store_true", help="a topic that there is already is no error")
-    parser.add_argument("--dry-run", action="store_true", help="let the cluster check, and create nothing")
+    parser.add_argument("--if-not-exists", action="store_true", help="an existing topic is not an error")
+    parser.add_argument("--dry-run", action="store_true", help="validate only, create nothing")
 
 
 async def create(session: Session) -> int:
     options = session.options
     assigned = assigned_partitions(options.assign)
     if assigned and (options.partitions != -1 or options.replicas != -1):
-        raise misuse("--assign says how many partitions and replicas there are: leave out -p and -r")
+        raise misuse("--assign determines the partitions and replicas: leave out -p and -r")
     rows = await create_topics(
         session.cluster,
         options.topics,
@@ -169,13 +169,17 @@ async def describe(session: Session) -> None:
 
 
 async def _described_partitions(session: Session, topic: MetadataResponseTopic) -> list[Row]:
-    led = [TopicPartition(topic.name or "", one.partition_index) for one in topic.partitions if one.leader_id >= 0]
+    led = [
+        TopicPartition(topic.name or "", partition.partition_index)
+        for partition in topic.partitions
+        if partition.leader_id >= 0
+    ]
     if len(led) < len(topic.partitions):
-        return [_partition_row(one, None, None) for one in topic.partitions]
+        return [_partition_row(partition, None, None) for partition in topic.partitions]
     starts, ends = await bounds(session.cluster, led)
     offsets = zip(starts.values(), (ends[place] for place in starts), strict=True)
     by_index = {place.partition: pair for place, pair in zip(starts, offsets, strict=True)}
-    return [_partition_row(one, *by_index[one.partition_index]) for one in topic.partitions]
+    return [_partition_row(partition, *by_index[partition.partition_index]) for partition in topic.partitions]
 
 
 def _partition_row(partition: MetadataResponsePartition, start: int | None, end: int | None) -> Row:
@@ -195,7 +199,7 @@ def _alter_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
     parser.add_argument("-c", dest="configs", action="append", default=[], metavar="NAME=VALUE", help="set a config")
     parser.add_argument("--unset", action="append", default=[], metavar="NAME", help="back to the brokers' default")
-    parser.add_argument("--dry-run", action="store_true", help="let the cluster check, and change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="validate only, change nothing")
 
 
 async def alter(session: Session) -> int:
@@ -203,7 +207,7 @@ async def alter(session: Session) -> int:
     changes = [ConfigChange(name, SET, value) for name, value in assignments(options.configs, "-c").items()]
     changes += [ConfigChange(name, DELETE) for name in options.unset]
     if not changes:
-        raise misuse("nothing to change: -c NAME=VALUE sets a config, --unset NAME takes it back")
+        raise misuse("nothing to change: -c NAME=VALUE sets a config, --unset NAME removes it")
     resource = ConfigOwner(ResourceKind.TOPIC, options.topic)
     row = await alter_configs(session.cluster, resource, changes, dry_run=options.dry_run)
     return session.results(("topic",), [{"topic": options.topic, **row}])
@@ -212,9 +216,9 @@ async def alter(session: Session) -> int:
 def _grow_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
     count = parser.add_mutually_exclusive_group(required=True)
-    count.add_argument("--to", type=int, metavar="N", help="so many partitions in all")
-    count.add_argument("--by", type=int, metavar="N", help="so many more")
-    parser.add_argument("--dry-run", action="store_true", help="let the cluster check, and change nothing")
+    count.add_argument("--to", type=int, metavar="N", help="the new number of partitions")
+    count.add_argument("--by", type=int, metavar="N", help="partitions to add")
+    parser.add_argument("--dry-run", action="store_true", help="validate only, change nothing")
 
 
 async def grow(session: Session) -> int:
@@ -229,7 +233,7 @@ async def grow(session: Session) -> int:
 def _trim_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
     parser.add_argument("--to", required=True, metavar="POSITION", help="the first record that stays")
-    parser.add_argument("--partition", type=int, action="append", metavar="N", help="this one alone; repeatable")
+    parser.add_argument("--partition", type=int, action="append", metavar="N", help="only this partition; repeatable")
     add_yes(parser)
 
 

@@ -27,7 +27,7 @@ from protocol.messages.write_txn_markers import (
 from protocol.types import TopicPartition
 
 MARKER_VERSION: Final = 1
-"""Of markers for a transaction whose coordinator has forgotten it, as kafka-transactions writes them."""
+"""The WriteTxnMarkers version for a transaction that its coordinator no longer has, as kafka-transactions uses it."""
 
 
 def declare(actions: Actions) -> None:
@@ -46,7 +46,7 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "hanging",
-        "find transactions in topics that their coordinators know nothing of, and that hold back readers",
+        "find open transactions that no coordinator has, and that block readers",
         hanging,
         concurrent=True,
         options=_hanging_options,
@@ -54,11 +54,11 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "abort",
-        "abort a transaction that hangs in a partition",
+        "abort a hanging transaction in a partition",
         abort,
         options=_abort_options,
         examples=("odradek txn abort orders:0 --start-offset 42 --yes",),
-        more="A producer that lives loses its records by it: only for what `odradek txn hanging` shows.",
+        more="Use it only for transactions that `odradek txn hanging` shows: a live producer would lose its records.",
     )
 
 
@@ -73,12 +73,12 @@ async def list_all(session: Session) -> None:
         raise_if(f"transactions of broker {node}", answer.error_code)
         rows += [
             {
-                "id": one.transactional_id,
-                "state": one.transaction_state,
-                "producer": one.producer_id,
+                "id": transaction.transactional_id,
+                "state": transaction.transaction_state,
+                "producer": transaction.producer_id,
                 "coordinator": node,
             }
-            for one in answer.transaction_states
+            for transaction in answer.transaction_states
         ]
     columns = ("id", "state", "producer", "coordinator")
     session.output.rows(columns, sorted(rows, key=lambda row: str(row["id"])), empty="there are no transactional ids")
@@ -116,7 +116,9 @@ async def _describe(cluster: ClusterClient, name: str) -> TransactionState:
 
 def _hanging_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all")
-    parser.add_argument("--older-than", default="15m", metavar="TIME", help="default 15m, brokers' longest timeout")
+    parser.add_argument(
+        "--older-than", default="15m", metavar="TIME", help="default 15m, the brokers' longest transaction timeout"
+    )
 
 
 async def hanging(session: Session) -> int:
@@ -133,8 +135,8 @@ async def hanging(session: Session) -> int:
 async def hanging_rows(
     cluster: ClusterClient, topics: list[str] | None, age_ms: int, *, skip_leaderless: bool = False
 ) -> list[Row]:
-    """Returns transactions that are open in a partition for so long, and that no coordinator has open there. A
-    partition without a leader is passed over, or raises CommandError."""
+    """Returns transactions that are open in a partition for longer than `age_ms`, and that no coordinator has open
+    there. Skips a partition without a leader, or raises CommandError."""
     open_rows = [
         row
         for topic in await cluster.topics(topics)
@@ -153,10 +155,10 @@ async def hanging_rows(
 
 
 async def _coordinated_places(cluster: ClusterClient) -> set[tuple[object, TopicPartition]]:
-    """Returns the producers and partitions of all transactions that coordinators have open."""
+    """Returns the producers and partitions of all open transactions of the coordinators."""
     request = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
     answers = await cluster.every(request, ListTransactionsResponse)
-    names = [one.transactional_id for answer in answers.values() for one in answer.transaction_states]
+    names = [transaction.transactional_id for answer in answers.values() for transaction in answer.transaction_states]
     states = await cluster.together(_describe(cluster, name) for name in names)
     return {
         (state.producer_id, TopicPartition(topic.topic, index))
@@ -169,7 +171,7 @@ async def _coordinated_places(cluster: ClusterClient) -> set[tuple[object, Topic
 async def open_transactions(
     cluster: ClusterClient, topic: MetadataResponseTopic, *, skip_leaderless: bool = False
 ) -> list[Row]:
-    """Returns a row for each transaction that is open in a topic's partitions, as their leaders say."""
+    """Returns a row for each open transaction in a topic's partitions, read from their leaders."""
     rows: list[Row] = []
     for leader, partitions in leaders(topic, skip_leaderless=skip_leaderless).items():
         indexes = [partition.partition_index for partition in partitions]
@@ -181,38 +183,38 @@ async def open_transactions(
                 {
                     "topic": topic.name,
                     "partition": partition.partition_index,
-                    "producer": one.producer_id,
-                    "epoch": one.producer_epoch,
-                    "start_offset": one.current_txn_start_offset,
-                    "coordinator_epoch": one.coordinator_epoch,
-                    "last_write_ms": one.last_timestamp,
-                    "last_write": show_time(one.last_timestamp),
+                    "producer": producer.producer_id,
+                    "epoch": producer.producer_epoch,
+                    "start_offset": producer.current_txn_start_offset,
+                    "coordinator_epoch": producer.coordinator_epoch,
+                    "last_write_ms": producer.last_timestamp,
+                    "last_write": show_time(producer.last_timestamp),
                 }
-                for one in partition.active_producers
-                if one.current_txn_start_offset >= 0
+                for producer in partition.active_producers
+                if producer.current_txn_start_offset >= 0
             ]
     return rows
 
 
 def _abort_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("partition", metavar="TOPIC:PARTITION")
-    parser.add_argument("--start-offset", type=int, required=True, metavar="N", help="where the transaction begins")
+    parser.add_argument("--start-offset", type=int, required=True, metavar="N", help="the transaction's first offset")
     add_yes(parser)
 
 
 async def abort(session: Session) -> int:
     name, _, index = session.options.partition.rpartition(":")
     if not name or not index.isdecimal():
-        raise misuse(f"{session.options.partition}: TOPIC:PARTITION is expected, such as orders:0")
+        raise misuse(f"{session.options.partition}: expected TOPIC:PARTITION, such as orders:0")
     topic = await session.cluster.topic(name)
     rows = await open_transactions(session.cluster, topic)
     chosen = [
         row for row in rows if row["partition"] == int(index) and row["start_offset"] == session.options.start_offset
     ]
     if not chosen:
-        raise CommandError(f"{name}-{index}: no transaction is open that begins at {session.options.start_offset}")
+        raise CommandError(f"{name}-{index}: no open transaction starts at {session.options.start_offset}")
     session.confirm([session.options.partition], "to abort the transaction in")
-    leader = next(one.leader_id for one in topic.partitions if one.partition_index == int(index))
+    leader = next(partition.leader_id for partition in topic.partitions if partition.partition_index == int(index))
     return session.results(("topic", "partition", "producer"), [await _abort(session.cluster, leader, chosen[0])])
 
 
@@ -227,6 +229,8 @@ async def _abort(cluster: ClusterClient, leader: int, row: Row) -> Row:
     request = WriteTxnMarkersRequest(markers=[marker])
     answer = await cluster.node(leader, request, WriteTxnMarkersResponse, max_version=MARKER_VERSION)
     shown = {key: row[key] for key in ("topic", "partition", "producer")}
-    codes = [one.error_code for entry in answer.markers for topic in entry.topics for one in topic.partitions]
+    codes = [
+        partition.error_code for entry in answer.markers for topic in entry.topics for partition in topic.partitions
+    ]
     error = next((explain(code) for code in codes if code), None)
     return {**shown, "error": error} if error else {**shown, "result": "aborted"}

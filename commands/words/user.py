@@ -26,7 +26,7 @@ MECHANISMS: Final = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha51
 NAMES: Final = {number: name for name, (number, _) in MECHANISMS.items()}
 SALT_BYTES: Final = 20
 ITERATIONS: Final = 8192
-"""Twice the least that Kafka takes, as its own tools have it by default for SHA-512."""
+"""Twice Kafka's minimum; the default of Kafka's tools for SHA-512."""
 
 
 def declare(actions: Actions) -> None:
@@ -42,11 +42,11 @@ def declare(actions: Actions) -> None:
         change,
         options=_set_options,
         examples=("echo secret | odradek user set ana", "echo secret | odradek user set ana --mechanism SCRAM-SHA-256"),
-        more="The password is the first line of standard input, or of --password-file; no word of the command line.",
+        more="The password is the first line of standard input or of --password-file, never on the command line.",
     )
     actions.add(
         "delete",
-        "take a user's password away",
+        "delete a user's password",
         delete,
         options=_delete_options,
         examples=("odradek user delete ana --mechanism SCRAM-SHA-256 --yes", "odradek user delete ana --yes"),
@@ -58,9 +58,9 @@ async def list_all(session: Session) -> None:
     answer = await session.cluster.any(request, DescribeUserScramCredentialsResponse)
     raise_if("users", answer.error_code, answer.error_message)
     rows: list[Row] = [
-        {"user": one.user, "mechanism": NAMES.get(info.mechanism, "unknown"), "iterations": info.iterations}
-        for one in sorted(answer.results, key=lambda result: result.user)
-        for info in sorted(one.credential_infos, key=lambda info: info.mechanism)
+        {"user": user.user, "mechanism": NAMES.get(info.mechanism, "unknown"), "iterations": info.iterations}
+        for user in sorted(answer.results, key=lambda result: result.user)
+        for info in sorted(user.credential_infos, key=lambda info: info.mechanism)
     ]
     session.output.rows(("user", "mechanism", "iterations"), rows, empty="there are no users with SCRAM credentials")
 
@@ -76,10 +76,10 @@ async def change(session: Session) -> int:
     options = session.options
     lines = read_text(options.password_file, "--password-file").splitlines()
     if not lines or not lines[0]:
-        raise misuse(f"--password-file {options.password_file}: the first line is empty, and no password")
+        raise misuse(f"--password-file {options.password_file}: the first line, the password, is empty")
     mechanism, digest = MECHANISMS[options.mechanism]
     if options.iterations < 1:
-        raise misuse(f"--iterations {options.iterations}: 4096 are the least that brokers take")
+        raise misuse(f"--iterations {options.iterations}: brokers accept 4096 or more")
     salt = os.urandom(SALT_BYTES)
     credential = ScramCredentialUpsertion(
         name=options.user,
@@ -99,7 +99,7 @@ def _delete_options(parser: argparse.ArgumentParser) -> None:
 
 async def delete(session: Session) -> int:
     options = session.options
-    session.confirm([options.user], "to take the password away from")
+    session.confirm([options.user], "to delete the password of")
     deletion = ScramCredentialDeletion(name=options.user, mechanism=MECHANISMS[options.mechanism][0])
     return await _alter(session, AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[]), "deleted")
 
@@ -108,9 +108,9 @@ async def _alter(session: Session, request: AlterUserScramCredentialsRequest, do
     answer = await session.cluster.controller(request, AlterUserScramCredentialsResponse)
     mechanism = session.options.mechanism
     rows: list[Row] = [
-        {"user": one.user, "mechanism": mechanism, "error": explain(one.error_code, one.error_message)}
-        if one.error_code
-        else {"user": one.user, "mechanism": mechanism, "result": done}
-        for one in answer.results
+        {"user": result.user, "mechanism": mechanism, "error": explain(result.error_code, result.error_message)}
+        if result.error_code
+        else {"user": result.user, "mechanism": mechanism, "result": done}
+        for result in answer.results
     ]
     return session.results(("user", "mechanism"), rows)

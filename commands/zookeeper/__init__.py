@@ -1,1 +1,1 @@
-"""Groups of consumers that meet in ZooKeeper (Kafka 0.8 to 1.1)."""
+"""Consumer groups that coordinate through ZooKeeper (Kafka 0.8 to 1.1)."""

@@ -1,7 +1,7 @@
-"""Who reads what in a group that meets in ZooKeeper, by each partition.assignment.strategy of that age. Pure.
+"""The assignors of consumer groups in ZooKeeper, by partition.assignment.strategy. Pure.
 
-Every member computes the same from what it reads in ZooKeeper, and takes its own part.
-Source: kafka.consumer.PartitionAssignor: RangeAssignor, RoundRobinAssignor.
+Every member computes the same assignment from the znodes, and claims its own part. Source:
+kafka.consumer.PartitionAssignor: RangeAssignor, RoundRobinAssignor.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Strategy = Callable[[Sequence[OldMember], Mapping[str, Sequence[int]]], Owners]
 
 
 def owners_by_range(members: Sequence[OldMember], partitions: Mapping[str, Sequence[int]]) -> Owners:
-    """Returns the thread that each partition falls to: of each topic the sorted threads get equal runs of its
-    partitions, the first ones one more where they do not come out even."""
+    """Returns the thread of each partition. The sorted threads get equal runs of each topic's partitions; the first
+    threads get one more if the division has a remainder."""
     owners: Owners = {}
     for topic, threads in threads_by_topic(members, partitions.keys()).items():
         for thread, run in runs(threads, sorted(partitions[topic])):
@@ -40,18 +40,18 @@ def runs(threads: Sequence[str], partitions: Sequence[int]) -> Iterable[tuple[st
 
 
 def owners_by_round_robin(members: Sequence[OldMember], partitions: Mapping[str, Sequence[int]]) -> Owners:
-    """Returns the thread that each partition falls to: all partitions, in the order of a hash of their names, go to the
-    sorted threads in turn, each to the next one that reads its topic.
+    """Returns the thread of each partition. All partitions, ordered by a hash of their names, go to the sorted threads
+    in turn, each to the next thread that reads its topic.
 
-    Consumers of Kafka 0.8 and 0.9 do so only where all of them read the same topics by as many threads, and fail
-    otherwise; those of 1.1 hash other names."""
+    Consumers of Kafka 0.8 and 0.9 do so only if all of them read the same topics with equally many threads, and fail
+    otherwise. Consumers of 1.1 hash other names."""
     readers = threads_by_topic(members, partitions.keys())
     threads = sorted({thread for names in readers.values() for thread in names})
     turns = _forever(threads)
     in_turn = sorted(
         (TopicPartition(topic, index) for topic in sorted(readers) for index in partitions[topic]), key=_hash
     )
-    return {one: next(thread for thread in turns if thread in readers[one.topic]) for one in in_turn}
+    return {partition: next(thread for thread in turns if thread in readers[partition.topic]) for partition in in_turn}
 
 
 def _forever(threads: Sequence[str]) -> Iterator[str]:

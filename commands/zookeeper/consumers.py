@@ -1,4 +1,4 @@
-"""Consumers that meet in ZooKeeper (Kafka 0.8 to 1.1): how they register, and what they read. Pure.
+"""Consumers that coordinate through ZooKeeper (Kafka 0.8 to 1.1): their registrations and subscriptions. Pure.
 
 Source: kafka.consumer.ZookeeperConsumerConnector, TopicCount, TopicFilter.
 """
@@ -10,17 +10,17 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
-"""Topics that a pattern never matches (exclude.internal.topics): those that consumers of that age know of."""
+"""Topics that a pattern never matches (exclude.internal.topics): the internal topics of those Kafka versions."""
 
 STATIC, WHITE_LIST = "static", "white_list"
 
 
 MAX_THREADS: Final = 10_000
-"""Of a consumer for a topic: far more than one has, and few enough to name each."""
+"""Most threads of a consumer for a topic: far more than real consumers have, and few enough to name each."""
 
 
 class OldMember(NamedTuple):
-    """A consumer as it has registered: how many threads it has for each topic, or for what a pattern matches."""
+    """A consumer's registration: its number of threads for each topic, or for the topics that a pattern matches."""
 
     consumer_id: str
     pattern: str
@@ -28,7 +28,7 @@ class OldMember(NamedTuple):
     subscription: Mapping[str, int]
 
     def threads(self, topics: Collection[str]) -> dict[str, list[str]]:
-        """Returns the ids of its threads by topic. Raises ValueError for a pattern that only Java knows."""
+        """Returns the ids of its threads by topic. Raises ValueError for a pattern that only Java supports."""
         streams = self.subscription if self.pattern == STATIC else self._matched(topics)
         return {
             topic: [f"{self.consumer_id}-{number}" for number in range(count)]
@@ -53,7 +53,7 @@ class OldMember(NamedTuple):
         return streams
 
     def watched(self, group: str) -> list[str]:
-        """Returns the paths whose changes have it rebalance: the group's members, the brokers, and its topics."""
+        """Returns the paths whose changes make it rebalance: the group's members, the brokers, and its topics."""
         topics = [f"/brokers/topics/{topic}" for topic in sorted(self.subscription)]
         return [f"/consumers/{group}/ids", "/brokers/ids", *(topics if self.pattern == STATIC else ["/brokers/topics"])]
 
@@ -73,7 +73,7 @@ def member(consumer_id: str, data: bytes) -> OldMember:
     try:
         value = json.loads(data)
     except RecursionError as error:
-        raise ValueError("is no JSON that anybody would write") from error
+        raise ValueError("is not a valid registration: nested too deeply") from error
     subscription = value.get("subscription") if isinstance(value, dict) else None
     if not isinstance(subscription, dict) or not all(type(count) is int for count in subscription.values()):
         raise ValueError("has no subscription")
@@ -83,10 +83,10 @@ def member(consumer_id: str, data: bytes) -> OldMember:
 
 
 def threads_by_topic(members: Iterable[OldMember], topics: Collection[str]) -> dict[str, list[str]]:
-    """Returns the threads of a group that read each topic, sorted as texts. Raises ValueError, as OldMember.threads."""
+    """Returns the threads of a group that read each topic, sorted by name. Raises ValueError like OldMember.threads."""
     threads: dict[str, list[str]] = {}
-    for one in members:
-        for topic, names in one.threads(topics).items():
+    for consumer in members:
+        for topic, names in consumer.threads(topics).items():
             threads.setdefault(topic, []).extend(names)
     return {topic: sorted(names) for topic, names in threads.items()}
 

@@ -9,7 +9,7 @@ from protocol.types import TopicPartition
 
 
 class MigrationStep(NamedTuple):
-    """One partition of a migration: its offsets in the source and in the target, and what is to be done."""
+    """One partition of a migration: its offsets in the source and in the target, and the action."""
 
     partition: TopicPartition
     source: int | None
@@ -27,11 +27,16 @@ COPY, ADVANCE, SAME, AHEAD, NOTHING, GONE = "copy", "advance", "same", "target i
 def plan(
     source: Mapping[TopicPartition, int], target: Mapping[TopicPartition, int], existing: Collection[TopicPartition]
 ) -> list[MigrationStep]:
-    """Returns what a migration does. The larger offset counts, as for a consumer with dual.commit.enabled: a migration
-    that was cut short, or is repeated, goes on where it was, and none takes a group back."""
+    """Returns the steps of a migration. The larger offset wins, as for a consumer with dual.commit.enabled: an
+    interrupted or repeated migration continues, and never moves a group back."""
     return [
-        MigrationStep(one, source.get(one), target.get(one), _action(source.get(one), target.get(one), one in existing))
-        for one in sorted({*source, *target})
+        MigrationStep(
+            partition,
+            source.get(partition),
+            target.get(partition),
+            _action(source.get(partition), target.get(partition), partition in existing),
+        )
+        for partition in sorted({*source, *target})
     ]
 
 

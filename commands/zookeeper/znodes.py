@@ -1,4 +1,4 @@
-"""The znodes of a group of consumers: read, and written where its offsets move."""
+"""Reads the znodes of a consumer group, and writes its offsets."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 CONNECT_S: Final = 10
-"""How long an ensemble may take to answer."""
+"""Time within which an ensemble must answer."""
 
 BROKER_IDS: Final = "/brokers/ids"
 MAX_OFFSET: Final = (1 << 63) - 1
 MAX_DIGITS, OFFSET_DIGITS = 10, 19
-"""Of the index of a partition, and of an offset."""
+"""Most digits of a partition index, and of an offset."""
 
 T = TypeVar("T")
 
 
 class OldGroup(NamedTuple):
-    """A group as ZooKeeper has it."""
+    """The state of a group in ZooKeeper."""
 
     members: list[OldMember]
     owners: dict[TopicPartition, str]
     offsets: dict[TopicPartition, int]
     brokers: list[str]
-    """The ids that are registered."""
+    """The ids of registered brokers."""
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def zookeeper(connect: str) -> Iterator[KazooClient]:
         client = KazooClient(connect, timeout=CONNECT_S)
     except ValueError as error:
         raise misuse(
-            f"--zookeeper {connect}: HOST:PORT,HOST:PORT… is expected, with a path or none ({error})"
+            f"--zookeeper {connect}: expected HOST:PORT,HOST:PORT…, optionally with a path ({error})"
         ) from None
     try:
         client.start(timeout=CONNECT_S)
@@ -61,15 +61,14 @@ def zookeeper(connect: str) -> Iterator[KazooClient]:
 
 
 def group_path(group: str) -> str:
-    """Returns the path of a group. Raises CommandError for a name that is not one component of a path."""
+    """Returns the path of a group. Raises CommandError if the name is not a single path component."""
     if not group or "/" in group or group in (".", ".."):
         raise misuse(f"{group!r} cannot be the name of a group in ZooKeeper")
     return f"/consumers/{group}"
 
 
 def read_group(client: KazooClient, group: str) -> OldGroup:
-    """Returns the group, without members, owners and offsets that are not there. Raises CommandError for a znode with
-    what does not belong there."""
+    """Returns the group; missing znodes are left out. Raises CommandError if a znode has invalid content."""
     path = group_path(group)
     members = [
         _read(f"{path}/ids/{consumer_id}", data, partial(member, consumer_id))
@@ -83,9 +82,9 @@ def read_group(client: KazooClient, group: str) -> OldGroup:
 
 
 def write_offsets(client: KazooClient, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Sets offsets, each in a znode of its own."""
-    for one, offset in offsets.items():
-        path = f"{group_path(group)}/offsets/{one.topic}/{one.partition}"
+    """Writes each offset to its znode."""
+    for place, offset in offsets.items():
+        path = f"{group_path(group)}/offsets/{place.topic}/{place.partition}"
         client.ensure_path(path)
         client.set(path, b"%d" % offset)
 
@@ -101,7 +100,7 @@ def _by_partition(client: KazooClient, path: str, parse: Callable[[bytes], T]) -
 def _offset(data: bytes) -> int:
     text = data.decode().strip()
     if not text.isascii() or not text.isdecimal() or len(text) > OFFSET_DIGITS or int(text) > MAX_OFFSET:
-        raise ValueError(f"{text:.40} is no offset")
+        raise ValueError(f"{text:.40} is not an offset")
     return int(text)
 
 

@@ -47,7 +47,7 @@ def test_what_is_no_offset_is_an_error(data: bytes) -> None:
 
 @pytest.mark.parametrize("connect", ["zk:port", "[::1", ""])
 def test_an_address_that_is_none_is_told(connect: str) -> None:
-    expected = r"--zookeeper .*: HOST:PORT,HOST:PORT… is expected"
+    expected = r"--zookeeper .*: expected HOST:PORT,HOST:PORT…"
     with pytest.raises(CommandError, match=expected) as refused, zookeeper(connect):
         pass
     assert refused.value.status == MISUSED

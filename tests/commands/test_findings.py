@@ -68,14 +68,14 @@ SENTENCES: list[tuple[ClusterFacts, str, str, str]] = [
     (
         ClusterFacts(topics=orders((-1, [1]))),
         ERROR,
-        "orders-0 has no leader, and can neither be read nor written: no replica in sync runs on the brokers 1, 2, 3.",
+        "orders-0 has no leader, and can neither be read nor written: no in-sync replica runs on the brokers 1, 2, 3.",
         "odradek topic describe orders",
     ),
     (
         ClusterFacts(topics=orders((1, [1]), (1, [1])), min_isr={"orders": 2}),
         ERROR,
-        "the partitions 0, 1 of orders have 1 in sync of the 2 replicas that min.insync.replicas asks for: producers "
-        "with acks=all are refused.",
+        "the partitions 0, 1 of orders have 1 in-sync replicas, fewer than the 2 of min.insync.replicas: producers "
+        "with acks=all are rejected.",
         "odradek cluster describe",
     ),
     (
@@ -87,7 +87,7 @@ SENTENCES: list[tuple[ClusterFacts, str, str, str]] = [
     (
         ClusterFacts(brokers=[broker(1), broker(3, fenced=True)]),
         ERROR,
-        "broker 3 is registered, and the controllers do not hear from it.",
+        "broker 3 is registered, but sends no heartbeats to the controllers.",
         "odradek cluster describe",
     ),
     (
@@ -125,7 +125,7 @@ SENTENCES: list[tuple[ClusterFacts, str, str, str]] = [
         ClusterFacts(hanging=[HANGING]),
         ERROR,
         "a transaction of producer 7 hangs in orders-0 since 2026-01-01T00:00:00.000Z: consumers with read_committed "
-        "get no further than offset 42.",
+        "can't read past offset 42.",
         "odradek txn abort orders:0 --start-offset 42",
     ),
     (
@@ -149,37 +149,37 @@ SENTENCES: list[tuple[ClusterFacts, str, str, str]] = [
     (
         course(group(2000, state="Empty"), group(2000, state="Empty")),
         WARNING,
-        "group billing has 2000 records left, 2000 of them in orders-0, and nobody is in it.",
+        "group billing has 2000 records left, 2000 of them in orders-0, and it has no members.",
         "odradek group describe billing",
     ),
     (
         course(group(2000, "a"), group(2500, "a")),
         WARNING,
-        "group billing has 2500 records left, 2500 of them in orders-0, and has committed nothing for 3 s.",
+        "group billing has 2500 records left, 2500 of them in orders-0, and it has committed nothing for 3 s.",
         "odradek group describe billing",
     ),
     (
         course(group(2000, "a"), group(2500, "a", committed=9)),
         WARNING,
-        "group billing has 2500 records left, 2500 of them in orders-0, and they are 500 more than 3 s before.",
+        "group billing has 2500 records left, 2500 of them in orders-0, and the lag has grown by 500 in 3 s.",
         "odradek group describe billing",
     ),
     (
         course(group(2000, "a", kind=SHARE), group(2000, "a", kind=SHARE)),
         WARNING,
-        "group billing has 2000 records left, 2000 of them in orders-0, and they have not become fewer for 3 s.",
+        "group billing has 2000 records left, 2000 of them in orders-0, and the lag has not fallen for 3 s.",
         "odradek share describe billing",
     ),
     (
         ClusterFacts(throttled_ms=70),
         WARNING,
-        "a quota made this very client wait for 70 ms, and all others of its user and client.id.",
+        "a quota throttled this client for 70 ms; it applies to all clients of its user and client.id.",
         "odradek quota list",
     ),
     (
         ClusterFacts(unseen=[("transactions", "CLUSTER_AUTHORIZATION_FAILED: no")]),
         UNSEEN,
-        "transactions could not be looked at: CLUSTER_AUTHORIZATION_FAILED: no.",
+        "transactions could not be read: CLUSTER_AUTHORIZATION_FAILED: no.",
         "odradek acl list",
     ),
 ]

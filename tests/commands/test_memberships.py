@@ -213,7 +213,7 @@ async def test_a_cluster_whose_brokers_are_all_fenced_is_waited_for(cluster: Scr
 
 async def test_a_cluster_whose_brokers_stay_fenced_is_an_error(cluster: ScriptedCluster) -> None:
     cluster.answer(MetadataRequest, MetadataResponse(brokers=[], topics=[]))
-    with pytest.raises(BrokerUnreachable, match="all are fenced"):
+    with pytest.raises(BrokerUnreachable, match="all brokers are fenced"):
         await cluster.client.nodes()
     assert cluster.links.placed == []
 

@@ -15,12 +15,12 @@ def test_partitions_are_assigned_with_the_leader_first() -> None:
 @pytest.mark.parametrize(
     ("texts", "problem"),
     [
-        (["0"], "0: PARTITION:BROKER"),
-        (["-1:1"], "-1:1: PARTITION:BROKER"),
-        (["0:one"], "0:one: PARTITION:BROKER"),
-        (["0:1,"], "0:1,: PARTITION:BROKER"),
+        (["0"], "0: expected PARTITION:BROKER"),
+        (["-1:1"], "-1:1: expected PARTITION:BROKER"),
+        (["0:one"], "0:one: expected PARTITION:BROKER"),
+        (["0:1,"], "0:1,: expected PARTITION:BROKER"),
         (["0:1,1"], "0:1,1: a broker is named twice"),
-        (["0:1", "0:2"], "0:2: partition 0 has been assigned before it"),
+        (["0:1", "0:2"], "0:2: partition 0 is already assigned"),
     ],
 )
 def test_what_makes_no_assignment_is_named(texts: list[str], problem: str) -> None:

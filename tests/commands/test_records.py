@@ -74,13 +74,13 @@ def test_what_consume_prints_produce_reads(record: Record) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"{", "no JSON"),
-        (b"[1]", "no JSON object"),
+        (b"{", "not JSON"),
+        (b"[1]", "not a JSON object"),
         (b'{"partition": "x"}', "partition 'x'"),
         (b'{"partition": -1}', "partition -1"),
         (b'{"headers": ["a"]}', "headers"),
         (b'{"headers": [1, 2]}', "the name 1"),
-        (b'{"key_base64": "?"}', "no base64"),
+        (b'{"key_base64": "?"}', "not base64"),
     ],
 )
 def test_json_that_is_no_record_is_refused_with_the_reason(line: bytes, reason: str) -> None:

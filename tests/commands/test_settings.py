@@ -89,7 +89,7 @@ def test_a_user_is_named_as_java_or_as_librdkafka_names_it(
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        (given(None, None, None, "client.idd=x"), "client.id is one"),
+        (given(None, None, None, "client.idd=x"), "did you mean client.id"),
         (given(None, None, None, "client.id"), "NAME=VALUE"),
         (given(None, "test"), "no profile test; it has: local, prod"),
         (given(None, None, "/nowhere/client.properties"), "No such file"),

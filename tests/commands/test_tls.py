@@ -114,9 +114,9 @@ async def test_a_certificate_of_ones_own_is_shown(tmp_path: Path, authority: Aut
     ("assignments", "host", "listener", "advice"),
     [
         (("security.protocol=SSL",), "127.0.0.1", 1, "ssl.truststore.location"),
-        (("security.protocol=PLAINTEXT",), "127.0.0.1", 1, "security.protocol has to be the listener.s"),
+        (("security.protocol=PLAINTEXT",), "127.0.0.1", 1, "security.protocol must match the listener"),
         (("security.protocol=SSL", "ssl.ca.location=CA"), OTHER_HOST, 1, "ssl.endpoint.identification.algorithm"),
-        (("security.protocol=SSL", "ssl.ca.location=CA"), "127.0.0.1", 0, "security.protocol has to be"),
+        (("security.protocol=SSL", "ssl.ca.location=CA"), "127.0.0.1", 0, "security.protocol must match"),
     ],
 )
 async def test_a_handshake_that_fails_names_the_setting_that_helps(
@@ -171,12 +171,12 @@ def test_text_around_pem_is_passed_over(authority: Authority, tmp_path: Path) ->
     ("wrong", "reason"),
     [
         ("ssl.ca.location=/nowhere/ca.pem", "No such file"),
-        ("ssl.truststore.type=JKS", "only PEM is read here.*keytool"),
-        ("ssl.truststore.certificates=MIIB", "only PEM is read here"),
+        ("ssl.truststore.type=JKS", "only PEM is supported.*keytool"),
+        ("ssl.truststore.certificates=MIIB", "only PEM is supported"),
         ("ssl.enabled.protocols=TLSv1", "TLSv1 is none of"),
         ("ssl.cipher.suites=NO_SUCH", "ssl.cipher.suites"),
-        ("ssl.endpoint.identification.algorithm=http", "https or none or nothing is expected"),
-        ("enable.ssl.certificate.verification=no", "true or false is expected"),
+        ("ssl.endpoint.identification.algorithm=http", "expected https or none or nothing"),
+        ("enable.ssl.certificate.verification=no", "expected true or false"),
     ],
 )
 def test_what_is_no_tls_is_refused_with_its_setting(wrong: str, reason: str) -> None:
@@ -187,7 +187,7 @@ def test_what_is_no_tls_is_refused_with_its_setting(wrong: str, reason: str) -> 
 
 def test_a_key_without_its_certificate_is_refused(authority: Authority) -> None:
     key = authority.issue("alone").with_suffix(".key")
-    with pytest.raises(CommandError, match="there is a key for TLS and no certificate"):
+    with pytest.raises(CommandError, match="a TLS key is set but no certificate"):
         where("security.protocol=SSL", f"ssl.key.location={key}")
 
 

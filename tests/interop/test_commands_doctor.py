@@ -27,7 +27,7 @@ def test_a_group_that_nobody_reads_for_is_a_finding(
             {
                 "severity": "warning",
                 "subject": f"group {topic}",
-                "sentence": f"group {topic} has 3 records left, 3 of them in {topic}-1, and nobody is in it.",
+                "sentence": f"group {topic} has 3 records left, 3 of them in {topic}-1, and it has no members.",
                 "command": f"odradek group describe {topic}",
             }
         ]
@@ -45,7 +45,7 @@ def test_a_cluster_that_is_well_ends_with_0_and_one_with_a_full_disk_with_1(
     broker = start_odradek()
     quick = ("doctor", "--watch", "0s", "--free", "0", "-o", "table")
     outcome = call(capsys, broker.bootstrap, quick)
-    assert (outcome.status, outcome.out) == (0, "Nothing is wrong: 1 brokers, 0 partitions, 0 groups.\n")
+    assert (outcome.status, outcome.out) == (0, "No faults: 1 brokers, 0 partitions, 0 groups.\n")
     full = call(capsys, broker.bootstrap, ("doctor", "--watch", "0s", "--free", "100.1"))
     assert full.status == 1
     assert [row["severity"] for row in full.rows] == ["warning"]

@@ -83,6 +83,6 @@ def refused_while_it_consumes(broker: Odradek, group: str) -> None:
         while not consumer.assignment():
             assert time.monotonic() < deadline, f"nothing was assigned by the protocol {protocol}"
             consumer.poll(0.1)
-        with pytest.raises(AssertionError, match="group g has members, and is Stable; stop them first"):
+        with pytest.raises(AssertionError, match="group g has members and is Stable; stop them first"):
             command(broker, "migrate", group, "--to", "zookeeper", "--execute")
         consumer.close()
