@@ -39,6 +39,7 @@ from storage.logs import Logs
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
     from broker.telemetry.telemetry import Telemetry
+    from protocol.messages.create_topics import CreatableTopic
     from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 
@@ -119,23 +120,13 @@ class Broker(Host):
 
     async def auto_create_topics(self, names: Sequence[str], context: Context) -> Mapping[str, ErrorCode]:
         """Creates topics for the client of a request, out of its quota, and returns the errors of those that could not
-        be created. Their partitions and replicas are this broker's defaults, which the controller's may differ from
-        (AutoTopicCreationManager)."""
+        be created."""
         from broker.requests.requester import requester_of
-        from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+        from protocol.messages.create_topics import CreateTopicsRequest
 
         internal = {coordinator.topic.name: coordinator.topic for coordinator in self.coordinators.values()}
         topics = [
-            internal[name].creatable(self.config)
-            if name in internal
-            else CreatableTopic(
-                name=name,
-                num_partitions=self.config.num_partitions,
-                replication_factor=self.config.default_replication_factor,
-                assignments=[],
-                configs=[],
-            )
-            for name in names
+            internal[name].creatable(self.config) if name in internal else self._auto_created(name) for name in names
         ]
         request = CreateTopicsRequest(topics=topics, timeout_ms=AUTO_CREATE_TIMEOUT_MS)
         controller = self.controller.on_behalf_of(requester_of(context))
@@ -143,3 +134,18 @@ class Broker(Host):
         charge = unlimited if quota is None else quota.charge
         response = await TopicCreator(controller, self.new_logs).create(request, charge)
         return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}
+
+    def _auto_created(self, name: str) -> CreatableTopic:
+        """Returns a topic with the partitions and replicas that this broker's options set. The controller's defaults
+        decide on a number that is not set here (DefaultAutoTopicCreationManager of 4.3)."""
+        from coordinator.cluster.topics.create import DEFAULT
+        from protocol.messages.create_topics import CreatableTopic
+
+        config, is_set = self.config, self.config.explicit
+        return CreatableTopic(
+            name=name,
+            num_partitions=config.num_partitions if "num.partitions" in is_set else DEFAULT,
+            replication_factor=config.default_replication_factor if "default.replication.factor" in is_set else DEFAULT,
+            assignments=[],
+            configs=[],
+        )

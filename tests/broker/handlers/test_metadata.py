@@ -112,19 +112,36 @@ class ControllerElsewhere:
         return CreateTopicsResponse(topics=[])
 
 
+async def auto_created(broker: InProcess, client: Client, *names: str) -> list[tuple[str, int, int]]:
+    """Name, partitions and replication factor of the topics that the controller is asked for."""
+    controller = ControllerElsewhere()
+    broker.server.broker.controller = controller  # type: ignore[assignment]
+    await client.ask(request(*names, create=True), NEWEST, MetadataResponse)
+    return [(topic.name, topic.num_partitions, topic.replication_factor) for topic in controller.topics]
+
+
 class TestWithDefaultsOfItsOwn:
     @pytest.fixture
     def options(self) -> dict[str, str]:
         return {"num.partitions": "3", "default.replication.factor": "2", "offsets.topic.num.partitions": "7"}
 
     async def test_a_topic_is_made_by_the_defaults_of_the_broker(self, broker: InProcess, client: Client) -> None:
-        controller = ControllerElsewhere()
-        broker.server.broker.controller = controller  # type: ignore[assignment]
-        await client.ask(request("t", "__consumer_offsets", create=True), NEWEST, MetadataResponse)
-        assert [(topic.name, topic.num_partitions, topic.replication_factor) for topic in controller.topics] == [
-            ("__consumer_offsets", 7, 3),
-            ("t", 3, 2),
-        ]
+        topics = await auto_created(broker, client, "t", "__consumer_offsets")
+        assert topics == [("__consumer_offsets", 7, 3), ("t", 3, 2)]
+
+
+async def test_the_controllers_defaults_decide_if_the_broker_sets_none(broker: InProcess, client: Client) -> None:
+    topics = await auto_created(broker, client, "t", "__consumer_offsets")
+    assert topics == [("__consumer_offsets", 50, 3), ("t", -1, -1)]
+
+
+class TestWithOneDefaultOfItsOwn:
+    @pytest.fixture
+    def options(self) -> dict[str, str]:
+        return {"num.partitions": "3"}
+
+    async def test_the_controllers_default_decides_on_the_other(self, broker: InProcess, client: Client) -> None:
+        assert await auto_created(broker, client, "t") == [("t", 3, -1)]
 
 
 class TestWithTooManyPartitions:
