@@ -23,7 +23,11 @@ class Workers:
 
     async def call(self, work: Callable[[], T]) -> T:
         """Runs `work` in a thread and returns its result."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        return await self.begin(work)
+
+    def begin(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Runs `work` in a thread, and returns the future of its result."""
+        return asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def close(self) -> None:
         """Waits for begun work."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from broker.workers import Workers
+from protocol.errors import ErrorCode, KafkaError
 from protocol.schema import fields_of
 
 T = TypeVar("T")
@@ -26,6 +27,7 @@ class LongDecisions:
         self._thread = Workers(1, "decisions")
         self._decided: asyncio.Event | None = None
         """Set when the decision that the thread makes is made; None while there is none."""
+        self._has_stopped = False
 
     @property
     def is_busy(self) -> bool:
@@ -38,16 +40,27 @@ class LongDecisions:
             await self._decided.wait()
 
     async def make(self, decision: Callable[[], T]) -> T:
-        """Returns a decision, which a thread makes. None may be being made."""
+        """Returns a decision, which a thread makes. None may be being made. A caller that is cancelled leaves the
+        thread at work: the state must stay as it is until the thread has ended. Raises NOT_CONTROLLER after `stop`."""
+        if self._has_stopped:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "this controller stops")
         decided = self._decided = asyncio.Event()
+        making = self._thread.begin(decision)
         try:
-            return await self._thread.call(decision)
+            return await asyncio.shield(making)
         finally:
-            self._decided = None
-            decided.set()
+            if making.done():
+                self._end(decided)
+            else:
+                making.add_done_callback(lambda _: self._end(decided))
+
+    def _end(self, decided: asyncio.Event) -> None:
+        self._decided = None
+        decided.set()
 
     def stop(self) -> None:
         """Makes no more decisions."""
+        self._has_stopped = True
         self._thread.abandon()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from broker.metadata.deciding import MAX_ENTRIES_ON_LOOP, LongDecisions, is_long
 from coordinator.cluster.configs.rules import ConfigRules
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from protocol.messages.incremental_alter_configs import (
@@ -63,6 +63,48 @@ async def test_others_wait_until_a_decision_is_made() -> None:
         go_on.set()
     assert order == ["decided", "other"]
     decisions.stop()
+
+
+async def test_others_wait_for_a_decision_whose_client_is_gone() -> None:
+    decisions, go_on = LongDecisions(), threading.Event()
+    long = asyncio.ensure_future(decisions.make(lambda: go_on.wait(LONG_S)))
+    await asyncio.sleep(0)
+    long.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await long
+    assert decisions.is_busy
+    go_on.set()
+    async with asyncio.timeout(LONG_S):
+        await decisions.over()
+    assert not decisions.is_busy
+    decisions.stop()
+
+
+async def test_a_decision_that_fails_ends_the_wait_of_others() -> None:
+    decisions = LongDecisions()
+    with pytest.raises(KeyError):
+        await decisions.make(lambda: {}["absent"])
+    assert not decisions.is_busy
+    decisions.stop()
+
+
+async def test_a_stopped_controller_begins_no_long_decision() -> None:
+    decisions = LongDecisions()
+    decisions.stop()
+    with pytest.raises(KafkaError) as refused:
+        await decisions.make(lambda: None)
+    assert refused.value.code == ErrorCode.NOT_CONTROLLER
+    assert not decisions.is_busy
+
+
+async def test_a_stop_lets_the_decision_that_is_being_made_end() -> None:
+    decisions, go_on = LongDecisions(), threading.Event()
+    async with asyncio.timeout(LONG_S), asyncio.TaskGroup() as group:
+        long = group.create_task(decisions.make(lambda: go_on.wait(LONG_S)))
+        await asyncio.sleep(0)
+        decisions.stop()
+        go_on.set()
+    assert long.result()
 
 
 async def test_requests_are_answered_while_the_controller_decides_on_a_long_one(
