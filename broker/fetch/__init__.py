@@ -1,4 +1,4 @@
-"""Fetch, however its request was parsed: its sessions, the reads of its partitions, its wait, and its response.
+"""Fetch, however its request was parsed: its session, its reads, its wait, and its response.
 
 Source: kafka.server.ReplicaManager.fetchMessages, DelayedFetch, FetchSession.
 """
