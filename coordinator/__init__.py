@@ -1,1 +1,2 @@
-"""Groups, transactions, share state, cluster metadata: facts are records, state is their fold."""
+"""Groups, transactions, share group state, cluster metadata: records are the facts, and applying them makes the
+state."""

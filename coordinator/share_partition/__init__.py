@@ -1,1 +1,1 @@
-"""The in-flight engine of share groups: which records of a partition are whose, as one share group sees it."""
+"""The in-flight engine of share groups: the members that have a partition's records, as one share group sees it."""
