@@ -1,4 +1,4 @@
-"""A shard at its place in the runtime: its partition, and the requests that wait for it."""
+"""A shard in the runtime: its partition, and the requests that wait for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ E = TypeVar("E")
 
 
 class Status(Enum):
-    """A hosted shard's life: LOADING → ACTIVE → FAILED; an unloaded one is hosted no more."""
+    """The status of a hosted shard: LOADING → ACTIVE → FAILED; an unloaded shard is no longer hosted."""
 
     LOADING = "loading"
     ACTIVE = "active"
@@ -37,11 +37,11 @@ AsAnswer = Callable[[KafkaError], KafkaError]
 
 
 FAILED: Final = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator failed over a request")
-"""For those whose answer is lost by a failure of ours, which is logged."""
+"""The answer of requests whose own answer is lost because of a bug, which is logged."""
 
 
 class PendingReplies:
-    """Answers that wait until everything before the offset is committed, and how long they wait at most."""
+    """Answers that wait until every record before the offset is committed, and their deadline."""
 
     __slots__ = ("deadline_ms", "offset", "replies")
 
@@ -66,11 +66,11 @@ class HostedShard(Generic[R]):
         self.appended_to = self.committed_to = 0
         self.waiting: dict[object, asyncio.Future[object]] = {}
         self.written: deque[PendingReplies] = deque()
-        """Replies whose records may not be committed yet, in the order of the offsets."""
+        """Replies whose records may not be committed yet, in order of offset."""
         self.timeout_ms = NEVER_MS
-        """When the first of them may be due; it is looked at only then."""
+        """No earlier than the first deadline in `written`, which is checked only then."""
         self.not_before_ms = 0
-        """When `expire` may be called again, after it has failed."""
+        """The earliest time of the next `expire` after it has failed."""
 
     def release(self, replies: Iterable[tuple[Hashable, object | None]]) -> None:
         for ticket, answer in replies:
@@ -79,19 +79,19 @@ class HostedShard(Generic[R]):
                 continue
             if isinstance(answer, KafkaError):
                 future.set_exception(self.as_answer(answer))
-                future.exception()  # whose coroutine ended with its connection has nobody to hear of it: no bug
+                future.exception()  # if its coroutine ended with its connection, nothing reads the error: no bug
             else:
                 future.set_result(answer)
 
     def settle(self, written: PendingReplies) -> None:
-        """It is committed, and with it what was written before."""
+        """Releases the replies, whose records are committed together with all earlier ones."""
         self.committed_to = written.offset
         self.release(written.replies)
         while self.written and self.written[0].offset <= written.offset:
             self.written.popleft()
 
     def time_out(self, now_ms: int) -> None:
-        """Who has waited too long is told so. What was decided stays so, and may still be committed later on."""
+        """Fails requests that have waited too long. Their decisions stay, and may still be committed later."""
         late = [written for written in self.written if written.deadline_ms <= now_ms]
         for written in late:
             error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"not committed up to {written.offset} in time")
@@ -101,13 +101,14 @@ class HostedShard(Generic[R]):
         )
 
     def fail(self, error: KafkaError) -> None:
-        """Every waiting request gets the error; what was applied but never committed is not to be seen again."""
+        """Fails every waiting request with the error; state that was applied but not committed must not be seen
+        again."""
         self.status = Status.FAILED
         self.release([(ticket, error) for ticket in self.waiting])
 
     def release_forgotten(self) -> None:
-        """A decision has failed halfway: who waited for an answer that it had taken out of the state, and never gave,
-        is told that it failed."""
+        """Fails requests that wait for an answer that no state holds: a decision failed after it had removed their
+        ticket from the state."""
         held = set(self.shard.tickets())
         held.update(ticket for written in self.written for ticket, _ in written.replies)
         self.release([(ticket, FAILED) for ticket in self.waiting if ticket not in held])

@@ -14,29 +14,29 @@ _new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times 
 
 
 class Ticket(Generic[A]):
-    """One waiting request's claim to one answer of type A: whoever decides may give it now, later, or fail it."""
+    """The claim of a waiting request to an answer of type A: a decision may give it now, later, or fail it."""
 
     __slots__ = ()
 
 
 class Reply(NamedTuple):
-    """An answer for the holder of a ticket; a KafkaError is raised to it."""
+    """An answer for the holder of a ticket; a KafkaError is raised there."""
 
     ticket: Hashable
     answer: object | None
 
 
 def reply(ticket: Ticket[A], answer: A | KafkaError) -> Reply:
-    """A Reply whose answer is of the ticket's type."""
+    """Returns a Reply whose answer is of the ticket's type."""
     return _new(Reply, (ticket, answer))
 
 
 class Outcome(Generic[R]):
-    """A decision: facts to append, in order and in one go, and answers that are released once they are committed.
+    """A decision: records to append, in order and atomically, and answers that are released once they are committed.
 
-    Without records the answers wait for what the shard appended before, so that nobody is told what could be lost.
-    `then` decides on the state that the records make: (now_ms) → Outcome. It is called once
-    they are applied, before any other decision; if they could not be appended it is not called.
+    Without records the answers wait for the shard's earlier appends, so that no client sees state that could be lost.
+    `then` decides on the state that the records make: (now_ms) → Outcome. It is called once they are applied, before
+    any other decision; if they could not be appended it is not called.
     """
 
     __slots__ = ("records", "replies", "then")
@@ -51,4 +51,5 @@ class Outcome(Generic[R]):
 
 Decision = Callable[[Ticket[A], int], Outcome[R]]
 """A shard's method with its request bound: (ticket, now_ms) → Outcome. It may raise KafkaError instead, and changes no
-durable state. It may also keep the ticket and answer it in a later outcome: a JoinGroup that waits for the others."""
+durable state. It may also keep the ticket and answer it in a later outcome, as for a JoinGroup that waits for other
+members."""

@@ -1,4 +1,4 @@
-"""Errors of coordinators that are more than their code."""
+"""Errors of coordinators with a meaning beyond their code."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from protocol.errors import KafkaError
 
 
 class Refusal(KafkaError):
-    """Of something that the client named, as a topic that is not there; not of the coordinator's own log."""
+    """An error about the client's request, such as an unknown topic; not about the coordinator's own log."""
 
 
 class HalfWritten(KafkaError):
-    """A storage failed in a way that it should not: nobody can tell what of the records it has."""
+    """An unexpected failure of a storage: it may have some of the records."""

@@ -1,14 +1,14 @@
 """Runs shards: decide → append → apply with no await between, then wait for the commit and release the replies.
 
 A shard is a state machine over one partition of an internal topic (or over the cluster metadata log). Its decisions
-read state and return an `Outcome`; `apply` alone changes durable state, and loading is nothing but `apply` from the
-log's start. A shard has no clock, no lock and no rollback: whatever fails, fails before `apply`, or costs the shard its
-place and it is loaded again. A decision or an expiry that fails by a fault of ours fails for its own request or timer
-alone: the fault is told, and every other deadline comes at its time. Source: Kafka's CoordinatorRuntime
+read state and return an `Outcome`; only `apply` changes durable state, and loading is `apply` from the log's start.
+A shard has no clock, no lock and no rollback: an error comes before `apply`, or the shard is loaded again. A decision
+or an expiry that fails because of a bug fails only its own request or timer: the bug is reported, and every other
+deadline is kept. Source: Kafka's CoordinatorRuntime
 (coordinator-common), KIP-848.
 
     runtime = Runtime(clock)
-    await runtime.load(partition, shard, storage, form)              # COORDINATOR_LOAD_IN_PROGRESS until it is done
+    await runtime.load(partition, shard, storage, serde)             # COORDINATOR_LOAD_IN_PROGRESS until it is done
     answer = await runtime.submit(partition, lambda ticket, now_ms: shard.heartbeat(request, ticket, now_ms))
 """
 
@@ -28,7 +28,7 @@ from protocol.errors import ErrorCode, KafkaError
 R = TypeVar("R")
 A = TypeVar("A")
 E = TypeVar("E")
-"""Records as a storage takes them: whole batches, or what a storage that gathers makes batches of."""
+"""Encoded records: whole batches, or records that a storage gathers into batches."""
 
 
 class Alarm(Protocol):
@@ -46,11 +46,11 @@ class RuntimeClock(Protocol):
 
 
 OnFault = Callable[[Hashable, Exception], None]
-"""Told the shard's key and an exception that no client's doing may cause."""
+"""Called with the shard's key and an exception that no client can cause."""
 
 
 def raise_fault(key: Hashable, error: Exception) -> None:
-    """For runtimes whose owner wants to see a fault where it happens."""
+    """Raises a bug at its place, for runtimes without another `on_fault`."""
     raise error
 
 
@@ -65,10 +65,10 @@ class Runtime(Generic[R]):
         as_answer: AsAnswer = lambda error: error,
         on_fault: OnFault = raise_fault,
     ) -> None:
-        """`write_timeout_ms` tells how long answers wait at most for the commit of records, or of what was written
-        before where there are none; they fail with REQUEST_TIMED_OUT then. None bounds nothing. `as_answer` makes of an
-        error what those who wait are told. `on_fault` hears of every exception that is no KafkaError: a fault of
-        ours."""
+        """`write_timeout_ms` returns the longest time that answers wait for the commit of the given records, or of
+        earlier records if there are none; then they fail with REQUEST_TIMED_OUT. None sets no limit. `as_answer`
+        translates an error for the waiting requests. `on_fault` is called with every exception that isn't a KafkaError:
+        a bug."""
         self._clock = clock
         self._write_timeout_ms = write_timeout_ms
         self._as_answer = as_answer
@@ -86,9 +86,9 @@ class Runtime(Generic[R]):
         serde: Serde[R, E],
         loaded: Callable[[int], None] | None = None,
     ) -> None:
-        """Host a new shard and build its state from its log; returns when it serves, or was unloaded meanwhile.
+        """Hosts a new shard and builds its state from its log; returns when it is active, or was unloaded meanwhile.
 
-        `loaded` is told the time when all is there, to set deadlines by it.
+        `loaded` is called with the time when all records are applied, so that it can set timers.
         """
         hosted = self._hosted[key] = HostedShard(shard, storage, serde, self._as_answer)
         try:
@@ -105,29 +105,29 @@ class Runtime(Generic[R]):
             if loaded is not None:
                 loaded(self._clock.now_ms())
             self._activate(hosted)
-            hosted.appended_to = storage.end_offset  # until that is committed, nobody is told of what was loaded
+            hosted.appended_to = storage.end_offset  # until this offset is committed, no answer shows the loaded state
             self._await_commit(key, hosted, Outcome(), self._clock.now_ms())
 
     def unload(self, key: Hashable) -> None:
-        """Give the shard up (another broker leads its partition): those who wait are told to ask elsewhere."""
+        """Unloads the shard, because another broker leads its partition: waiting requests get NOT_COORDINATOR."""
         hosted = self._hosted.pop(key, None)
         if hosted is not None:
             hosted.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
 
     def status(self, key: Hashable) -> Status | None:
-        """The shard's status, None if it is not hosted."""
+        """Returns the shard's status; None if it isn't hosted."""
         hosted = self._hosted.get(key)
         return None if hosted is None else hosted.status
 
     async def submit(self, key: Hashable, decision: Decision[A, R]) -> A:
-        """Decide, write, and wait for the answer's release. Raises KafkaError: the decision's own, the append's, or
-        COORDINATOR_LOAD_IN_PROGRESS and NOT_COORDINATOR where there is no serving shard."""
+        """Decides, writes, and waits for the answer's release. Raises KafkaError: the decision's own, the append's, or
+        COORDINATOR_LOAD_IN_PROGRESS and NOT_COORDINATOR if no active shard has the key."""
         return await self.begin(key, decision)
 
     def begin(self, key: Hashable, decision: Decision[A, R]) -> asyncio.Future[A]:
-        """Decide and write; the answer's future, which is done already if nothing had to be waited for.
+        """Decides and writes. Returns the answer's future, which is done if there is nothing to wait for.
 
-        Raises as `submit` does, as far as the answer is not the future's.
+        Raises as `submit` does, unless the future has the error.
         """
         hosted = self._serving(key)
         ticket: Ticket[A] = Ticket()
@@ -149,10 +149,10 @@ class Runtime(Generic[R]):
             hosted.waiting.pop(ticket, None)
             self._arm(hosted)
             if future.done():
-                future.exception()  # it is the one that is raised here
+                future.exception()  # the same error is raised here
             raise
-        if not future.done() and all(given.ticket is not ticket for given in outcome.replies):
-            # Its answer comes with a later decision: whoever has gone by then is not waited for.
+        if not future.done() and all(answered.ticket is not ticket for answered in outcome.replies):
+            # A later decision answers it: a request that is cancelled by then isn't waited for.
             future.add_done_callback(lambda _: hosted.waiting.pop(ticket, None))
         return future
 
@@ -169,8 +169,8 @@ class Runtime(Generic[R]):
         self._arm(hosted)
 
     def _write(self, key: Hashable, hosted: HostedShard[R], outcome: Outcome[R], now_ms: int) -> None:
-        """Append, apply, and see to the replies. An append that fails leaves the durable state as it was: its error is
-        the answer to all whom the outcome would have answered, and is raised."""
+        """Appends, applies, and releases or holds the replies. A failed append leaves the durable state as it was: its
+        error answers all requests that the outcome would have answered, and is raised."""
         if outcome.records:
             try:
                 hosted.appended_to = hosted.append(outcome.records, now_ms)
@@ -192,7 +192,7 @@ class Runtime(Generic[R]):
     def _decide_then(
         self, key: Hashable, hosted: HostedShard[R], then: Callable[[int], Outcome[R]], now_ms: int
     ) -> None:
-        """Decide on the state that records have just made. They stay, whatever this comes to."""
+        """Decides on the state that the records have just made. The records stay, even if this decision fails."""
         try:
             outcome = then(now_ms)
         except KafkaError:
@@ -213,13 +213,15 @@ class Runtime(Generic[R]):
         raise KafkaError(refusal.code, refusal.message) from error
 
     def _not_applied(self, key: Hashable, hosted: HostedShard[R], outcome: Outcome[R], error: Exception) -> NoReturn:
-        """The state may be half changed. What was decided is in the log, and the state of the log is loaded again."""
+        """Unloads the shard, whose state may be half changed. The decision is in the log, from which the state is
+        loaded again."""
         hosted.release([(ticket, FAILED) for ticket, _ in outcome.replies])
         self._give_up(key, hosted, error)
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(FAILED)) from error
 
     def _give_up(self, key: Hashable, hosted: HostedShard[R], error: Exception) -> None:
-        """The shard loses its place; who waits is told to ask again, for the one that is loaded in its stead."""
+        """Unloads the shard; waiting requests are told to try again, and reach the shard that is loaded in its
+        place."""
         self._fail(key, hosted, KafkaError(ErrorCode.NOT_COORDINATOR, repr(error)))
         self._on_fault(key, error)
 
@@ -243,7 +245,7 @@ class Runtime(Generic[R]):
         self._on_failure(key, error)
 
     def _arm(self, hosted: HostedShard[R]) -> None:
-        """Bring the alarm forward if this shard needs it earlier; one that rings too early does no harm."""
+        """Moves the timer forward if this shard needs it earlier; a timer that fires too early does no harm."""
         if hosted.status is not Status.ACTIVE:
             return
         deadline_ms = hosted.shard.next_deadline_ms()
@@ -260,7 +262,7 @@ class Runtime(Generic[R]):
         self._timer = self._clock.call_at(deadline_ms, self._ring)
 
     def _ring(self) -> None:
-        """Whatever the expiry of one shard comes to, the others have their time."""
+        """Expires the shards; an error in one doesn't stop the others."""
         self._timer = None
         now_ms = self._clock.now_ms()
         for key, hosted in list(self._hosted.items()):
@@ -284,7 +286,7 @@ class Runtime(Generic[R]):
             return
         try:
             self._write(key, hosted, outcome, now_ms)
-        except KafkaError as error:  # it has told whom it concerns
+        except KafkaError as error:  # the waiting requests have the error
             self._expire_failed(hosted, error, now_ms)
 
     def _expire_failed(self, hosted: HostedShard[R], error: Exception, now_ms: int) -> None:

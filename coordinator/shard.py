@@ -1,4 +1,4 @@
-"""The seams of a coordinator: a shard, what writes its records, and the partition under it.
+"""The interfaces of a coordinator: its shard, the serde of its records, and the partition under it.
 
 Source: Kafka's CoordinatorShard, CoordinatorRecordSerde and PartitionWriter (coordinator-common).
 """
@@ -15,46 +15,46 @@ from protocol.types import Buffer
 R = TypeVar("R")
 E_in = TypeVar("E_in", contravariant=True)
 E_out = TypeVar("E_out", covariant=True)
-"""Records as a storage takes them: whole batches, or what a storage that gathers makes batches of."""
+"""Encoded records: whole batches, or records that a storage gathers into batches."""
 
 EXPIRY_RETRY_MS: Final = 1_000
-"""How long an expiry waits whose records could not be appended: a full disk, or too few replicas, takes its time."""
+"""Pause of an expiry whose records could not be appended: a full disk or missing replicas take time to recover."""
 
 
 class Shard(Protocol[R]):
-    """The methods of a shard that the runtime itself calls; its decisions have the shape `Decision`."""
+    """The methods of a shard that the runtime calls; its decisions have the shape `Decision`."""
 
     def apply(self, record: R) -> None:
-        """The only writer of durable state: for each new record, and for each one that is loaded."""
+        """Changes durable state, as no other method does: for each new record, and for each loaded record."""
         ...
 
     def expire(self, now_ms: int) -> Outcome[R]:
-        """A deadline has passed: more records, more replies."""
+        """Handles deadlines that have passed; returns records and replies."""
         ...
 
     def next_deadline_ms(self) -> int | None:
-        """When `expire` is due; asked after every outcome, so it must be cheap."""
+        """Returns the time when `expire` is due; called after every outcome, so it must be cheap."""
         ...
 
     def expire_failed(self, error: Exception, now_ms: int) -> int:
-        """The last `expire` raised, or its records could not be written. The shard sees to it that what was due comes
-        again, not too soon; returns when `expire` may be called again."""
+        """Handles an `expire` that raised, or whose records could not be written: the shard makes its deadlines due
+        again, not too soon. Returns the earliest time of the next `expire`."""
         ...
 
     def tickets(self) -> Iterable[Hashable]:
-        """The tickets that its state holds, to be answered by later decisions."""
+        """Returns the tickets in its state, which later decisions will answer."""
         ...
 
 
 class Serde(Protocol[R, E_out]):
-    """How a shard's records are written."""
+    """Encodes and decodes a shard's records."""
 
     def encode(self, records: Sequence[R], now_ms: int) -> E_out:
-        """All of the records, for the storage. Raises KafkaError for what cannot be written."""
+        """Returns all of the records, encoded for the storage. Raises KafkaError for a record that can't be encoded."""
         ...
 
     def decode(self, batches: Buffer) -> Iterable[R]:
-        """The records of whole batches, in order."""
+        """Returns the records of whole batches, in order."""
         ...
 
 
@@ -62,24 +62,26 @@ class Storage(Protocol[E_in]):
     """The partition under a shard."""
 
     def append(self, encoded: E_in) -> int:
-        """Append all or nothing, without waiting for a disk; the offset after the last record. Raises KafkaError.
+        """Appends all records or none, without waiting for a disk; returns the offset after the last. Raises
+        KafkaError.
 
-        It may gather what it is given and write it a little later; if that fails, nothing of it will be committed.
+        It may gather records and write them a little later; if that fails, none of them is committed.
         """
         ...
 
     def when_committed(self, offset: int, then: Callable[[KafkaError | None], None]) -> None:
-        """Call `then` once everything before `offset` is committed: at once if it is, or with the error if it won't be.
+        """Calls `then` once every record before `offset` is committed: at once if it is, or with the error if it can't
+        be.
 
         Calls come in the order of the offsets.
         """
         ...
 
     def read(self) -> AsyncIterator[Buffer]:
-        """Everything, from the start of the log to its end, as pieces of whole batches; may await between them."""
+        """Yields the whole log, from its start to its end, as pieces of whole batches; may await between them."""
         ...
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last record."""
+        """The offset after the last record."""
         ...

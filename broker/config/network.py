@@ -155,7 +155,7 @@ class NetworkOptions(Config):
         500,
         at_least=1,
         update=CLUSTER_WIDE,
-        doc="Connections that one address may go on making in a second; it may make four seconds' worth at once. "
+        doc="Connections that one address may make in a second; it may make four seconds' worth at once. "
         "Others are closed as they come. On Linux it is not heard for a moment already after a second's worth, so that "
         "its own kernel has them wait.",
     )

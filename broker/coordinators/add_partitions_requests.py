@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn to the broker that coordinates a transactional id, for producers that write here (KIP-890).
+"""Sends AddPartitionsToTxn to the broker that coordinates a transactional id, for producers that write here (KIP-890).
 
 Source: AddPartitionsToTxnManager.
 """
@@ -24,29 +24,29 @@ if TYPE_CHECKING:  # imported with the first request: a node that is alone sends
 
 
 class PartitionQuery(NamedTuple):
-    """Partitions here that a producer writes to, in a transaction of the id."""
+    """Partitions here that a producer writes to, in a transaction of the transactional id."""
 
     transactional_id: str
     producer: Producer
     names: tuple[TopicPartition, ...]
     verify_only: bool
-    """True to ask whether they are part of the transaction; else they join it."""
+    """True to ask whether the partitions are part of the transaction; False to add them."""
 
 
 class AddPartitionsRequests:
-    """The questions on their way to other brokers, by broker and transactional id."""
+    """Batches queries to other brokers, by broker and transactional id."""
 
     def __init__(self, neighbours: Neighbours) -> None:
         self._neighbours = neighbours
         self._batcher: Batcher[int, PartitionQuery, Codes] = Batcher("partitions of transactions", self._send)
 
     def submit(self, coordinator_id: int, query: PartitionQuery) -> asyncio.Future[Codes]:
-        """Returns the future of the partitions' codes; it raises KafkaError where the broker did not answer, or refused
+        """Returns the future of the partitions' codes; it raises KafkaError if the broker didn't answer, or rejected
         the request as a whole."""
         return self._batcher.submit(coordinator_id, query.transactional_id, query)
 
     def stop(self) -> None:
-        """Sends no more."""
+        """Sends no more requests."""
         self._batcher.stop()
         self._neighbours.stop()
 
@@ -58,20 +58,20 @@ class AddPartitionsRequests:
         if response.error_code:
             raise refusal(error_code(response.error_code))
         if not response.results_by_transaction:
-            message = f"broker {coordinator_id} is of before AddPartitionsToTxn v4, which verifies partitions"
+            message = f"broker {coordinator_id} does not support AddPartitionsToTxn v4, which verifies partitions"
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
         codes = by_transaction(response)
         return [codes_of(query, codes.get(query.transactional_id, {})) for query in batch]
 
 
 def refusal(code: ErrorCode) -> KafkaError:
-    """Returns the error of a request that the coordinator's broker refused. That this broker is not authorised is none
-    of the producer's business: what it writes is not verified."""
+    """Returns the error of a request that the coordinator's broker rejected. A producer can't act on this broker's
+    missing authorization: for the producer, its transaction isn't verified."""
     return KafkaError(ErrorCode.INVALID_TXN_STATE if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else code)
 
 
 def transaction_of(query: PartitionQuery) -> AddPartitionsToTxnTransaction:
-    """Returns the question as the request has it."""
+    """Returns the query as AddPartitionsToTxn encodes it."""
     from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
 
     topics: dict[str, list[int]] = {}
@@ -99,6 +99,6 @@ def by_transaction(response: AddPartitionsToTxnResponse) -> dict[str, dict[Topic
 
 
 def codes_of(query: PartitionQuery, answered: Codes) -> Codes:
-    """Returns the codes of these partitions. One that the answer leaves out is not part of the transaction, as far as
-    anybody knows: NETWORK_EXCEPTION, over which the producer asks again."""
+    """Returns the codes of these partitions. A partition that is missing in the answer gets NETWORK_EXCEPTION, after
+    which the producer tries again: it isn't known to be part of the transaction."""
     return {name: answered.get(name, ErrorCode.NETWORK_EXCEPTION) for name in query.names}

@@ -1,4 +1,4 @@
-"""Merges a coordinator's answers with those that its broker has given itself."""
+"""Merges a coordinator's answers with its broker's own."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ T = TypeVar("T", OffsetCommitResponseTopic, TxnOffsetCommitResponseTopic, Offset
 
 
 def merged(absent: Iterable[T], answered: list[T], key: Callable[[T], Hashable]) -> list[T]:
-    """Merges answers: absent partitions first, and a topic that was named again once; the coordinator's answer as it is
-    when nothing is absent. Source: the builders of OffsetCommitResponse, TxnOffsetCommitResponse and
+    """Merges answers: absent partitions first, and a topic that is in both lists once; returns the coordinator's answer
+    unchanged if no partition is absent. Source: the builders of OffsetCommitResponse, TxnOffsetCommitResponse and
     OffsetDeleteResponse."""
     topics: dict[Hashable, T] = {}
     for topic in absent:

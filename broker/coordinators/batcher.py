@@ -1,4 +1,4 @@
-"""Requests to other brokers, one under way to each: what comes meanwhile goes together with the next.
+"""Batches requests to other brokers, with one in flight to each: items that come meanwhile go with the next request.
 
 Source: the queues of TransactionMarkerChannelManager, AddPartitionsToTxnManager and PersisterStateManager.
 """
@@ -18,15 +18,15 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 MAX_ITEMS: Final = 1_000
-"""Items of one request. To make and to answer so many takes a broker some milliseconds of its event loop."""
+"""Maximum of items in a request. A broker needs some milliseconds of its event loop to make or answer as many."""
 
 STOPPING: Final = KafkaError(ErrorCode.NETWORK_EXCEPTION, "this broker is stopping")
 
 Send: TypeAlias = "Callable[[Destination, Sequence[Item]], Awaitable[Sequence[Answer]]]"
-"""Sends one request with these items, and returns the answer of each, in their order. Raises PeerError, ProtocolError,
-and KafkaError where one error answers all."""
+"""Sends one request with these items, and returns each item's answer, in order. Raises PeerError, ProtocolError, and
+KafkaError if one error answers all items."""
 
-log = get_logger("broker.coordinators")
+logger = get_logger("broker.coordinators")
 
 
 class Submitted(NamedTuple, Generic[Item, Answer]):
@@ -38,22 +38,22 @@ class Submitted(NamedTuple, Generic[Item, Answer]):
 
 
 class Batcher(Generic[Destination, Item, Answer]):
-    """Items by destination, in the order in which they came. A request has one item of a key at most: answers are told
-    apart by it."""
+    """Items by destination, in order of arrival. A request has at most one item per key, which identifies its
+    answer."""
 
     def __init__(self, purpose: str, send: Send[Destination, Item, Answer]) -> None:
-        """`purpose` is for the log."""
+        """`purpose` names the requests in the log."""
         self._purpose = purpose
         self._send = send
         self._waiting: dict[Destination, list[Submitted[Item, Answer]]] = {}
         self._under_way: dict[Destination, asyncio.Task[None]] = {}
         self._problems: dict[Destination, str] = {}
-        """The last problem of each destination that has one: it is logged once, not at every try."""
+        """The last problem of each failing destination: it is logged once, not at every try."""
 
     def submit(self, destination: Destination, key: Hashable, item: Item) -> asyncio.Future[Answer]:
-        """Returns the future of the item's answer, which raises KafkaError where there is none: NETWORK_EXCEPTION,
-        REQUEST_TIMED_OUT, UNSUPPORTED_VERSION, or the one error that answers all. An item whose future is cancelled
-        before it is sent is left out."""
+        """Returns the future of the item's answer, which raises KafkaError if there is none: NETWORK_EXCEPTION,
+        REQUEST_TIMED_OUT, UNSUPPORTED_VERSION, or the one error that answers all items. An item whose future is
+        cancelled before it is sent is dropped."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(destination, []).append(Submitted(key, item, answer))
         if destination not in self._under_way:
@@ -62,7 +62,7 @@ class Batcher(Generic[Destination, Item, Answer]):
         return answer
 
     def stop(self) -> None:
-        """Fails everything that waits, or is under way, with NETWORK_EXCEPTION."""
+        """Fails all items that wait or are in flight with NETWORK_EXCEPTION."""
         for task in self._under_way.values():
             task.cancel()
         for waiting in self._waiting.values():
@@ -70,7 +70,7 @@ class Batcher(Generic[Destination, Item, Answer]):
             waiting.clear()
 
     async def _run(self, destination: Destination) -> None:
-        """Sends until nothing waits."""
+        """Sends requests until no item waits."""
         try:
             while batch := self._next(destination):
                 await self._settle(destination, batch)
@@ -80,7 +80,7 @@ class Batcher(Generic[Destination, Item, Answer]):
                 self._waiting.pop(destination, None)
 
     def _next(self, destination: Destination) -> list[Submitted[Item, Answer]]:
-        """Takes the items of the next request."""
+        """Removes and returns the items of the next request."""
         batch: dict[Hashable, Submitted[Item, Answer]] = {}
         left: list[Submitted[Item, Answer]] = []
         for waiting in self._waiting.get(destination, ()):
@@ -111,15 +111,19 @@ class Batcher(Generic[Destination, Item, Answer]):
     def _failed(self, destination: Destination, error: Exception) -> KafkaError:
         refusal = as_kafka_error(error)
         if refusal.code is ErrorCode.UNKNOWN_SERVER_ERROR:
-            log.error("a request to another broker failed", purpose=self._purpose, to=str(destination), exc_info=error)
+            logger.error(
+                "a request to another broker failed", purpose=self._purpose, to=str(destination), exc_info=error
+            )
         elif self._problems.get(destination) != str(error):
             self._problems[destination] = str(error)
-            log.warning("another broker did not answer", purpose=self._purpose, to=str(destination), reason=str(error))
+            logger.warning(
+                "another broker did not answer", purpose=self._purpose, to=str(destination), reason=str(error)
+            )
         return refusal
 
 
 def as_kafka_error(error: Exception) -> KafkaError:
-    """Returns the error of a request without an answer, as Kafka's own clients name it."""
+    """Returns the error of a request without an answer, with the code that Kafka's own clients use."""
     if isinstance(error, KafkaError):
         return error
     if isinstance(error, RequestTimedOut):
@@ -132,8 +136,8 @@ def as_kafka_error(error: Exception) -> KafkaError:
 
 
 def fail_all(batch: Iterable[Submitted[Item, Answer]], error: KafkaError) -> None:
-    """Fails what is not answered yet."""
+    """Fails the items that aren't answered yet."""
     for waiting in batch:
         if not waiting.answer.done():
             waiting.answer.set_exception(error)
-            waiting.answer.exception()  # whoever waited for it may have gone
+            waiting.answer.exception()  # the coroutine that waited for it may be gone

@@ -1,4 +1,4 @@
-"""The broker as its coordinators see it: nothing that stands above them."""
+"""The parts of a broker that its coordinators use, all from layers below them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from protocol.types import TopicPartition
 
 
 class Environment(NamedTuple):
-    """Time, options, the cluster, this broker's replicas, and the ways to new topics and to other brokers."""
+    """Time, options, the cluster, this broker's replicas, and access to new topics and other brokers."""
 
     clock: Clock
     live_config: LiveConfig
@@ -26,11 +26,11 @@ class Environment(NamedTuple):
     replicas: Replicas
     topics: TopicCreator
     neighbours: Callable[[str], Neighbours]
-    """Returns connections to the other brokers of their own, for a purpose."""
+    """Returns separate connections to the other brokers, for a purpose."""
 
     @property
     def config(self) -> BrokerConfig:
-        """The options as they are now."""
+        """The current options."""
         return self.live_config.layers.effective
 
     @property
@@ -39,8 +39,8 @@ class Environment(NamedTuple):
         return self.loader.image
 
     def leader_elsewhere(self, name: TopicPartition) -> int | None:
-        """Returns the other broker that leads a partition; None where it is this one, nobody leads, or there is no such
-        partition."""
+        """Returns the other broker that leads a partition; None if this broker leads it, it has no leader, or it
+        doesn't exist."""
         partition = self.image.partition(name)
         leads_elsewhere = partition is not None and partition.leader not in (NO_LEADER, self.config.node_id)
         return partition.leader if partition is not None and leads_elsewhere else None

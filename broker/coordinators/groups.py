@@ -38,7 +38,7 @@ Y = TypeVar("Y")
 Decide: TypeAlias = "Callable[[GroupState, X, Y, Ticket[A], int], GroupOutcome]"
 """A decision on groups: (state, request, client, ticket, now_ms) → Outcome."""
 
-log = get_logger("broker.groups")
+logger = get_logger("broker.groups")
 
 
 def topic_configs(config: BrokerConfig) -> Mapping[str, str]:
@@ -85,16 +85,17 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
         self._patterns.close()
 
     def decide(self, group_id: str, decide: Decide[X, Y, A], request: X, client: Y) -> asyncio.Future[A]:
-        """Has the group's shard decide, and returns the answer's future, which may be done. Raises KafkaError."""
+        """Decides a request in the group's shard, and returns the answer's future, which may be done. Raises
+        KafkaError."""
         index = self.partition_of(group_id)
         return self.begin(index, self._bound(index, decide, request, client))
 
     async def decided(self, group_id: str, decide: Decide[X, Y, A], request: X, client: Y) -> A:
-        """Has the group's shard decide, and returns the answer. Raises KafkaError as clients see it."""
+        """Decides a request in the group's shard, and returns the answer. Raises KafkaError as clients see it."""
         return await self.decided_at(self.partition_of(group_id), decide, request, client)
 
     async def decided_at(self, index: int, decide: Decide[X, Y, A], request: X, client: Y) -> A:
-        """Has the shard of a partition decide, and returns the answer. Raises KafkaError as clients see it."""
+        """Decides a request in a partition's shard, and returns the answer. Raises KafkaError as clients see it."""
         return await self.ask(index, self._bound(index, decide, request, client))
 
     def _bound(
@@ -106,7 +107,7 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
         return partial(decide, shard.state, request, client)
 
     def end_transaction(self, index: int, marker: EndTransaction) -> asyncio.Future[None]:
-        """Writes a producer's marker; the offsets that it left pending are committed or void. Raises KafkaError."""
+        """Writes a producer's marker, which commits or drops its pending offsets. Raises KafkaError."""
 
         def decide(ticket: Ticket[None], now_ms: int) -> GroupOutcome:
             return Outcome((marker,), (Reply(ticket, None),))
@@ -126,7 +127,7 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
                 group_config=self.group_config,
                 topics=self.environment.image,
                 new_uuid=partial(random_uuid, os.urandom),
-                note=log.info,
+                note=logger.info,
                 match_topics=self._match_topics,
                 watch=self._watch,
             )
@@ -138,7 +139,7 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
         return Compression(self.environment.config.offsets_topic_compression_codec)
 
     def settings(self) -> GroupSettings:
-        """Returns the broker's options that concern groups, made anew when they change."""
+        """Returns the broker's options for groups; a new object only when they change."""
         config = self.environment.config
         if self._settings is None or self._settings[0] is not config:
             values = {name: getattr(config, name) for name in GroupSettings._fields if name != "max_record_bytes"}
@@ -147,8 +148,8 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
         return self._settings[1]
 
     def group_config(self, group_id: str) -> GroupConfig:
-        """Returns a group's effective options; the same object as long as they stay as they are. Groups without options
-        of their own share one. Each share fetch asks several times, and to make one takes 30 µs."""
+        """Returns a group's effective options; a new object only when they change. Groups without options of their own
+        share an object. Each share fetch asks several times, and making the object takes 30 µs."""
         config = self.environment.config
         overrides = self.environment.image.configs(ConfigResource(ResourceType.GROUP, group_id))
         kept_as = group_id if overrides else ""
@@ -184,4 +185,6 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
         try:
             await self.ask(index, lambda ticket, now_ms: shard.topics_deleted(deleted, ticket, now_ms))
         except KafkaError as error:
-            log.warning("offsets of deleted topics kept", partition=index, topics=list(deleted), reason=str(error))
+            logger.warning(
+                "offsets of deleted topics were not deleted", partition=index, topics=list(deleted), reason=str(error)
+            )

@@ -1,7 +1,8 @@
 """A coordinator: one shard on each partition of an internal topic that this broker leads.
 
-The topic is made when it is first needed. A partition's shard is loaded when this broker comes to lead it, and given up
-when another does or the partition goes. Source: CoordinatorRuntime and GroupCoordinatorService.onElection.
+The topic is created when it is first needed. A partition's shard is loaded when this broker begins to lead the
+partition, and unloaded when another broker does or the partition is removed. Source: CoordinatorRuntime and
+GroupCoordinatorService.onElection.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ E = TypeVar("E", bound=Sized)
 CREATE_TIMEOUT_MS = 30_000
 
 LOAD_AGAIN_MS = 1_000
-"""After a write that failed: a disk that is full, or replicas that are missing, take their time."""
+"""Pause after a failed write: a full disk or missing replicas take time to recover."""
 
-log = get_logger("broker.coordinators")
+logger = get_logger("broker.coordinators")
 
 
 class InternalTopic(NamedTuple):
@@ -49,7 +50,7 @@ class InternalTopic(NamedTuple):
     configs: Callable[[BrokerConfig], Mapping[str, str]]
 
     def creatable(self, config: BrokerConfig) -> CreatableTopic:
-        """Returns the topic as CreateTopics takes it."""
+        """Returns the topic as CreateTopics encodes it."""
         from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
         return CreatableTopic(
@@ -62,27 +63,27 @@ class InternalTopic(NamedTuple):
 
 
 class ShardParts(NamedTuple, Generic[S, R, E]):
-    """A shard of class S with records R, which it has written as E."""
+    """A shard of class S with records R, which its serde encodes as E."""
 
     shard: S
     serde: Serde[R, Sequence[E]]
     batches: Callable[[Sequence[E]], bytearray]
-    """Makes batches of what the form has encoded."""
+    """Packs encoded records into record batches."""
     loaded: Callable[[int], None] | None = None
     """Called with the time once all records are applied."""
 
 
 class Place(NamedTuple, Generic[S, R]):
-    """A shard on its partition, in one leader epoch of it."""
+    """A shard on its partition, in one leader epoch of the partition."""
 
     partition: Partition
     leader_epoch: int
     shard: S
     load: Callable[[Runtime[R]], Coroutine[None, None, None]]
     flush: Callable[[], None]
-    """Writes what was gathered."""
+    """Writes the gathered records."""
     abandon: Callable[[KafkaError], None]
-    """Fails those who wait for gathered records, which are not written any more."""
+    """Fails the requests that wait for gathered records, which will not be written."""
 
 
 def placed(
@@ -99,7 +100,7 @@ def placed(
 
 
 class KeyCoordinator(Protocol):
-    """A coordinator as those see it who do not know what it coordinates."""
+    """A coordinator for callers that need only the broker of a key."""
 
     @property
     def topic(self) -> InternalTopic: ...
@@ -109,7 +110,7 @@ class KeyCoordinator(Protocol):
     def stop(self) -> None: ...
 
     async def leader_of(self, key: str) -> int:
-        """The broker that coordinates the key."""
+        """Returns the broker that coordinates the key."""
         ...
 
 
@@ -135,7 +136,7 @@ class Coordinator(Generic[S, R]):
             environment.clock, self._failed, write_timeout_ms, seen_by_client, self._fault
         )
         self._next_to_load: set[int] = set()
-        """Partitions with a shard that begins to load at the event loop's next turn."""
+        """Partitions whose shard begins to load in the event loop's next turn."""
         self._creation: asyncio.Task[None] | None = None
         self._creation_failure: str | None = None
         """The reason of the last failure to create the topic, which is logged once."""
@@ -143,7 +144,7 @@ class Coordinator(Generic[S, R]):
         self._stopped = False
 
     def start(self) -> None:
-        """Load what this broker leads, and follow the roles of its partitions from now on."""
+        """Loads the shards of partitions that this broker leads, and follows the partitions' roles from now on."""
         for partition in self.environment.replicas.topic(self.topic.name).values():
             self._follow(partition)
         self.environment.replicas.subscribe_to_roles(self._follow)
@@ -159,7 +160,7 @@ class Coordinator(Generic[S, R]):
 
     @property
     def partition_count(self) -> int:
-        """Partitions of the topic, or those it will have."""
+        """The number of the topic's partitions, or of the partitions that it will be created with."""
         topic = self.environment.image.topic(self.topic.name)
         return len(topic.partitions) if topic is not None else self.topic.partitions(self.environment.config)
 
@@ -168,7 +169,7 @@ class Coordinator(Generic[S, R]):
         return abs(java_hash(key)) % self.partition_count
 
     async def leader_of(self, key: str) -> int:
-        """Returns the broker that coordinates the key; creates the topic if need be. Raises
+        """Returns the broker that coordinates the key; creates the topic if it doesn't exist. Raises
         COORDINATOR_NOT_AVAILABLE."""
         topic = self.environment.image.topic(self.topic.name)
         if topic is None or not topic.partitions:
@@ -181,7 +182,7 @@ class Coordinator(Generic[S, R]):
         return partition.leader
 
     async def _create_once(self) -> None:
-        """Creates the topic once, for all clients that come at once to a new broker."""
+        """Creates the topic once, for all clients that come to a new broker at the same time."""
         if self._creation is None:
             self._creation = asyncio.ensure_future(self._create())
         try:
@@ -197,16 +198,16 @@ class Coordinator(Generic[S, R]):
         request = CreateTopicsRequest(topics=[creatable], timeout_ms=CREATE_TIMEOUT_MS)
         for result in (await self.environment.topics.create(request)).topics:
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                if result.error_message != self._creation_failure:  # each request that needs the topic tries anew
+                if result.error_message != self._creation_failure:  # each request that needs the topic tries again
                     self._creation_failure = result.error_message
-                    log.error("internal topic not created", topic=result.name, reason=result.error_message)
+                    logger.error("internal topic not created", topic=result.name, reason=result.error_message)
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, result.error_message)
         self._creation_failure = None
 
     # Requests.
 
     def begin(self, index: int, decision: Decision[A, R]) -> asyncio.Future[A]:
-        """Returns the answer's future, done already if it need not wait. Raises KafkaError as clients see it."""
+        """Returns the answer's future, which is done if it needn't wait. Raises KafkaError as clients see it."""
         try:
             return self._runtime.begin(index, decision)
         except KafkaError as error:
@@ -215,25 +216,26 @@ class Coordinator(Generic[S, R]):
             raise seen_by_client(error) from error
 
     async def ask(self, index: int, decision: Decision[A, R]) -> A:
-        """Decide, write, and wait for the answer. Raises KafkaError as clients see it."""
+        """Decides, writes, and waits for the answer. Raises KafkaError as clients see it."""
         return await self.begin(index, decision)
 
     def settle(self, index: int) -> None:
-        """Writes what was gathered for a partition: the log has all that was decided. Raises NOT_COORDINATOR."""
+        """Writes a partition's gathered records, so that the log has all decisions. Raises NOT_COORDINATOR."""
         place = self._places.get(index)
         if place is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         place.flush()
 
     def is_active(self, index: int) -> bool:
-        """Whether the partition's shard is here and loaded."""
+        """True if the partition's shard is here and loaded."""
         return self._runtime.status(index) is Status.ACTIVE
 
     # Leadership.
 
     def _follow(self, partition: Partition) -> None:
-        """Have a shard on the partition if, and only if, this broker leads it, loaded in its leader epoch. Called
-        within each change of a role: between the leader's last append and the next one's first nothing is decided."""
+        """Puts a shard on the partition if this broker leads it, loaded in its leader epoch, and otherwise removes it.
+        This is called within each change of a role, so that no decision comes between one leader's last append and the
+        next leader's first."""
         topic, index = partition.name
         if topic != self.topic.name:
             return
@@ -255,8 +257,8 @@ class Coordinator(Generic[S, R]):
         self._spawn(self._load(index, place))
 
     async def _load(self, index: int, place: Place[S, R]) -> None:
-        """Loads a shard. A log that cannot be read stays without a coordinator, and its clients get NOT_COORDINATOR. A
-        shard that was given up meanwhile may find its log cut by the next leader."""
+        """Loads a shard. A log that can't be read has no coordinator, and its clients get NOT_COORDINATOR. The log of a
+        shard that was unloaded meanwhile may have been truncated by the next leader."""
         if self._places.get(index) is not place:
             return
         self._next_to_load.discard(index)
@@ -264,27 +266,30 @@ class Coordinator(Generic[S, R]):
             await place.load(self._runtime)
         except Exception as error:
             if self._places.get(index) is place:
-                log.error("coordinator not loaded", topic=self.topic.name, partition=index, reason=repr(error))
+                logger.error("coordinator not loaded", topic=self.topic.name, partition=index, reason=repr(error))
                 self._runtime.unload(index)
 
     def _give_up(self, index: int) -> None:
-        """Drops gathered records: by now another leads, or this broker in an epoch of which the shard knows nothing."""
+        """Unloads a shard and drops its gathered records: another broker leads by now, or this broker in an epoch that
+        the shard doesn't know."""
         if self.shards.pop(index, None) is not None:
             self._places.pop(index).abandon(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             self._runtime.unload(index)
 
     def _failed(self, key: Hashable, error: KafkaError) -> None:
-        """Loads the shard anew from the log after a write that failed; unless another broker leads by now."""
+        """Loads the shard again from the log after a failed write, unless another broker leads by now."""
         assert isinstance(key, int)
         place = self._places.get(key)
         if place is None or not place.partition.leads:
             return
-        log.error("coordinator failed", topic=self.topic.name, partition=key, reason=str(error))
+        logger.error("coordinator failed", topic=self.topic.name, partition=key, reason=str(error))
         self.environment.clock.call_at(self.environment.clock.now_ms() + LOAD_AGAIN_MS, lambda: self._load_again(key))
 
     def _fault(self, key: Hashable, error: Exception) -> None:
-        """Logs a request or a deadline that failed by a bug: it costs nobody else anything."""
-        log.error("coordinator's own fault", topic=self.topic.name, partition=key, exc_info=error)
+        """Logs a request or a timer that failed by a bug; other requests aren't affected."""
+        logger.error(
+            "coordinator failed to handle a request or timer", topic=self.topic.name, partition=key, exc_info=error
+        )
 
     def _load_again(self, index: int) -> None:
         if self._runtime.status(index) is Status.FAILED:

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers to the brokers that lead the partitions of transactions, with the markers of many in one request.
+"""Sends WriteTxnMarkers to the leaders of transactions' partitions, with many transactions' markers in one request.
 
 Source: TransactionMarkerChannelManager and TransactionMarkerRequestCompletionHandler.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # imported with the first request: a node that is alone sends
     from protocol.messages.write_txn_markers import WritableTxnMarker, WriteTxnMarkersResponse
 
 Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
-"""Each partition's error, NONE where it has its marker."""
+"""Each partition's error, NONE if it has its marker."""
 
 
 class DueMarkers(NamedTuple):
@@ -30,18 +30,18 @@ class DueMarkers(NamedTuple):
 
 
 class MarkerRequests:
-    """The markers on their way to other brokers, by broker and producer."""
+    """Batches markers to other brokers, by broker and producer."""
 
     def __init__(self, neighbours: Neighbours) -> None:
         self._neighbours = neighbours
         self._batcher: Batcher[int, DueMarkers, Codes] = Batcher("transaction markers", self._send)
 
     def submit(self, broker_id: int, due: DueMarkers) -> asyncio.Future[Codes]:
-        """Returns the future of the partitions' codes; it raises KafkaError where the broker did not answer."""
+        """Returns the future of the partitions' codes; it raises KafkaError if the broker didn't answer."""
         return self._batcher.submit(broker_id, due.markers.producer_id, due)
 
     def stop(self) -> None:
-        """Sends no more."""
+        """Sends no more requests."""
         self._batcher.stop()
         self._neighbours.stop()
 
@@ -54,7 +54,7 @@ class MarkerRequests:
 
 
 def writable(due: DueMarkers) -> WritableTxnMarker:
-    """Returns the markers as the request has them."""
+    """Returns the markers as WriteTxnMarkers encodes them."""
     from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic
 
     markers, coordinator_epoch = due
@@ -83,5 +83,5 @@ def by_producer(response: WriteTxnMarkersResponse) -> dict[int, dict[TopicPartit
 
 
 def codes_of(markers: Markers, answered: Codes) -> Codes:
-    """Returns the codes of these markers; partitions that the response leaves out have UNKNOWN_SERVER_ERROR."""
+    """Returns the codes of these markers; partitions that are missing in the response get UNKNOWN_SERVER_ERROR."""
     return {name: answered.get(name, ErrorCode.UNKNOWN_SERVER_ERROR) for name in markers.partitions}

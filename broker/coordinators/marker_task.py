@@ -1,4 +1,4 @@
-"""Beside each shard of transactional ids a task writes the markers of its decided transactions, here and elsewhere.
+"""A task beside each transaction shard, which writes the markers of its decided transactions, here and elsewhere.
 
 Source: TransactionMarkerChannelManager, and the errors of TransactionMarkerRequestCompletionHandler.
 """
@@ -29,37 +29,37 @@ A = TypeVar("A")
 OVER: Final = frozenset(
     {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION}
 )
-"""Errors of a partition that needs the marker no more: a newer epoch of the producer has ended the transaction there
-already, as when an administrator aborts it; or no transaction can have been written to it."""
+"""Errors of a partition that no longer needs the marker: a newer epoch of the producer has ended the transaction there,
+as when an administrator aborts it; or no transaction can have been written to it."""
 
-log = get_logger("broker.transactions")
+logger = get_logger("broker.transactions")
 
 
 class WaitingMarkers(NamedTuple):
-    """Partitions whose marker is under way, and what their codes come from. It may raise KafkaError."""
+    """Partitions whose markers are in flight, and the awaitable of their codes, which may raise KafkaError."""
 
     names: tuple[TopicPartition, ...]
     codes: Awaitable[Codes]
 
 
 class Ask(Protocol):
-    """Has a shard decide, and returns the answer. Raises KafkaError."""
+    """Decides in a shard, and returns the answer. Raises KafkaError."""
 
     def __call__(self, decision: Callable[[Ticket[A], int], TransactionOutcome]) -> Awaitable[A]: ...
 
 
 class ShardSeat(NamedTuple):
-    """A shard of a coordinator, as its markers are told to it."""
+    """A coordinator's shard as its marker task uses it."""
 
     shard: TransactionShard
     coordinator_epoch: int
-    """The leader epoch of its partition, by which partitions know a coordinator of the past."""
+    """The leader epoch of its partition, by which partitions detect an outdated coordinator."""
     ask: Ask
     is_hosted: Callable[[], bool]
 
 
 class MarkerTask:
-    """Writes the markers of one shard, until the shard is given up."""
+    """Writes the markers of one shard, until the shard is unloaded."""
 
     def __init__(
         self, seat: ShardSeat, environment: Environment, writer: MarkerWriter, requests: MarkerRequests
@@ -71,10 +71,10 @@ class MarkerTask:
         self._under_way: set[str] = set()
         self._reports: set[asyncio.Task[None]] = set()
         self._problems: dict[tuple[str, TopicPartition], ErrorCode] = {}
-        """The last error of each marker that has one: it is logged once, not at every try."""
+        """The last error of each failing marker: it is logged once, not at every try."""
 
     async def run(self) -> None:
-        """Asks the shard what to write, over and over."""
+        """Asks the shard for markers and writes them, until the shard is unloaded."""
         try:
             await self._run()
         finally:
@@ -107,8 +107,8 @@ class MarkerTask:
         task.add_done_callback(self._reports.discard)
 
     def _begin(self, markers: Markers) -> tuple[dict[TopicPartition, ErrorCode], list[WaitingMarkers]]:
-        """Appends a transaction's markers to its partitions here, and has those elsewhere sent. Returns the codes that
-        are known by now, and what is waited for."""
+        """Appends a transaction's markers to its partitions here, and sends those for other brokers. Returns the codes
+        that are known already, and the markers to wait for."""
         from coordinator.group.records import EndTransaction
 
         epoch = self._seat.coordinator_epoch
@@ -126,8 +126,8 @@ class MarkerTask:
                     codes[name] = error.code
                 else:
                     elsewhere.setdefault(leader, []).append(name)
-            except Exception:  # the partition comes round again
-                log.exception("marker not written", transactional_id=markers.transactional_id, partition=str(name))
+            except Exception:  # the partition will be tried again
+                logger.exception("marker not written", transactional_id=markers.transactional_id, partition=str(name))
                 codes[name] = ErrorCode.UNKNOWN_SERVER_ERROR
             else:
                 if wait is None:
@@ -142,7 +142,7 @@ class MarkerTask:
     async def _report(
         self, markers: Markers, codes: dict[TopicPartition, ErrorCode], waiting: list[WaitingMarkers]
     ) -> None:
-        """Reports markers to the shard once they are committed; meanwhile other transactions go on."""
+        """Reports markers to the shard once they are committed; meanwhile other transactions continue."""
         results = await asyncio.gather(*(waits.codes for waits in waiting), return_exceptions=True)
         for waits, result in zip(waiting, results, strict=True):
             codes.update(result if isinstance(result, Mapping) else self._all_failed(markers, waits.names, result))
@@ -167,13 +167,13 @@ class MarkerTask:
     def _all_failed(self, markers: Markers, names: Iterable[TopicPartition], error: BaseException) -> Codes:
         if not isinstance(error, Exception):
             raise error
-        if not isinstance(error, KafkaError):  # the partitions come round again
-            log.error("markers not written", transactional_id=markers.transactional_id, exc_info=error)
+        if not isinstance(error, KafkaError):  # the partitions will be tried again
+            logger.error("markers not written", transactional_id=markers.transactional_id, exc_info=error)
         return dict.fromkeys(names, as_kafka_error(error).code)
 
     def _settled(self, markers: Markers, codes: Codes) -> list[TopicPartition] | None:
-        """Returns the partitions that have their marker, or need none any more; the others come round again. None where
-        a partition knows a newer coordinator: this one is of the past, and ends nothing any more."""
+        """Returns the partitions that have their marker, or no longer need it; the others are tried again. None if a
+        partition knows a newer coordinator: this coordinator is outdated and ends no transaction."""
         transactional_id = markers.transactional_id
         written: list[TopicPartition] = []
         for name, code in codes.items():
@@ -182,21 +182,21 @@ class MarkerTask:
                 self._problems.pop((transactional_id, name), None)
             elif self._problems.get((transactional_id, name)) is not code:
                 self._problems[transactional_id, name] = code
-                log.warning(
+                logger.warning(
                     "marker not written", transactional_id=transactional_id, partition=str(name), reason=code.name
                 )
         if ErrorCode.TRANSACTION_COORDINATOR_FENCED in codes.values():
-            self._under_way.add(transactional_id)  # the shard asks for these no more
+            self._under_way.add(transactional_id)  # the shard no longer asks for these
             return None
         return written
 
     def _is_over(self, name: TopicPartition, code: ErrorCode) -> bool:
-        """True when the transaction is over in the partition without the marker, or the partition is deleted."""
+        """True if the transaction has ended in the partition without the marker, or the partition is deleted."""
         return code in OVER or self._environment.image.partition(name) is None
 
 
 async def committed(name: TopicPartition, wait: Coroutine[Any, Any, None]) -> Codes:
-    """Returns the partition's code once its marker is committed, or cannot be."""
+    """Returns the partition's code once its marker is committed, or can't be."""
     try:
         await wait
     except KafkaError as error:

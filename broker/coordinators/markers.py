@@ -1,7 +1,7 @@
 """Markers: the control batch that ends a producer's transaction in a partition that this broker leads.
 
-On `__consumer_offsets` the group coordinator writes it, which has offsets to commit or drop by it. Source:
-KafkaApis.handleWriteTxnMarkersRequest.
+On `__consumer_offsets` the group coordinator writes it, because the marker commits or drops its pending offsets.
+Source: KafkaApis.handleWriteTxnMarkersRequest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from protocol.types import TopicPartition
 if TYPE_CHECKING:
     from coordinator.group.records import EndTransaction
 
-log = get_logger("broker.transactions")
+logger = get_logger("broker.transactions")
 
 
 class Marker(NamedTuple):
@@ -32,7 +32,7 @@ class Marker(NamedTuple):
     record: EndTransaction
     transaction_version: int
     batch: bytes
-    """As it is before a log has given it its offset: the same for all partitions."""
+    """The encoded batch before a log assigns its offset: the same for all partitions."""
 
 
 def marker_of(record: EndTransaction, transaction_version: int, now_ms: int) -> Marker:
@@ -51,9 +51,9 @@ class MarkerWriter:
         self._groups = groups
 
     def begin(self, name: TopicPartition, marker: Marker) -> Coroutine[Any, Any, None] | None:
-        """Appends the marker to the partition, and returns a coroutine that ends once it is committed, None if it is.
-        Either raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
-        INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, REQUEST_TIMED_OUT, and what a log raises."""
+        """Appends the marker to the partition, and returns a coroutine that ends once it is committed; None if it is
+        already. Both raise KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
+        INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, REQUEST_TIMED_OUT, and the log's errors."""
         partition = self._environment.replicas.leader(*name)
         batch = memoryview(bytearray(marker.batch))
         if name.topic != OFFSETS.name:

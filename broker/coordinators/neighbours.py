@@ -1,6 +1,6 @@
-"""The other brokers as coordinators speak to them: by node id, on the listener between brokers.
+"""Connections of coordinators to the other brokers: by node id, on the inter-broker listener.
 
-Light to import: a node that is alone never makes a connection, and imports nothing of them.
+Light to import: a single broker never connects to others, and doesn't import the code for it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Neighbours(Protocol):
         ...
 
     def stop(self) -> None:
-        """Closes all connections for good; what is not answered ends with ConnectionClosed."""
+        """Closes all connections for good; unanswered requests end with ConnectionClosed."""
         ...
 
 
 class PeerNeighbours:
-    """One connection to each broker, made when it is needed. Answers on a connection wait for each other, so each kind
-    of traffic has its own. A broker that is fenced, or gone from the metadata, loses its connection: who waits for its
-    answer looks for another leader, before the request's time is over."""
+    """A connection to each broker, made when it is needed. Answers on a connection wait for each other, so each kind of
+    traffic has its own connections. A broker that is fenced, or removed from the metadata, loses its connection, so
+    that a request to it looks for another leader before its timeout."""
 
     def __init__(self, loader: MetadataLoader, config: LiveConfig, clock: Clock, purpose: str) -> None:
         """`purpose` is the end of the client id, as in broker-1-txn-marker-sender."""

@@ -1,4 +1,4 @@
-"""Matches the patterns of groups against all topics, in a thread, and brings the result to the group's shard."""
+"""Matches the patterns of groups against all topics in a thread, and passes the result to the group's shard."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from coordinator.group.state import Client, MatchRequest
 
 Tell: TypeAlias = "Callable[[Matched, Client], Awaitable[None]]"
-"""Hands the result to the group's shard. Raises KafkaError."""
+"""Passes the result to the group's shard. Raises KafkaError."""
 
 THREADS = 1
-"""One group after another: a burst of joins shall not keep the event loop from running."""
+"""One group after another, so that a burst of joins doesn't block the event loop."""
 
-log = get_logger("broker.groups")
+logger = get_logger("broker.groups")
 
 
 class PatternMatcher:
-    """Serves MatchRequests of all shards."""
+    """Matches the patterns of all shards' groups."""
 
     def __init__(self, clock: Clock, image: Image, tell: Tell) -> None:
         self._clock = clock
@@ -35,12 +35,12 @@ class PatternMatcher:
         self._workers = Workers(THREADS, "patterns")
 
     def close(self) -> None:
-        """Waits for the match under way."""
+        """Waits for the match in progress."""
         self._workers.close()
 
     async def match(self, request: MatchRequest) -> None:
-        """Matches, and hands the result to the group's shard. The topics are those of now, and none later, and of them
-        those of which the member may know that had them matched (Kafka's GroupMetadataManager)."""
+        """Matches the patterns against the current topics, and passes the result to the group's shard: only topics that
+        the requesting member may describe (Kafka's GroupMetadataManager)."""
         from coordinator.group.consumer.patterns import Matched
         from coordinator.group.regex import Resolved, match_all
 
@@ -53,16 +53,16 @@ class PatternMatcher:
         result = Matched(request.group_id, resolved)
         try:
             await self._tell(result, request.client)
-        except KafkaError as error:  # asked for again by a later heartbeat
-            log.warning("patterns not resolved", group=request.group_id, reason=str(error))
+        except KafkaError as error:  # a later heartbeat asks again
+            logger.warning("patterns not resolved", group=request.group_id, reason=str(error))
             return
         took_ms = clock.now_ms() - started_ms
-        log.info("patterns resolved", group=request.group_id, patterns=list(matched), topics=len(names), ms=took_ms)
+        logger.info("patterns resolved", group=request.group_id, patterns=list(matched), topics=len(names), ms=took_ms)
 
     async def _describable(
         self, matched: Mapping[str, frozenset[str]], may_describe: Callable[[str], bool]
     ) -> Mapping[str, frozenset[str]]:
-        """Returns what patterns match of the topics that may be known. There may be as many as the cluster has."""
+        """Returns the matched topics that the member may describe. There may be as many as the cluster has."""
         names: frozenset[str] = frozenset().union(*matched.values())
         ordered = sorted(names)
         answers = await Turns(self._clock).map(may_describe, ordered)

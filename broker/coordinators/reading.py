@@ -11,14 +11,14 @@ from protocol.records import batch
 from protocol.types import Buffer
 
 PIECE_BYTES = 64 * 1024
-"""The bytes loaded without a turn of the event loop: some 1,000 records, 10 ms."""
+"""The bytes that are loaded without a turn of the event loop: some 1,000 records, 10 ms."""
 
 
 async def everything(partition: Partition) -> AsyncIterator[Buffer]:
     """Yields the log from its start to its end, with a turn of the event loop between pieces.
 
-    Beyond the high watermark too, which a new leader has from its time as a follower: the leader before may have
-    acknowledged the records there, and this one writes on from them (CoordinatorLoaderImpl).
+    The end may be beyond the high watermark that a new leader knows from its time as a follower: the previous leader
+    may have acknowledged these records, and this leader writes after them (CoordinatorLoaderImpl).
     """
     offset = partition.log_start_offset
     while offset < partition.log_end_offset:
@@ -28,5 +28,5 @@ async def everything(partition: Partition) -> AsyncIterator[Buffer]:
                 offset = header.next_offset
             yield part
         if not read.size_bytes:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{partition.name}: nothing to read at {offset}")
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{partition.name}: no batch can be read at {offset}")
         await asyncio.sleep(0)

@@ -31,10 +31,10 @@ Decide: TypeAlias = "Callable[[ShareShard, Ticket[A], int], ShareOutcome]"
 """A decision on a share partition: (shard, ticket, now_ms) → Outcome."""
 
 WRITE_AT_ONCE = -1
-"""share.coordinator.append.linger.ms when the load decides: an acknowledgement waits for its record, and the records
-are small, so that gathering costs more than it saves."""
+"""Value of share.coordinator.append.linger.ms that adapts to the load: here it writes at once, because an
+acknowledgement waits for its record, and gathering small records costs more than it saves."""
 
-log = get_logger("broker.shares")
+logger = get_logger("broker.shares")
 
 
 def topic_of(environment: Environment) -> InternalTopic:
@@ -48,7 +48,7 @@ def topic_of(environment: Environment) -> InternalTopic:
 
 
 def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
-    """Returns Kafka's configs of the topic. Where the replication factor is lowered to the number of brokers, so is
+    """Returns Kafka's configs of the topic. If the replication factor is lowered to the number of brokers, so is
     min.insync.replicas."""
     is_lowered = config.lowers_replication_factors
     min_isr = config.share_coordinator_state_topic_min_isr
@@ -62,7 +62,7 @@ def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
 
 
 class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
-    """The coordinator that persisters and the handlers of share partitions' state call, by share partition."""
+    """The coordinator that persisters and the handlers of share group state call, by share partition."""
 
     def __init__(self, environment: Environment) -> None:
         lingers = environment.config.share_coordinator_append_linger_ms != WRITE_AT_ONCE
@@ -75,7 +75,7 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
             lambda _: environment.config.share_coordinator_write_timeout_ms,
         )
         self._indexes: dict[ShareKey, int] = {}
-        """Partitions of the state topic, as long as that has as many as it has now."""
+        """Partition of the state topic by share partition; cleared when the state topic changes."""
         self._pruning: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -89,7 +89,7 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
             self._pruning.cancel()
 
     def index_of(self, key: ShareKey) -> int:
-        """Returns the state topic's partition that has the share partition."""
+        """Returns the state topic's partition that has the share partition's state."""
         index = self._indexes.get(key)
         if index is None:
             index = self.partition_of(key.coordinator_key)
@@ -98,7 +98,7 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
         return index
 
     def decide(self, key: ShareKey, decide: Decide[A]) -> asyncio.Future[A]:
-        """Has the share partition's shard decide, and returns the answer's future, which may be done. Raises
+        """Decides a request in the share partition's shard, and returns the answer's future, which may be done. Raises
         KafkaError."""
         index = self.index_of(key)
         shard = self.shards.get(index)
@@ -107,15 +107,15 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
         return self.begin(index, lambda ticket, now_ms: decide(shard, ticket, now_ms))
 
     def coordinated_elsewhere(self, key: ShareKey) -> int | None:
-        """Returns the other broker that coordinates the share partition; None where its shard is here, or nobody
-        coordinates it."""
+        """Returns the other broker that coordinates the share partition; None if its shard is here, or it has no
+        coordinator."""
         index = self.index_of(key)
         if index in self.shards:
             return None
         return self.environment.leader_elsewhere(TopicPartition(self.topic.name, index))
 
     async def ensure_topic(self, key: ShareKey) -> None:
-        """Creates the state topic if need be. Raises COORDINATOR_NOT_AVAILABLE."""
+        """Creates the state topic if it doesn't exist. Raises COORDINATOR_NOT_AVAILABLE."""
         await self.leader_of(key.coordinator_key)
 
     # Shards
@@ -129,7 +129,7 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
         return ShardParts(shard, serde, serde.batches, lambda now_ms: shard.activate(now_ms, partition.log_end_offset))
 
     def settings(self) -> ShareSettings:
-        """Returns the broker's options that concern share partitions' states."""
+        """Returns the broker's options for share group state."""
         config = self.environment.config
         return ShareSettings(
             config.share_coordinator_snapshot_update_records_per_snapshot,
@@ -139,17 +139,17 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
     # Redundant records.
 
     async def _prune(self) -> None:
-        """Deletes at intervals the records that newer snapshots made redundant."""
+        """Deletes records that newer snapshots have made redundant, at intervals."""
         while True:
             await asyncio.sleep(self.environment.config.share_coordinator_state_topic_prune_interval_ms / 1000)
             for index in list(self.shards):
                 try:
                     self.prune(index)
                 except Exception:
-                    log.exception("state topic not pruned", partition=index)
+                    logger.exception("state topic not pruned", partition=index)
 
     def prune(self, index: int) -> None:
-        """Moves the log start of one partition up to the oldest snapshot that counts."""
+        """Moves a partition's log start up to the oldest snapshot that is still needed."""
         shard, partition = self.shards.get(index), self.environment.replicas.topic(self.topic.name).get(index)
         if shard is None or partition is None or not self.is_active(index):
             return
@@ -159,19 +159,19 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
             partition.when_committed(partition.log_end_offset, lambda error: self._cut(partition, before, error))
 
     def _cut(self, partition: Partition, before: int, error: KafkaError | None) -> None:
-        """Moves the log start only once all newest snapshots are committed: until then the state is in the ones before
+        """Moves the log start once all newest snapshots are committed: until then the state is in the snapshots before
         them."""
         try:
             if error is not None:
                 raise error
             partition.advance_log_start(before)
-        except KafkaError as why:
-            log.warning("state topic not pruned", partition=str(partition.name), reason=str(why))
+        except KafkaError as failure:
+            logger.warning("state topic not pruned", partition=str(partition.name), reason=str(failure))
 
     def _topic_changed(self, change: Change) -> None:
         if not isinstance(change, TopicDeleted | PartitionCreated):
             return
-        if change.topic.name == self.topic.name:  # deleted, and perhaps made anew with another number of partitions
+        if change.topic.name == self.topic.name:  # deleted, and perhaps created again with another number of partitions
             self._indexes.clear()
         elif isinstance(change, TopicDeleted):
             self._topic_gone(change.topic.topic_id)
@@ -189,4 +189,4 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
         try:
             await self.ask(index, lambda ticket, now_ms: shard.topics_deleted((topic_id,), ticket, now_ms))
         except KafkaError as error:
-            log.warning("states of a deleted topic kept", partition=index, reason=str(error))
+            logger.warning("states of a deleted topic were not deleted", partition=index, reason=str(error))

@@ -1,9 +1,9 @@
-"""A partition as a coordinator's shard writes to it: records are gathered into few batches, and the shard hears when
-they are committed.
+"""A partition's log as a coordinator's shard writes it: records are gathered into few batches, and the shard is called
+back when they are committed.
 
-A shard goes on at once; its records are appended at the end of the event loop's turn, or once the linger time is over,
-or a batch is full. Should that fail, the shard loses its place and is loaded again from what is in the log. Source:
-CoordinatorRuntime's batches (KAFKA-16780, append.linger.ms).
+A shard continues at once; its records are appended at the end of the event loop's turn, after the linger time, or when
+a batch is full. If that fails, the shard is unloaded and loaded again from the log. Source: CoordinatorRuntime's
+batches (KAFKA-16780, append.linger.ms).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from protocol.types import Buffer
 from storage.producers.entry import Origin
 
 ADAPTIVE_LINGER: Final = -1
-"""Gather as long as there are requests at hand: to the end of the event loop's turn."""
+"""Gathers as long as requests are ready: to the end of the event loop's turn."""
 
 Committed = Callable[[KafkaError | None], None]
 
@@ -34,7 +34,7 @@ class Sized(Protocol):
 
     @property
     def at_once(self) -> bool:
-        """True when the record must not be gathered: the log may refuse it, as it does a fenced producer's."""
+        """True if the record must not be gathered: the log may reject it, as it does a fenced producer's."""
         ...
 
 
@@ -42,8 +42,8 @@ E = TypeVar("E", bound=Sized)
 
 
 class PartitionStorage(Generic[E]):
-    """`coordinator.shard.Storage` on a partition that this broker leads, in one leader epoch: what a shard has decided
-    on what it has loaded in one epoch is not written in another."""
+    """`coordinator.shard.Storage` on a partition that this broker leads, in one leader epoch: a decision that was made
+    on the state of one epoch isn't written in another."""
 
     def __init__(
         self,
@@ -52,7 +52,8 @@ class PartitionStorage(Generic[E]):
         clock: Clock,
         linger_ms: Callable[[], int] | None,
     ) -> None:
-        """`batches` makes whole batches of records; `linger_ms` is called each time, None gathers nothing."""
+        """`batches` packs records into whole batches; `linger_ms` is called for each batch, and None gathers
+        nothing."""
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self._batches = batches
@@ -65,9 +66,9 @@ class PartitionStorage(Generic[E]):
         self._failure: KafkaError | None = None
 
     def append(self, encoded: Sequence[E]) -> int:
-        """Takes records, and returns the offset after the last, which they will have. Raises the error of an
-        earlier write, NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER, and the log's errors for records that are
-        written at once."""
+        """Appends or gathers records, and returns the offset after the last record. Raises the error of an earlier
+        write, NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER, and the log's errors for records that are written at
+        once."""
         self._raise_failure()
         if not self.partition.is_alone:
             self.partition.check_in_sync()
@@ -88,7 +89,7 @@ class PartitionStorage(Generic[E]):
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last record, gathered ones included."""
+        """The offset after the last record, gathered records included."""
         return self.partition.log_end_offset + len(self._gathered)
 
     def _raise_failure(self) -> None:
@@ -111,7 +112,7 @@ class PartitionStorage(Generic[E]):
             asyncio.get_running_loop().call_soon(self.flush)
 
     def when_committed(self, offset: int, then: Committed) -> None:
-        """Calls `then` once everything before the offset is committed, or with an error if it cannot be."""
+        """Calls `then` once every record before the offset is committed, or with an error if it can't be."""
         if self._failure is not None:
             then(self._failure)
         elif offset > self.partition.log_end_offset:
@@ -133,13 +134,13 @@ class PartitionStorage(Generic[E]):
         self._pass_on()
 
     def abandon(self, error: KafkaError) -> None:
-        """Drops gathered records of a shard that is given up: another leader might know nothing of them."""
+        """Drops the gathered records of a shard that is unloaded: another leader may not know them."""
         self._gathered, self._gathered_bytes = [], 0
         self._failure = error
         self._pass_on()
 
     def _pass_on(self) -> None:
-        """Passes the callbacks of gathered records on to their commit; after a failure, drops them."""
+        """Passes the callbacks of gathered records to their commit, or the failure to the callbacks."""
         waiting, self._waiting = self._waiting, []
         for offset, then in waiting:
             if self._failure is not None:

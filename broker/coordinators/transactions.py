@@ -1,7 +1,7 @@
 """The transaction coordinator of this broker: shards of transactional ids on the partitions of `__transaction_state`.
 
-Each shard has a task beside it that writes its markers. What leaders of partitions ask of the coordinator of an id goes
-to the broker that coordinates it. Source: Kafka's TransactionCoordinator and AddPartitionsToTxnManager.
+A task beside each shard writes its markers. A partition leader's query about a transactional id goes to the broker that
+coordinates the id. Source: Kafka's TransactionCoordinator and AddPartitionsToTxnManager.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def topic_of(environment: Environment) -> InternalTopic:
 
 
 def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
-    """Returns Kafka's configs of the topic. Where the replication factor is lowered to the number of brokers, so is
+    """Returns Kafka's configs of the topic. If the replication factor is lowered to the number of brokers, so is
     min.insync.replicas."""
     is_lowered = config.lowers_replication_factors
     min_isr = config.transaction_state_log_min_isr
@@ -78,12 +78,13 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
                 requests.stop()
 
     def _write_timeout_ms(self, records: Sequence[TransactionRecord]) -> int:
-        """Returns how long a producer waits for its coordinator's log: as long as its transactions may take."""
+        """Returns the time that a producer waits for its coordinator's log: its transaction timeout."""
         timeouts = [record.transaction.timeout_ms for record in records if record.transaction is not None]
         return max(timeouts, default=self.environment.config.transaction_max_timeout_ms)
 
     def begin_on(self, transactional_id: str, decide: Decide[A]) -> asyncio.Future[A]:
-        """Has the id's shard decide, and returns the answer's future, which may be done. Raises KafkaError."""
+        """Decides a request in the id's shard, and returns the answer's future, which may be done. Raises
+        KafkaError."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
         index = self.partition_of(transactional_id)
@@ -93,7 +94,7 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
         return self.begin(index, lambda ticket, now_ms: decide(shard, ticket, now_ms))
 
     async def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Producer:
-        """InitProducerId of a transactional producer. Raises KafkaError."""
+        """Decides InitProducerId of a transactional producer. Raises KafkaError."""
         await self._producer_ids.stock()
         return await self.begin_on(
             transactional_id,
@@ -116,14 +117,14 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
     def verify_partitions(
         self, transactional_id: str, producer: Producer, names: Collection[TopicPartition]
     ) -> asyncio.Future[frozenset[TopicPartition]]:
-        """Returns those of the partitions that are part of the producer's transaction. Raises KafkaError."""
+        """Returns the partitions that are part of the producer's transaction. Raises KafkaError."""
         return self.begin_on(
             transactional_id,
             lambda shard, ticket, _: shard.verify_partitions(transactional_id, producer, names, ticket),
         )
 
     def coordinated_elsewhere(self, transactional_id: str) -> int | None:
-        """Returns the other broker that coordinates the id; None where its shard is here, or nobody coordinates it."""
+        """Returns the other broker that coordinates the id; None if its shard is here, or it has no coordinator."""
         index = self.partition_of(transactional_id)
         if index in self.shards:
             return None
@@ -132,7 +133,8 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
     def ask_elsewhere(self, coordinator_id: int, query: PartitionQuery) -> asyncio.Future[Codes]:
         """Asks the other broker that coordinates an id to add partitions to its transaction, or to verify them.
 
-        The future raises KafkaError where that broker did not answer."""
+        The future raises KafkaError if that broker didn't answer.
+        """
         if self._add_partitions_requests is None:
             from broker.coordinators.add_partitions_requests import AddPartitionsRequests
 
@@ -140,7 +142,7 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
         return self._add_partitions_requests.submit(coordinator_id, query)
 
     async def end(self, transactional_id: str, producer: Producer, *, committed: bool, client_version: int) -> Producer:
-        """EndTxn. Raises KafkaError."""
+        """Decides EndTxn. Raises KafkaError."""
         await self._producer_ids.stock()
         return await self.begin_on(
             transactional_id,
@@ -182,7 +184,7 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
         return ShardParts(shard, serde, joined, lambda _: self._spawn(self._write_markers(partition, shard)))
 
     def settings(self) -> TransactionSettings:
-        """Returns the broker's options that concern transactions, made anew when they change."""
+        """Returns the broker's options for transactions; a new object only when they change."""
         config = self.environment.config
         if self._settings is None or self._settings[0] is not config:
             values = {name: getattr(config, name) for name in TransactionSettings._fields}
@@ -190,7 +192,7 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
         return self._settings[1]
 
     def transaction_version(self) -> int:
-        """Returns the finalized feature: 2 where every transaction ends with a new epoch (KIP-890)."""
+        """Returns the finalized feature level: from 2 on, every transaction ends with a new epoch (KIP-890)."""
         return self.environment.image.features.get(FEATURE, 0)
 
     def _new_producer_id(self) -> int:
@@ -204,7 +206,7 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
     # Markers
 
     async def _write_markers(self, partition: Partition, shard: TransactionShard) -> None:
-        """Writes the markers of a shard's transactions as they are decided, until the shard is given up."""
+        """Writes the markers of a shard's transactions as they are decided, until the shard is unloaded."""
         from broker.coordinators.marker_requests import MarkerRequests
         from broker.coordinators.marker_task import MarkerTask, ShardSeat
 

@@ -1,7 +1,7 @@
-"""The coordinators' errors as their audiences know them: one table for each.
+"""Translates coordinators' errors for each audience, with a table for each.
 
-A code that a client does not expect from an API may end a client that should only have asked again. A code that is in
-no table of its audience is told as it is.
+A code that a client doesn't expect from an API may end a client that should only have tried again. A code that is not
+in its audience's table is sent unchanged.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from coordinator.refusal import Refusal
 from protocol.errors import ErrorCode, KafkaError
 
 Translation: TypeAlias = Mapping[ErrorCode, ErrorCode]
-"""The code that an audience is told, by the code that the coordinator or its log has raised."""
+"""The code that an audience gets, by the code that the coordinator or its log has raised."""
 
 CLIENTS: Final[Translation] = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -27,21 +27,22 @@ CLIENTS: Final[Translation] = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""Members of groups of every type, producers and administrators: a coordinator's log has failed
+"""For members of groups of every type, producers and administrators: a coordinator's log has failed
 (CoordinatorOperationExceptionHelper)."""
 
 CLASSIC_HEARTBEATS: Final[Translation] = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NONE}
-"""Members of classic groups that send a heartbeat: their sessions begin anew once the group is loaded
+"""For members of classic groups that send a heartbeat: their sessions begin again once the group is loaded
 (GroupCoordinatorService.heartbeat)."""
 
 OFFSET_FETCHES: Final[Translation] = {ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_COORDINATOR}
-"""Consumers that fetch offsets: those before 3.9 would not ask again after COORDINATOR_NOT_AVAILABLE."""
+"""For consumers that fetch offsets: before 3.9 they would not try again after COORDINATOR_NOT_AVAILABLE."""
 
 PRODUCERS_BEFORE_KIP_588: Final[Translation] = {ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH}
-"""Producers before PRODUCER_FENCED came to their API; and all producers in APIs that are not the coordinator's own."""
+"""For producers in versions before PRODUCER_FENCED; and for all producers in APIs that are not the coordinator's
+own."""
 
 PRODUCERS_BEFORE_2_0: Final[Translation] = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE}
-"""Producers that commit offsets, and could crash on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
+"""For producers that commit offsets, and could crash on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
 
 PRODUCES: Final[Translation] = dict.fromkeys(
     (
@@ -52,20 +53,20 @@ PRODUCES: Final[Translation] = dict.fromkeys(
     ),
     ErrorCode.NOT_ENOUGH_REPLICAS,
 )
-"""Producers whose records wait for their transaction's coordinator: they retry NOT_ENOUGH_REPLICAS, and ask for no new
-metadata over it (AddPartitionsToTxnManager)."""
+"""For producers whose records wait for their transaction's coordinator: they retry NOT_ENOUGH_REPLICAS without a
+Metadata request (AddPartitionsToTxnManager)."""
 
 PRODUCES_OF_OLD_TRANSACTIONS: Final[Translation] = {
     **PRODUCES,
     ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.NOT_ENOUGH_REPLICAS,
 }
-"""The same, of producers before KIP-890, which do not know CONCURRENT_TRANSACTIONS from Produce."""
+"""The same for producers before KIP-890, which don't expect CONCURRENT_TRANSACTIONS from Produce."""
 
 MARKERS: Final[Translation] = dict.fromkeys(
     (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR),
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
 )
-"""Transaction coordinators that send markers: they write to a partition, and know nothing of its group coordinator."""
+"""For transaction coordinators that send markers: they write to a partition, and don't know its group coordinator."""
 
 SHARE_MEMBERS: Final[Translation] = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -76,18 +77,18 @@ SHARE_MEMBERS: Final[Translation] = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""Members of share groups, whose share partition's state could not be read or written; all codes that are not here are
-UNKNOWN_SERVER_ERROR to them (SharePartition.fetchPersisterError)."""
+"""For members of share groups, if their share partition's state can't be read or written; all other codes become
+UNKNOWN_SERVER_ERROR (SharePartition.fetchPersisterError)."""
 
 
 def translated(code: ErrorCode, translation: Translation) -> ErrorCode:
-    """Returns the code as its audience knows it."""
+    """Returns the code that its audience gets."""
     return translation.get(code, code)
 
 
 def seen_by_client(error: KafkaError) -> KafkaError:
-    """Returns the error as a coordinator's client knows it. A `Refusal` is about what the client has named, and no
-    error of the log."""
+    """Returns the error that a coordinator's client gets. A `Refusal` is about the client's request, not an error of
+    the log."""
     if isinstance(error, Refusal):
         return error
     code = CLIENTS.get(error.code)
@@ -95,10 +96,11 @@ def seen_by_client(error: KafkaError) -> KafkaError:
 
 
 def seen_by_producer(code: ErrorCode, *, knows_fenced: bool) -> ErrorCode:
-    """Returns a transaction coordinator's code as a producer knows it, in a version that has PRODUCER_FENCED or not."""
+    """Returns the code that a producer gets for a transaction coordinator's code, in a version with PRODUCER_FENCED or
+    not."""
     return code if knows_fenced else translated(code, PRODUCERS_BEFORE_KIP_588)
 
 
 def seen_by_share_member(error: KafkaError) -> KafkaError:
-    """Returns a persister's error as members of share groups know it."""
+    """Returns the error that members of share groups get for a persister's error."""
     return KafkaError(SHARE_MEMBERS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)

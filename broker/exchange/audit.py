@@ -1,6 +1,6 @@
 """The audit log: which client was allowed or denied which operation on which resource, by the logger `audit`.
 
-A denial is logged at info, a permission at debug, as Kafka's StandardAuthorizer does; a question that only filters an
+A denial is logged at info, a permission at debug, as Kafka's StandardAuthorizer does; a check that only filters an
 answer is not logged. A permission to change the cluster is logged each time, a permission to read or write the first
 time for each connection and resource. No line has a record, a key or a password.
 
@@ -25,17 +25,17 @@ ADMINISTRATION: Final = frozenset(
 """The operations whose every use is logged."""
 
 LINES_OF_REQUEST: Final = 100
-"""Lines that one request may cause: as many resources as an operator reads through."""
+"""Lines that one request may cause: as many resources as an operator reads."""
 
 LINES_A_SECOND: Final = 500
 """Lines of all requests in a second, about 150 kB: less than a tenth of a second of the event loop's time."""
 
 KINDS_LEFT_OUT: Final = 100
-"""Kinds of left-out lines that are counted apart; the others are counted together."""
+"""Kinds of left-out lines that are counted separately; the others are counted together."""
 
 INTERVAL_MS: Final = 1_000
 
-log: Final = get_logger("audit")
+logger: Final = get_logger("audit")
 
 
 class LeftOut(NamedTuple):
@@ -63,8 +63,8 @@ class AuditLog:
     def decided(
         self, context: Context, operation: Operation, resource: Resource, name: str, *, is_allowed: bool
     ) -> None:
-        """Logs a decision, or counts it when its request or the current second has had all of its lines."""
-        if not log.is_enabled_for(DEBUG if is_allowed else INFO):
+        """Logs a decision, or counts it if its request or the current second has used up its lines."""
+        if not logger.is_enabled_for(DEBUG if is_allowed else INFO):
             return
         decision = "allowed" if is_allowed else "denied"
         if not self._may_log(context):
@@ -72,7 +72,7 @@ class AuditLog:
                 LeftOut(decision, context.principal, context.connection.ip, context.key, operation, resource)
             )
             return
-        (log.debug if is_allowed else log.info)(
+        (logger.debug if is_allowed else logger.info)(
             decision,
             principal=str(context.principal),
             operation=operation.name,
@@ -105,7 +105,7 @@ class AuditLog:
 
     def _log_left_out(self) -> None:
         for kind, count in self._left_out.items():
-            log.info(
+            logger.info(
                 "decisions without a line each",
                 decision=kind.decision,
                 count=count,
@@ -116,6 +116,6 @@ class AuditLog:
                 api=ApiKey(kind.api_key).name,
             )
         if self._left_out_of_others:
-            log.info("other decisions without a line each", count=self._left_out_of_others)
+            logger.info("other decisions without a line each", count=self._left_out_of_others)
         self._left_out.clear()
         self._left_out_of_others = 0

@@ -1,8 +1,8 @@
-"""The permissions that requests require, and who checks them.
+"""The permissions that requests require, and the code that checks them.
 
-Every row of the table of APIs says what its requests require. Where that is one operation on the cluster, the
-dispatcher checks it before it calls the handler; else the handler checks, for each resource that its request names,
-with `HostCall.may`, or its guard does (broker/guards). As long as there is no authorizer, everybody may do everything.
+Every row of the table of APIs says what its requests require. If that is one operation on the cluster, the dispatcher
+checks it before it calls the handler; otherwise the handler checks each resource that its request names, with
+`HostCall.may`, or its guard does (broker/guards). Without an authorizer everything is allowed.
 Source: the table "Operations and Resources on Protocols" of Apache Kafka's documentation; org.apache.kafka.common.acl.
 """
 
@@ -55,12 +55,12 @@ WRITE_TRANSACTIONAL_ID: Final = Requirement(Operation.WRITE, Resource.TRANSACTIO
 
 
 class Requires(NamedTuple):
-    """The permissions that a row of the table of APIs requires, and who checks them."""
+    """The permissions that a row of the table of APIs requires: checked by its handler, and by the dispatcher."""
 
     by_handler: tuple[Requirement, ...] = ()
-    """For each resource that the request names; the handler checks."""
+    """Required for each resource that the request names; the handler checks."""
     of_cluster: Requirement | None = None
-    """For the request as a whole; the dispatcher checks, and answers CLUSTER_AUTHORIZATION_FAILED."""
+    """Required for the request as a whole; the dispatcher checks, and answers CLUSTER_AUTHORIZATION_FAILED."""
 
     def __str__(self) -> str:
         whole = () if self.of_cluster is None else (self.of_cluster,)
@@ -78,7 +78,7 @@ def of_cluster(requirement: Requirement) -> Requires:
 
 
 NOTHING: Final = Requires()
-"""No permission: everybody may send the request, before authentication too."""
+"""No permission: any client may send the request, before authentication too."""
 
 
 class Authorizer(Protocol):
@@ -87,12 +87,12 @@ class Authorizer(Protocol):
     def allows(
         self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False
     ) -> bool:
-        """True where the client may do the operation on the resource; `quiet` keeps a question that only filters an
-        answer out of the audit log."""
+        """True if the client may do the operation on the resource; `quiet` keeps a check that only filters an answer
+        out of the audit log."""
         ...
 
     def allows_some(self, context: Context, operation: Operation, resource: Resource) -> bool:
-        """True where the client may do the operation on some resource of the type."""
+        """True if the client may do the operation on some resource of the type."""
         ...
 
 

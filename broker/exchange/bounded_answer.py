@@ -1,4 +1,4 @@
-"""A bound of the bytes of an answer: a request may name what is large a hundred thousand times, in a few bytes each."""
+"""Limits the bytes of an answer: a request may name a large object a hundred thousand times, in a few bytes each."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
 MAX_ANSWER_BYTES: Final = 100_000_000
-"""Of an answer other than records of a Fetch: as much as librdkafka takes (`receive.message.max.bytes`)."""
+"""Maximum of an answer other than records of a Fetch: as much as librdkafka accepts (`receive.message.max.bytes`)."""
 
 SMALL_REQUEST_BYTES: Final = 1000
-"""A request of no more bytes cannot name enough, and its answer is not counted."""
+"""A request of at most this many bytes can't name enough for a large answer, so its answer isn't counted."""
 
 
 class BoundedAnswer:

@@ -1,9 +1,9 @@
-"""The quotas of clients: bytes that they produce and fetch, and the share of the broker's time (KIP-13, 124, 219).
-Those of changes of the cluster are the controller's (mutation_quotas.py); whom it throttles waits here.
+"""The quotas of clients: bytes produced and fetched, and the share of the broker's time (KIP-13, KIP-124, KIP-219).
+The controller keeps the quotas of changes to the cluster (mutation_quotas.py); a client that it throttles waits here.
 
-Who is beyond its quota is answered at once, with the time for which it is throttled, and its connection is neither read
-nor answered for that long. A fetch beyond its quota is answered without records. While no quota is set nothing of this
-is called. Source: Kafka's ClientQuotaManager and ClientRequestQuotaManager.
+A client beyond its quota is answered at once, with the time for which it is throttled, and its connection is neither
+read nor answered for that long. A fetch beyond its quota is answered without records. While no quota is set, nothing
+here is called. Source: Kafka's ClientQuotaManager and ClientRequestQuotaManager.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KINDS: Final = (PRODUCED, FETCHED, TIME)
 CONNECTIONS: Final = "connection_creation_rate"
 
 MAX_RATES: Final = 10_000
-"""The rates that are remembered of each kind: a client may call itself differently in each request."""
+"""Maximum of remembered rates of each kind: a client may use another client id in each request."""
 
 PERCENT_PER_NS: Final = 100 / 1e9
 
@@ -48,7 +48,7 @@ EXEMPT: Final = frozenset(
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
     }
 )
-"""The requests that brokers send each other, and those before a client is known."""
+"""The requests that brokers send each other, and the requests before a client is authenticated."""
 
 INT32: Final = struct.Struct(">i")
 NO_THROTTLE: Final = bytes(4)
@@ -56,7 +56,7 @@ MAX_INT32: Final = 0x7FFFFFFF
 
 
 class RatesByScope:
-    """The rates of those who have a limit of one kind, the ones that were idle longest first."""
+    """The rates of clients with a limit of one kind, the rate that was idle longest first."""
 
     def __init__(self, limits: QuotaLimits, samples: int, window_ms: int) -> None:
         self.limits = limits
@@ -65,8 +65,8 @@ class RatesByScope:
         self._rates: OrderedDict[Scope, QuotaRate] = OrderedDict()
 
     def record(self, context: Context, value: float, now_ms: int, *, is_kept_beyond: bool = True) -> int:
-        """Records what a client used, and returns for how long it is throttled; what was beyond the limit is forgotten
-        unless it is kept."""
+        """Records a client's use, and returns the time for which it is throttled. Use beyond the limit is not counted
+        unless `is_kept_beyond`."""
         limit = self.limits.find(context.principal.name, context.client_id or "")
         if limit is None:
             return 0
@@ -84,18 +84,18 @@ class RatesByScope:
         return throttle_ms
 
     def take_back(self, context: Context, value: float) -> None:
-        """Takes a value back that was recorded last."""
+        """Removes the value that was recorded last."""
         limit = self.limits.find(context.principal.name, context.client_id or "")
         if limit is not None:
             self._rates[limit.scope].take_back(value)
 
     def largest(self, context: Context) -> float | None:
-        """Returns the most that a client may use at once, which is what all windows but one have room for."""
+        """Returns the most that a client may use at once: the limit over all windows but one."""
         limit = self.limits.find(context.principal.name, context.client_id or "")
         return None if limit is None else limit.value * (self._samples - 1) * self._window_ms / 1000
 
     def keep_rates(self, older: RatesByScope) -> None:
-        """Goes on with the rates that were measured under other limits."""
+        """Continues with the rates that were measured under other limits."""
         self._rates = older._rates
 
 
@@ -112,8 +112,8 @@ class ClientQuotas:
         position_of: Callable[[int, int], int | None],
         on_change: Callable[[ClientQuotas], None],
     ) -> None:
-        """`position_of` finds where the frame of an API's answer has the throttle time, by key and version; `on_change`
-        is called when quotas were set or removed."""
+        """`position_of` returns the position of the throttle time in the answer of an API, by key and version;
+        `on_change` is called when quotas are set or removed."""
         self._image = loader.image
         self._interceptors = interceptors
         self._clock = clock
@@ -150,26 +150,26 @@ class ClientQuotas:
 
     @property
     def limits_fetches(self) -> bool:
-        """True where some client's fetches are limited, by their bytes or their time."""
+        """True if some client's fetches are limited, by their bytes or their time."""
         return self._has(FETCHED) or self._has(TIME)
 
     @property
     def limits_addresses(self) -> bool:
-        """True where the connections of some address are limited."""
+        """True if the connections of some address are limited."""
         return bool(self._addresses)
 
     def connections_per_second(self, ip: str) -> float | None:
-        """Returns how many connections an address may make in a second; None for any number."""
+        """Returns the number of connections that an address may make in a second; None for no limit."""
         limit = self._addresses.get(ip)
         return self._addresses.get(None) if limit is None else limit
 
     def largest_fetch(self, context: Context) -> float | None:
-        """Returns how many bytes a fetch may get; None for any number."""
+        """Returns the number of bytes that a fetch may return; None for no limit."""
         return self._rates[FETCHED].largest(context)
 
     def fetched(self, context: Context, size_bytes: int) -> bool:
-        """Records a fetch that is to be answered with so many bytes. True where it is answered without, because its
-        client is throttled: then the bytes count for nothing."""
+        """Records a fetch whose answer has `size_bytes`. True if it is answered without records because its client is
+        throttled: then the bytes don't count."""
         now_ms = self._clock.monotonic_ms()
         by_bytes = self._rates[FETCHED].record(context, size_bytes, now_ms, is_kept_beyond=False)
         by_time = self._time_throttle_ms(context, now_ms)
@@ -185,7 +185,7 @@ class ClientQuotas:
         return min(throttle_ms, self._window_ms)
 
     def answered(self, context: Context, answer: AnswerBuffers) -> AnswerBuffers:
-        """Throttles the client of an answer that is beyond a quota of its own."""
+        """Throttles the client of an answer if it is beyond its quota."""
         key = context.key
         if key in EXEMPT or context.counted_as == FETCH_FOLLOWER:
             return answer
@@ -210,15 +210,15 @@ FIRST_THROTTLED_PRODUCE: Final = 1
 
 
 def patched(buffer: Buffer, at: int, value: int) -> bytes:
-    """Returns the buffer with an integer in it."""
+    """Returns a copy of the buffer with the integer `value` at position `at`."""
     copy = bytearray(buffer)
     INT32.pack_into(copy, at, min(value, MAX_INT32))
     return bytes(copy)
 
 
 def with_throttle_last(context: Context, answer: list[Buffer]) -> list[Buffer]:
-    """Returns the answer to a Produce with the throttle time, which stands at its end; one that ends with the endpoints
-    of leaders as it is."""
+    """Returns the answer to a Produce with the throttle time, which is at its end; an answer that ends with the
+    endpoints of leaders is returned unchanged."""
     tags = 1 if context.version >= FIRST_FLEXIBLE_PRODUCE else 0
     last = bytes(answer[-1])
     if context.version < FIRST_THROTTLED_PRODUCE or not last.endswith(NO_THROTTLE + bytes(tags)):

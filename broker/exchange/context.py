@@ -13,7 +13,7 @@ AnswerBuffers: TypeAlias = "list[Buffer] | None"
 
 
 class Principal(NamedTuple):
-    """A client's identity, as authorizers and quotas know it (org.apache.kafka.common.security.auth.KafkaPrincipal)."""
+    """A client's identity, as authorizers and quotas see it (org.apache.kafka.common.security.auth.KafkaPrincipal)."""
 
     kind: str
     name: str
@@ -51,53 +51,54 @@ class ClientConnection:
     )
 
     def __init__(self, listener_name: str, finish: Callable[[Context, AnswerBuffers], AnswerBuffers]) -> None:
-        """`finish` takes each answer through the interceptors of answers."""
+        """`finish` passes each answer through the interceptors of answers."""
         self.listener_name = listener_name
         self.finish = finish
         self.principal = ANONYMOUS
         self.by_token = False
-        """Whether it authenticated by a delegation token."""
+        """True if the client authenticated with a delegation token."""
         self.authentication: object | None = None
-        """How far it is with authenticating, on a listener that asks for it by SASL (broker/security/)."""
+        """The state of the SASL authentication, on a listener that requires it (broker/security/)."""
         self.refused_because = ""
-        """Why it is closed once the answer that it waits for is written."""
+        """The reason for closing the connection once its awaited answer is written; empty if it stays open."""
         self.peer = ""
         """The client's address and port, for the log."""
         self.ip = ""
         self.client_software = ("unknown", "unknown")
-        """Name and version, as ApiVersions has them."""
+        """Name and version of the client software, from ApiVersions."""
         self.received_ns = 0
         """The time at which the last bytes were received, by the monotonic clock."""
         self.begun_ns = 0
-        """The time at which the last request was begun that had waited behind others."""
+        """The time at which the last request that waited behind others was begun."""
         self.closed = False
         self.on_close: list[Callable[[ClientConnection], None]] = []
         """Called when the connection is closed."""
         self.decisions: dict[tuple[int, int, str], bool] = {}
-        """The decisions of the authorizer, by operation, resource type and name."""
+        """The authorizer's decisions, by operation, resource type and name."""
         self.decided_by = 0
-        """The version of the access control entries that it decided by."""
+        """The version of the access control entries behind `decisions`."""
         self.decided_for = ANONYMOUS
-        """The principal that it decided for."""
+        """The principal of `decisions`."""
         self._raw_client_id = b""
         self._client_id = ""
 
     def authenticated(self, principal: Principal) -> None:
-        """Its client has proven who it is, for the first time or again."""
+        """Sets the principal of a client that has authenticated or reauthenticated."""
         self.principal = principal
 
     def client_id(self, raw: bytes) -> str:
-        """Returns the client id of a request's header, decoded anew only when it differs from the last one's."""
+        """Returns the client id of a request's header, decoded again only if it differs from the last request's."""
         if raw != self._raw_client_id:
             self._client_id, self._raw_client_id = str(raw, "utf-8", AS_JAVA), raw
         return self._client_id
 
     def throttle(self, delay_ms: int) -> None:
-        """Answers nothing more for so long. One that stands for a client of another broker leaves that to it."""
+        """Answers nothing for `delay_ms`. A connection that stands for another broker's client leaves that to the other
+        broker."""
 
 
 class Context:
-    """The context of one request, made before its body is parsed; in `Call`, and in every short cut."""
+    """The context of one request, made before its body is parsed; part of `Call`, and of every fast path."""
 
     __slots__ = (
         "audit_lines", "client_id", "connection", "correlation_id", "counted_as", "key", "parked_ns", "size_bytes",
@@ -112,7 +113,7 @@ class Context:
         self.key = key
         """The API key."""
         self.counted_as = key
-        """The API key under which it is counted; a Fetch of another broker's has another."""
+        """The API key under which the request is counted; a follower's Fetch has another key."""
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id
@@ -121,11 +122,11 @@ class Context:
         self.started_ns = connection.received_ns
         """The time at which its bytes were received, by the monotonic clock; requests of one read share it."""
         self.parked_ns = 0
-        """The time at which its handler began to wait; 0 where it did not."""
+        """The time at which its handler began to wait; 0 if it didn't wait."""
         self.throttle_ms = 0
-        """For how long its client is throttled, which is beyond a quota."""
+        """The time for which its client, which is beyond a quota, is throttled."""
         self.audit_lines = 0
-        """Lines of the audit log that it has caused."""
+        """Lines of the audit log that the request has caused."""
 
     @property
     def principal(self) -> Principal:
@@ -142,6 +143,6 @@ class Context:
         return self.connection.peer
 
     def finish(self, answer: AnswerBuffers) -> AnswerBuffers:
-        """Returns the answer to send, as the interceptors have it. Every answer passes once, after its handler and
-        before its socket."""
+        """Returns the answer to send, after the interceptors. Every answer passes once, after its handler and before
+        its socket."""
         return self.connection.finish(self, answer)

@@ -1,8 +1,8 @@
-"""Eager coroutines: they run at once up to their first wait, and only from there on in a task.
+"""Eager coroutines: they run at once up to their first wait, and only after it in a task.
 
 Most handlers have their answer at once; a task for each would cost more than the rest of a small request. Python 3.12
 has this as `asyncio.eager_task_factory`. Up to its first wait, the coroutine runs outside of any task: calls that need
-the current one, as `asyncio.timeout` does, must come after that.
+the current task, as `asyncio.timeout` does, must come after that.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ Result = TypeVar("Result")
 
 
 class Waiting(Generic[Result]):
-    """A coroutine that has begun and waits now. Awaiting it, once, continues it."""
+    """A coroutine that has begun and is waiting. Awaiting it, once, continues it."""
 
     __slots__ = ("_awaited", "_coroutine")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Result], awaited: object) -> None:
-        """`awaited` is the future that it yielded to the event loop, or None if it only yielded its turn."""
+        """`awaited` is the future that the coroutine yielded to the event loop, or None if it only yielded its turn."""
         self._coroutine = coroutine
         self._awaited = awaited
 
@@ -29,10 +29,10 @@ class Waiting(Generic[Result]):
             try:
                 try:
                     sent = yield awaited
-                except GeneratorExit:  # nobody will await it any more; the coroutine may have been closed before
+                except GeneratorExit:  # it will never be awaited again; the coroutine may be closed already
                     coroutine.close()
                     raise
-                except BaseException as error:  # a cancellation is the coroutine's to see
+                except BaseException as error:  # the coroutine must see a cancellation
                     awaited = coroutine.throw(error)
                 else:
                     awaited = coroutine.send(sent)
@@ -42,8 +42,8 @@ class Waiting(Generic[Result]):
 
 
 def begin(coroutine: Coroutine[Any, Any, Result]) -> Result | Waiting[Result]:
-    """Runs the coroutine up to its first wait. Returns its result, or raises its error, if there is none; else returns
-    the rest of it."""
+    """Runs the coroutine up to its first wait. Returns its result or raises its error if it ends without a wait;
+    otherwise returns the rest of it."""
     try:
         awaited: Final = coroutine.send(None)
     except StopIteration as ended:

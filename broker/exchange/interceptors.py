@@ -1,8 +1,8 @@
-"""The one place that every answer passes before it is sent: of a short cut, a handler, a parked request, or an error.
+"""The path of every answer before it is sent, whether from a fast path, a handler, a parked request, or an error.
 
-Requests are counted and timed here, without a call that compiled code could not see through. Interceptors throttle or
-log them: each sees every answer once, with its request's context. A request whose connection breaks off has no answer,
-and passes none of them.
+Requests are counted and timed here, without a call that compiled code couldn't resolve. Interceptors throttle or log
+them: each sees every answer once, with its request's context. A request whose connection closes has no answer, and
+doesn't pass here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from broker.exchange.context import AnswerBuffers, Context
 from broker.exchange.request_times import RequestTimes
 
 Interceptor: TypeAlias = Callable[[Context, AnswerBuffers], AnswerBuffers]
-"""(context, answer) → the answer that is sent in its place; nearly always the same."""
+"""(context, answer) → the answer to send; nearly always the same answer."""
 
 
 class Interceptors:
@@ -32,10 +32,10 @@ class Interceptors:
 
     def remove(self, interceptor: Interceptor) -> None:
         """Removes an interceptor, which sees no answer from now on."""
-        self._interceptors = tuple(other for other in self._interceptors if other != interceptor)
+        self._interceptors = tuple(added for added in self._interceptors if added != interceptor)
 
     def finish(self, context: Context, answer: AnswerBuffers) -> AnswerBuffers:
-        """Returns the answer to send, as the interceptors have it."""
+        """Returns the answer to send, after the interceptors."""
         self.times.answered(context)
         for interceptor in self._interceptors:
             answer = interceptor(context, answer)

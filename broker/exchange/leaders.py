@@ -9,7 +9,7 @@ from coordinator.cluster.image import Image
 
 
 class ReachableBroker(NamedTuple):
-    """A broker, with the address at which clients of a listener reach it."""
+    """A broker, with the address at which a listener's clients reach it."""
 
     node_id: int
     host: str
@@ -18,7 +18,7 @@ class ReachableBroker(NamedTuple):
 
 
 def nodes(image: Image, listener: str, broker_ids: Iterable[int]) -> list[ReachableBroker]:
-    """Returns those of the brokers that advertise an endpoint for the listener."""
+    """Returns the brokers that advertise an endpoint for the listener."""
     brokers = image.brokers
     return [
         ReachableBroker(broker_id, endpoint.host, endpoint.port, brokers[broker_id].rack)

@@ -1,6 +1,6 @@
-"""Limits the lines of the log that clients can cause: so many a minute for one address, and so many for all addresses.
+"""Limits the log lines that clients can cause, in a minute: for each address, and for all addresses.
 
-The rest are suppressed, and counted in one line when the minute is over.
+The others are suppressed, and counted in one line when the minute is over.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LogLimiter:
         self._suppressed_of_others = 0
 
     def allows(self, ip: str) -> bool:
-        """True when the log may have one more line that an address causes. If not, the line counts as suppressed."""
+        """True if the log may have one more line that an address causes. Otherwise the line counts as suppressed."""
         if self._written.total() < LINES and self._written[ip] < LINES_OF_ADDRESS:
             self._written[ip] += 1
             return True
@@ -36,8 +36,8 @@ class LogLimiter:
         return False
 
     def begin_interval(self) -> dict[str, object]:
-        """Begins an interval. Returns the suppressed lines of the last one as fields of a log line; empty if there are
-        none."""
+        """Begins an interval. Returns the suppressed lines of the last interval as fields of a log line; empty if there
+        are none."""
         fields: dict[str, object] = {}
         if self._suppressed:
             ip, most = self._suppressed.most_common(1)[0]

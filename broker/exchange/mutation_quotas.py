@@ -1,7 +1,7 @@
-"""The buckets of those who have a quota of changes of the cluster, wherever a controller decides (KIP-599).
+"""The token buckets of clients with a quota of changes to the cluster, at every controller (KIP-599).
 
-Clients are told to wait, and what a bucket has no token for is refused; `broker/exchange/client_quotas.py` has the
-connection wait as well. Source: Kafka's ControllerMutationQuotaManager.
+Clients are told to wait, and a change is rejected if the bucket has no token for it; `broker/exchange/client_quotas.py`
+also pauses the connection. Source: Kafka's ControllerMutationQuotaManager.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from coordinator.cluster.security.mutation_quota import MUTATIONS, Charge, Mutat
 from coordinator.cluster.security.quota_limits import QuotaLimits, Scope
 
 MAX_BUCKETS: Final = 10_000
-"""The buckets that are remembered: a client may call itself differently in each request."""
+"""Maximum of remembered buckets: a client may use another client id in each request."""
 
 
 class Throttled(Protocol):
-    """A response that says for how long its client is throttled."""
+    """A response with the time for which its client is throttled."""
 
     throttle_time_ms: int
 
@@ -32,15 +32,15 @@ R = TypeVar("R", bound=Throttled)
 
 
 class MutationQuotas:
-    """The quotas of changes in the cluster's metadata, with their buckets."""
+    """The quotas of changes to the cluster's metadata, with their buckets."""
 
     def __init__(self, loader: MetadataLoader, clock: Clock, burst_s: int) -> None:
-        """`burst_s`: a bucket has room for what comes in so many seconds."""
+        """`burst_s`: the seconds of quota that a bucket holds."""
         self._image = loader.image
         self._clock = clock
         self._burst_s = burst_s
         self._buckets: OrderedDict[Scope, TokenBucket] = OrderedDict()
-        """Those that were taken from longest ago first."""
+        """The buckets, the least recently used first."""
         self._limits = QuotaLimits(quotas_of(self._image), MUTATIONS)
         loader.subscribe(self._changed)
 
@@ -49,7 +49,7 @@ class MutationQuotas:
             self._limits = QuotaLimits(quotas_of(self._image), MUTATIONS)
 
     def find(self, context: Context, *, is_strict: bool) -> MutationQuota | None:
-        """Returns what a request is charged to; None where its client has no quota."""
+        """Returns the quota to charge for a request; None if its client has no quota."""
         limit = self._limits.find(context.principal.name, context.client_id or "")
         if limit is None:
             return None
@@ -63,8 +63,9 @@ class MutationQuotas:
         return MutationQuota(bucket, limit.value, self._clock.monotonic_ms(), is_strict=is_strict)
 
     async def charged(self, context: Context, carry_out: Callable[[Charge], Awaitable[R]], *, is_strict: bool) -> R:
-        """Carries a request out within the quota of its client, and returns the response with the throttle time. It is
-        in the response itself, since no other hand touches the answer to a request that another broker forwarded."""
+        """Carries out a request within its client's quota, and returns the response with the throttle time. The time
+        must be in the response itself, because nothing else changes the answer to a request that another broker
+        forwarded."""
         quota = self.find(context, is_strict=is_strict)
         if quota is None:
             return await carry_out(unlimited)

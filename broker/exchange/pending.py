@@ -1,6 +1,6 @@
-"""Answers to come: of a request that is parked until its partitions can answer it, or of a handler that waits.
+"""Answers that come later: from a parked request whose partitions can't answer it yet, or from a handler that waits.
 
-Partitions wake the requests that are parked on them; nobody polls.
+Partitions wake the requests that are parked on them; nothing polls.
 Source: org.apache.kafka.server.purgatory.DelayedOperation, without a purgatory of its own.
 """
 
@@ -20,12 +20,12 @@ from protocol.types import Buffer
 NEVER_NS: Final = 1 << 62
 
 Answer: TypeAlias = "list[Buffer] | Parked | Running | None"
-"""Buffers to send, None for no answer, or the request that will have its answer later."""
+"""Buffers to send, None for no answer, or the request that will be answered later."""
 
 
 class Parked(Waiter):
     """A request that waits without a coroutine: a task, two futures and a timer of its own would cost more than the
-    rest of a consumer's request, which waits anew after every record.
+    rest of a consumer's request, which waits again after every record.
 
     Its connection calls `begin`; a subclass implements `try_complete`.
     """
@@ -41,8 +41,8 @@ class Parked(Waiter):
         self._is_awake = False
         self._watched: list[Partition] = []
         self.admits_next = False
-        """True where the next request of its connection may begin, if it is of the same API: it holds no memory of its
-        own, and all that it changes is changed."""
+        """True if the connection's next request may begin, if it is of the same API: this request holds no memory of
+        its own, and has made all its changes."""
         self.context = context
         self.deadline_ns = NEVER_NS
         """The time at which it expires, by the monotonic clock (timeouts.py)."""
@@ -55,7 +55,7 @@ class Parked(Waiter):
         self._done = done
 
     def watch(self, partitions: list[Partition]) -> None:
-        """Lets these partitions wake it from now on, and no others."""
+        """Has these partitions, and no others, wake the request."""
         for partition in self._watched:
             partition.waiters.pop(self, None)
         self._watched = partitions
@@ -63,7 +63,7 @@ class Parked(Waiter):
             partition.add_waiter(self)
 
     def try_complete(self, *, is_last: bool) -> Answer:
-        """Returns the answer, or itself to go on waiting, which the last attempt must not."""
+        """Returns the answer, or the request itself to keep waiting, which the last attempt must not do."""
         return self
 
     def wake(self) -> None:
@@ -72,18 +72,19 @@ class Parked(Waiter):
             self._loop.call_soon(self._complete, False)
 
     def expire(self) -> None:
-        """Completes the request as it stands, as its time is over; one that is not waited for yet, once it is."""
+        """Completes the request with what it has, because its time is over; a request whose answer isn't awaited yet
+        completes when it is."""
         self.is_late = True
         self._complete(True)
 
     def cancel(self) -> None:
-        """Gives the request up: nobody expects its answer any more."""
+        """Cancels the request: its answer is no longer expected."""
         self.is_over = True
         self._done = None
         self.watch([])
 
     def look(self, *, is_last: bool) -> Answer | Exception:
-        """Returns the answer or the error with which the request is over; itself while it goes on waiting."""
+        """Returns the answer or the error that completes the request; the request itself while it keeps waiting."""
         answer: Answer | Exception
         try:
             answer = self.try_complete(is_last=is_last)
@@ -113,10 +114,10 @@ class ResponseEncoder(Protocol):
         """Returns the frame of a response."""
 
     def failed(self, context: Context, request: object, error: Exception) -> object:
-        """Returns the response that refuses a request whose handler raised."""
+        """Returns the response that rejects a request whose handler raised."""
 
     def failure(self, context: Context, error: Exception) -> object:
-        """Returns the response to a parked request that raised, of which nothing is left to repeat."""
+        """Returns the response to a parked request that raised, whose body is no longer there."""
 
 
 class ParkedCall(Parked):
@@ -133,8 +134,8 @@ class ParkedCall(Parked):
         self._encoder = encoder
 
     def try_respond(self, *, is_last: bool) -> object | None:
-        """Returns the response, or the coroutine that goes on to make it; None to go on waiting, which the last attempt
-        must not."""
+        """Returns the response, or a coroutine that makes it; None to keep waiting, which the last attempt must not
+        do."""
 
     def try_complete(self, *, is_last: bool) -> Answer:
         encoder = self._encoder
@@ -155,8 +156,8 @@ class ParkedCall(Parked):
 async def answer_later(
     encoder: ResponseEncoder, context: Context, request: object, response: Waiting[object]
 ) -> Answer:
-    """Awaits the rest of a handler, and returns its answer: as the interceptors have it, or parked again. The request
-    is None if nothing is left of it."""
+    """Awaits the rest of a handler and returns its answer after the interceptors, or the parked request that it
+    returned. `request` is None if its body is no longer there."""
     try:
         result = await response
     except ProtocolError:
@@ -171,7 +172,7 @@ async def answer_later(
 
 class Running:
     """A request whose handler waits: the rest of its coroutine runs as a task. Its connection begins it, and cancels it
-    when it closes, as it does with parked requests."""
+    when the connection closes, as it does with parked requests."""
 
     __slots__ = ("_done", "_rest", "_task")
 
@@ -187,7 +188,7 @@ class Running:
         self._task.add_done_callback(self._ended)
 
     def cancel(self) -> None:
-        """Gives the request up: nobody expects its answer any more."""
+        """Cancels the request: its answer is no longer expected."""
         self._done = None
         if self._task is None:
             self._rest.close()
@@ -197,8 +198,8 @@ class Running:
     def _ended(self, task: asyncio.Task[Answer]) -> None:
         done, self._done = self._done, None
         if task.cancelled():
-            if done is not None:  # not by us: the handler awaited what somebody else gave up
-                done(ProtocolError("its request was given up", offset=0))
+            if done is not None:  # not by `cancel`: the handler awaited a task that was cancelled elsewhere
+                done(ProtocolError("its request was cancelled", offset=0))
             return
         error = task.exception()
         if done is not None:

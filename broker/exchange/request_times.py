@@ -1,7 +1,7 @@
-"""How many requests of each API were answered, and how long a sample of them took.
+"""Counts the answered requests of each API, and measures how long a sample of them took.
 
-Each request is counted, which is an addition. So many of them are timed that the newest SAMPLES of a busy API are those
-of half a minute. Source: kafka.network.RequestChannel.Metrics, whose histograms are samples too.
+Counting a request is an addition. The sampling rate of a busy API is adjusted so that its newest SAMPLES requests cover
+half a minute. Source: kafka.network.RequestChannel.Metrics, whose histograms are samples too.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from broker.exchange.context import Context
 
 FETCH_FOLLOWER: Final = max(ApiKey) + 1
-"""Stands for the API key of a Fetch by which another broker follows: Kafka tells the two apart."""
+"""Stands for the API key of a follower's Fetch: Kafka counts the two kinds of Fetch separately."""
 
 SAMPLES: Final = 1024
-"""The requests of an API whose times are remembered; Kafka's histograms have as many."""
+"""The requests of an API whose times are remembered; as many as in Kafka's histograms."""
 
 SOON_NS: Final = 16 * NS_PER_MS
 LATE_NS: Final = 64 * NS_PER_MS
-"""Two samples that are closer than the one halve their number, two that are further apart than the other double it:
-SAMPLES of them are then half a minute."""
+"""Samples that are closer than SOON_NS halve the sampling rate, samples that are further apart than LATE_NS double it:
+SAMPLES of them then cover half a minute."""
 
 OVERDUE_NS: Final = 250 * NS_PER_MS
-"""After so long the next request is timed in any case: an API that was busy may not be any more."""
+"""Time after which the next request is timed in any case: an API that was busy may be idle now."""
 
 MAX_STRIDE: Final = 4096
 
 
 class TimePart:
-    """Where the time of an API's timed requests went, in nanoseconds: one value of each sample."""
+    """One part of the time of an API's timed requests, in nanoseconds: a value for each sample."""
 
     __slots__ = ("values",)
 
@@ -56,29 +56,29 @@ class ApiTimes:
 
     def __init__(self) -> None:
         self._stride = 1
-        """One in so many requests is timed."""
+        """The number of requests per timed request."""
         self._countdown = 1
         self._last_ns = 0
         self._due_ns = 0
         self._position = 0
         self.total = TimePart()
-        """From the bytes on the socket to the answer."""
+        """Time from the bytes on the socket to the answer."""
         self.queue = TimePart()
-        """Behind other requests of the connection, whose answers go out first."""
+        """Time behind other requests of the connection, which are answered first."""
         self.local = TimePart()
-        """At work on it."""
+        """Time in the handler."""
         self.remote = TimePart()
-        """Waiting: for other replicas, for records, for a coordinator's write, for other members."""
+        """Time waiting for other replicas, records, a coordinator's write or other members."""
         self.send = TimePart()
-        """From the answer to its last byte in the hands of the kernel; 0 until that is known, and not in total."""
+        """Time from the answer to its last byte given to the kernel; 0 until that is known, and not part of `total`."""
 
     def is_due(self, started_ns: int) -> bool:
-        """True when a request that has started then is to be timed."""
+        """True if a request that started at `started_ns` should be timed."""
         self._countdown -= 1
         return self._countdown <= 0 or started_ns >= self._due_ns
 
     def add(self, context: Context, now_ns: int) -> int:
-        """Remembers the times of a request that is answered now, and returns the place of its sample."""
+        """Remembers the times of a request that is answered now, and returns the position of its sample."""
         since_ns = now_ns - self._last_ns
         if since_ns < SOON_NS:
             self._stride = min(self._stride * 2, MAX_STRIDE)
@@ -98,7 +98,7 @@ class ApiTimes:
 
 
 def parts(context: Context, now_ns: int) -> tuple[int, int, int]:
-    """Returns how long a request that is answered now has waited behind others, was at work, and has waited since."""
+    """Returns the times that a request answered now has waited behind others, been handled, and waited since."""
     started_ns, parked_ns = context.started_ns, context.parked_ns
     begun_ns = max(context.connection.begun_ns, started_ns)
     worked_until_ns = parked_ns if parked_ns else now_ns
@@ -106,11 +106,11 @@ def parts(context: Context, now_ns: int) -> tuple[int, int, int]:
 
 
 def ignore_slow(context: Context, now_ns: int) -> None:
-    """Does nothing about a slow request."""
+    """Ignores a slow request."""
 
 
 def ignore_sample(context: Context, times: ApiTimes, place: int, now_ns: int) -> None:
-    """Leaves the time that an answer takes to go out at 0."""
+    """Ignores a sample: its send time stays 0."""
 
 
 class RequestTimes:
@@ -123,18 +123,17 @@ class RequestTimes:
         self.counts: list[int] = [0] * (FETCH_FOLLOWER + 1)
         """Answered requests, by API key."""
         self.is_timed = False
-        """True when requests are timed, for somebody who reads the times."""
+        """True if requests are timed, because something reads the times."""
         self.slow_ns = 0
-        """The age at which an answered request is slow; 0 where nobody wants to know."""
+        """The age at which an answered request counts as slow; 0 if slow requests aren't reported."""
         self.on_slow: Callable[[Context, int], None] = ignore_slow
         """Called with a slow request, and the time of its answer."""
         self.on_sample: Callable[[Context, ApiTimes, int, int], None] = ignore_sample
-        """Called with a request that was timed, the place of its sample, and the time of its answer, which goes out
-        next."""
+        """Called with a timed request, the position of its sample, and the time of its answer, which is sent next."""
         self._apis: list[ApiTimes | None] = [None] * (FETCH_FOLLOWER + 1)
 
     def answered(self, context: Context) -> None:
-        """Counts a request, and times it if it is its turn."""
+        """Counts a request, and times it if it is due."""
         key = context.counted_as
         self.counts[key] += 1
         if self.is_timed:
@@ -150,5 +149,5 @@ class RequestTimes:
                 self.on_slow(context, now_ns)
 
     def times(self, key: int) -> ApiTimes | None:
-        """Returns the times of an API; None where none of its requests was timed."""
+        """Returns the times of an API; None if none of its requests was timed."""
         return self._apis[key]

@@ -1,4 +1,4 @@
-"""A coroutine's wait for partitions, beside the requests that are parked on them without one."""
+"""A coroutine's wait for partitions, besides the parked requests, which wait without a coroutine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from broker.replica.waiter import Waiter
 
 
 class Sleeper(Waiter):
-    """A waiter on which a coroutine sleeps until partitions wake it."""
+    """A waiter that a coroutine awaits until partitions wake it."""
 
     __slots__ = ("woken",)
 

@@ -1,6 +1,6 @@
 """The authorizer by access control entries in the cluster's metadata (Kafka's StandardAuthorizer).
 
-Decisions are remembered by connection, until an entry changes: most clients do the same thing again and again.
+Decisions are remembered for each connection until an entry changes: most clients repeat the same operations.
 """
 
 from __future__ import annotations
@@ -19,23 +19,22 @@ from protocol.acl import Operation, Resource
 from protocol.metadata_records.security import AccessControlEntryRecord
 
 MAX_DECISIONS: Final = 4096
-"""The decisions that are remembered for a connection: some hundred kilobytes. A client that asks for more things than
-that is decided on anew."""
+"""Maximum of remembered decisions for a connection: some hundred kilobytes. With more, the authorizer starts over."""
 
 
 class StandardAuthorizer:
-    """Decides by the entries of an image, super users excepted."""
+    """Decides by the entries of an image, except for super users."""
 
     def __init__(self, super_users: Container[str], *, allows_unknown: bool, audit: AuditLog) -> None:
-        """`allows_unknown`: everybody may do everything on what no entry is about."""
+        """`allows_unknown`: everything is allowed on a resource without entries."""
         self._super_users = super_users
         self._audit = audit
         self._index = AclIndex(allows_unknown=allows_unknown)
         self._version = 1
-        """Grows with each change of the entries; no connection has decisions of version 0."""
+        """Increases with each change of the entries; no connection has decisions of version 0."""
 
     def follow(self, loader: MetadataLoader) -> None:
-        """Takes over the entries of the image, and all changes from now on."""
+        """Reads the entries of the image, and follows all later changes."""
         image = loader.image
         for record in image.other_records.values():
             if isinstance(record, AccessControlEntryRecord):
@@ -58,7 +57,7 @@ class StandardAuthorizer:
     def allows(
         self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False
     ) -> bool:
-        """True where the client may do the operation on the resource."""
+        """True if the client may do the operation on the resource."""
         connection = context.connection
         is_stale = connection.decided_by != self._version or connection.decided_for is not connection.principal
         if is_stale or len(connection.decisions) >= MAX_DECISIONS:
@@ -81,7 +80,7 @@ class StandardAuthorizer:
         return self._index.allows(Actor(principal, context.connection.ip), operation, resource, name)
 
     def allows_some(self, context: Context, operation: Operation, resource: Resource) -> bool:
-        """True where the client may do the operation on some resource of the type."""
+        """True if the client may do the operation on some resource of the type."""
         principal = str(context.principal)
         if principal in self._super_users:
             return True

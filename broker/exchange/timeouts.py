@@ -10,14 +10,14 @@ from broker.exchange.pending import Parked
 
 
 class Timeouts:
-    """Expires parked requests: one timer serves all that wait equally long, as nearly all consumers do."""
+    """Expires parked requests: one timer serves all requests with the same timeout, as nearly all consumers' have."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._queues: dict[int, deque[Parked]] = {}
 
     def add(self, parked: Parked, max_wait_ms: int) -> None:
-        """Expires the request after `max_wait_ms`, if it is not over by then."""
+        """Expires the request after `max_wait_ms`, unless it is over by then."""
         parked.deadline_ns = self._clock.monotonic_ns() + max_wait_ms * NS_PER_MS
         queue = self._queues.get(max_wait_ms)
         if queue is None:
@@ -38,7 +38,7 @@ class Timeouts:
                 parked = queue.popleft()
                 if not parked.is_over:
                     parked.expire()
-        finally:  # an error of one of them must not keep the others from expiring
+        finally:  # an error of one request must not keep the others from expiring
             if queue:
                 self._arm(max(queue[0].deadline_ns - now_ns, 0) / NS_PER_MS, max_wait_ms)
             else:

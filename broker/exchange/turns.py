@@ -1,7 +1,7 @@
-"""Turns on the event loop: a request that has much to do stops now and then, so that other connections are served.
+"""Turns on the event loop: a request with much work pauses now and then, so that other connections are served.
 
-Apache Kafka hands each request to a thread, and its neighbours have the others. Here every request is at work on one
-loop: a handler that goes over many entries awaits `Turns.next` between them.
+Apache Kafka handles each request in a thread, and others go on in other threads. Here every request runs on one loop: a
+handler that goes over many entries awaits `Turns.next` between them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final, TypeVar
 from broker.clock import NS_PER_MS, Clock
 
 TURN_MS: Final = 5
-"""The time after which a request, or a connection with several, lets others have their turn."""
+"""The time after which a request, or a connection with several, gives others their turn."""
 
 _TURN_NS: Final = TURN_MS * NS_PER_MS
 REQUESTS: Final = 256
-"""Requests of one connection that are answered in one turn. A read can hold ten thousand of the smallest."""
+"""Requests of one connection that are answered in one turn. A read can contain ten thousand of the smallest."""
 
 ENTRIES: Final = 64
-"""Entries that are dealt with in one go, where each takes some microseconds."""
+"""Entries that are handled together, if each takes some microseconds."""
 
 Entry = TypeVar("Entry")
 Answer = TypeVar("Answer")
@@ -36,7 +36,7 @@ class Turn:
         self._ends_ns = clock.monotonic_ns() + _TURN_NS
 
     def is_over(self, answered: int) -> bool:
-        """True when others have their turn, after so many requests of this one."""
+        """True if the turn is over after `answered` requests."""
         return answered >= REQUESTS or self._now_ns() >= self._ends_ns
 
 
@@ -50,7 +50,7 @@ class Turns:
         self._ends_ns = 0
 
     async def next(self) -> None:
-        """Returns at once, or after the others' turn where this one has been long enough."""
+        """Returns at once, or after others had their turn if this turn has been long enough."""
         now_ns = self._now_ns()
         if not self._ends_ns:
             self._ends_ns = now_ns + _TURN_NS
@@ -59,15 +59,15 @@ class Turns:
             self._ends_ns = self._now_ns() + _TURN_NS
 
     async def map(self, answer: Callable[[Entry], Answer], entries: Sequence[Entry]) -> list[Answer]:
-        """Returns each entry's answer, in their order. What they answer about may change between the turns."""
+        """Returns each entry's answer, in order. The state that they answer about may change between the turns."""
         answers: list[Answer] = []
-        for some in batches(entries):
+        for batch in batches(entries):
             await self.next()
-            answers += map(answer, some)
+            answers += map(answer, batch)
         return answers
 
     async def map_awaited(self, answer: Callable[[Entry], Awaitable[Answer]], entries: Sequence[Entry]) -> list[Answer]:
-        """Returns the same of answers that may have to be waited for, one after the other."""
+        """Returns each entry's answer, in order, awaiting one after the other."""
         answers: list[Answer] = []
         for entry in entries:
             await self.next()
@@ -76,5 +76,5 @@ class Turns:
 
 
 def batches(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
-    """Yields the entries, some at a time."""
+    """Yields the entries in batches of ENTRIES."""
     return (entries[start : start + ENTRIES] for start in range(0, len(entries), ENTRIES))

@@ -1,4 +1,4 @@
-"""The topics of a fetch that its client may not read: a consumer needs READ, a follower CLUSTER_ACTION."""
+"""Denies the topics of a fetch that its client may not read: a consumer needs READ, a follower CLUSTER_ACTION."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def deny_unreadable(
     replicas: Replicas,
     partitions: Sequence[FetchedPartition],
 ) -> None:
-    """Denies the topics of these partitions, those of the session too, that the client may not read by now. An id that
-    is unknown is answered as such."""
+    """Denies the topics of these partitions, which include the session's, that the client may not read now. An unknown
+    topic id gets its own error."""
     keys: dict[bytes, FetchedPartition] = {}
     for fetched in partitions:
         keys.setdefault(fetched.key, fetched)

@@ -1,5 +1,4 @@
-"""Partitions of a fetch that may answer with something else than records: an error, a diverging epoch, or the replica
-to read from instead."""
+"""The checks of a fetched partition that may answer with an error, a diverging epoch, or a preferred read replica."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from storage.epochs import EpochEnd
 
 
 def checked(replicas: Replicas, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
-    """Returns the partition to read; None where the answer is complete without. Raises the KafkaError to answer
-    with."""
+    """Returns the partition to read; None if the answer is complete without a read. Raises the KafkaError of the
+    answer."""
     if fetched.key in request.denied:
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     try:
@@ -47,7 +46,7 @@ def checked(replicas: Replicas, request: ParsedFetch, fetched: FetchedPartition)
 
 
 def topic_of(replicas: Replicas, request: ParsedFetch, fetched: FetchedPartition) -> str | None:
-    """Returns the topic's name, None for an unknown id. A session remembers the names that its topic ids had."""
+    """Returns the topic's name; None for an unknown id. A session remembers the names of its topic ids."""
     if fetched.name is None:
         topic = replicas.name_of(fetched.key) if request.uses_topic_ids else fetched.key[1:].decode()
         if topic is None:
@@ -72,13 +71,13 @@ def check(request: ParsedFetch, fetched: FetchedPartition, partition: Partition)
 
 
 def diverging_epoch(partition: Partition, fetched: FetchedPartition) -> EpochEnd | None:
-    """Returns the epoch and offset at which the fetcher's log diverges from this one; None if it does not (KIP-595).
+    """Returns the epoch and offset at which the fetcher's log diverges from this log; None if it doesn't (KIP-595).
     Raises OFFSET_OUT_OF_RANGE."""
     last_epoch, offset = fetched.last_fetched_epoch, fetched.fetch_offset
     if last_epoch < 0:
         return None
     if last_epoch == partition.last_leader_epoch and partition.log_start_offset <= offset <= partition.log_end_offset:
-        return None  # the newest epoch ends where the log does, as for every follower that keeps up
+        return None  # the newest epoch ends at the log's end, as for every caught-up follower
     end = partition.end_of_epoch(last_epoch)
     if end.epoch < 0 or end.end_offset < 0 or offset < partition.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -86,7 +85,7 @@ def diverging_epoch(partition: Partition, fetched: FetchedPartition) -> EpochEnd
 
 
 def note_progress(replica: FetchingReplica | None, partition: Partition, fetched: FetchedPartition) -> None:
-    """Notes the log end offset of a follower, unless its offset is out of range. Its answer is made afterwards, and has
+    """Records a follower's log end offset, unless its fetch offset is out of range. The answer is made afterwards, with
     the high watermark that this may have advanced. Raises as `follower_fetched` does."""
     offset = fetched.fetch_offset
     if replica is None or replica.is_noted or not partition.log_start_offset <= offset <= partition.log_end_offset:

@@ -1,4 +1,4 @@
-"""Serves one Fetch: at once, after reads from a disk, or parked until its partitions have enough.
+"""Serves one Fetch: at once, after reads from a disk, or parked until its partitions have enough records.
 
 Source: kafka.server.KafkaApis.handleFetchRequest, DelayedFetch.
 """
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 FIRST_SESSION_VERSION: Final = 7
 TOPIC_STRIDE: Final = 1 << 32
-"""The distance of two topics, which makes one integer of a topic's position and a partition's number."""
+"""The distance of two topics, to make one integer of a topic's position and a partition's index."""
 
 Outcome: TypeAlias = "list[Buffer] | FetchResponse | ParkedFetch"
-"""An answer, encoded or as a message, or the parked request that will have one."""
+"""An answer, encoded or as a message, or the parked request that will have an answer."""
 
 
 class Fetch:
@@ -58,8 +58,8 @@ class Fetch:
         self.named = named
         self.session = session
         self.is_full = is_full
-        """True for a full fetch, which reads the partitions that its request names, and answers for each; an
-        incremental one reads its session's, and answers for those with changes (KIP-227)."""
+        """True for a full fetch, which reads the partitions that its request names, and answers each. An incremental
+        fetch reads its session's partitions, and answers the changed ones (KIP-227)."""
         if fetches.quotas is not None and request.replica is None:
             largest = fetches.quotas.largest_fetch(context)
             if largest is not None:
@@ -74,12 +74,13 @@ class Fetch:
         return self.named if session is None or self.is_full else list(session.partitions.values())
 
     def gather(self, is_warm: bool = False) -> Gathered:
-        """Reads the partitions as they are now."""
+        """Reads the partitions' current state."""
         return gather(self.fetches.replicas, self.request, self.partitions, is_warm)
 
     def has_no_news(self, watched: list[Partition]) -> bool:
-        """True for a follower that has had all there is to tell of all of its partitions, which are these: an answer
-        without any is due, as one to most fetches of an idle broker's thousands."""
+        """True for a follower that knows the offsets of all its partitions, which are `watched`, and has all their
+        records: it is due an answer without partitions, as are most fetches of an idle broker with thousands of
+        them."""
         session = self.session
         if session is None or self.is_full or self.request.replica is None or len(watched) != len(session.partitions):
             return False
@@ -89,18 +90,18 @@ class Fetch:
         return True
 
     def is_enough(self, gathered: Gathered) -> bool:
-        """True when the fetch is to be answered now: it has enough bytes, an answer that must not wait, or nothing to
-        wait for."""
+        """True if the fetch must be answered now: it has enough bytes, an answer that must not wait, or nothing to wait
+        for."""
         return gathered.size_bytes >= self.request.min_bytes or gathered.is_urgent or not gathered.may_grow
 
     def hold_ms(self, gathered: Gathered) -> int:
-        """Returns for how long an answer that is enough is better held back, for more records to go with it."""
+        """Returns the time in milliseconds for which a complete answer is held back to batch more records."""
         if self.session is None or self.request.replica is None or gathered.is_urgent:
             return 0
         return hold_ms(self.session, gathered, self.fetches.clock.monotonic_ns())
 
     def answer(self, gathered: Gathered) -> list[Buffer] | FetchResponse:
-        """Returns the answer with what was gathered. The session counts it as reported from here on."""
+        """Returns the answer with the records read. The session counts it as reported from here on."""
         quotas = self.fetches.quotas
         if quotas is not None and self.request.replica is None and quotas.fetched(self.context, gathered.size_bytes):
             return self.without_records(gathered)
@@ -118,8 +119,8 @@ class Fetch:
         return answer
 
     def without_records(self, gathered: Gathered) -> list[Buffer] | FetchResponse:
-        """Returns the answer to a client that is throttled. A session goes on, and counts nothing as reported; one that
-        the request was to open is not opened."""
+        """Returns the answer to a throttled client. Its session continues, with nothing counted as reported; a session
+        that this request would open is not opened."""
         gathered.release()
         session = self.session
         if session is None:
@@ -142,7 +143,7 @@ class Fetch:
     def encode(
         self, gathered: Gathered, session_id: int, answers: list[FetchedPartition]
     ) -> list[Buffer] | FetchResponse:
-        """Encodes the answer of these partitions, or leaves that to the codec."""
+        """Encodes the answer of these partitions by hand, or returns it as a message for the codec."""
         if gathered.is_plain and self.context.version >= writing.FIRST_VERSION:
             return writing.encoded(self.context.correlation_id, session_id, answers)
         from broker.fetch.response import response  # takes time to import, and few consumers need it
@@ -152,7 +153,7 @@ class Fetch:
 
 def accept(fetches: Fetches, context: Context, request: ParsedFetch) -> Fetch:
     """Returns the fetch of a request, and updates its session. Raises, with the session unchanged, the KafkaError that
-    makes the client begin a new one: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
+    makes the client begin a new session: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
     FETCH_SESSION_TOPIC_ID_ERROR."""
     named, epoch = request.named, request.session_epoch
     if request.replica is not None:
@@ -172,8 +173,7 @@ def accept(fetches: Fetches, context: Context, request: ParsedFetch) -> Fetch:
 
 
 def accept_and_serve(fetches: Fetches, context: Context, request: ParsedFetch) -> Outcome | Waiting[Outcome]:
-    """Returns the answer to a request. An error of its session is an answer without a session, and without
-    partitions."""
+    """Returns the answer to a request. A session error is answered without a session, and without partitions."""
     try:
         fetch = accept(fetches, context, request)
     except KafkaError as error:
@@ -184,7 +184,7 @@ def accept_and_serve(fetches: Fetches, context: Context, request: ParsedFetch) -
 
 
 def may_have_duplicates(named: list[FetchedPartition]) -> bool:
-    """True when the request may name a partition twice: it names a topic twice, or a number within one."""
+    """True if the request may name a partition twice: it names a topic twice, or an index twice within a topic."""
     if len(named) < 2 or is_ascending(named):
         return False
     key = named[0].key
@@ -203,7 +203,7 @@ def may_have_duplicates(named: list[FetchedPartition]) -> bool:
 
 
 def is_ascending(named: list[FetchedPartition]) -> bool:
-    """True for partitions of one topic in the order of their numbers, as most requests name them."""
+    """True for partitions of one topic in the order of their indexes, as most requests name them."""
     key, last = named[0].key, -1
     for partition in named:
         index = partition.index
@@ -214,12 +214,12 @@ def is_ascending(named: list[FetchedPartition]) -> bool:
 
 
 def distinct(named: list[FetchedPartition]) -> list[FetchedPartition]:
-    """Returns each partition once: the position of its first mention, the parameters of its last."""
+    """Returns each partition once: at the position of its first mention, with the parameters of its last."""
     return list({(partition.key, partition.index): partition for partition in named}.values())
 
 
 def serve(fetch: Fetch) -> Outcome | Waiting[Outcome]:
-    """Returns the answer, the parked request, or a coroutine that goes on once a disk was read."""
+    """Returns the answer, the parked request, or a coroutine that continues once a disk was read."""
     request, replicas, partitions = fetch.request, fetch.fetches.replicas, fetch.partitions
     max_wait_ms = request.max_wait_ms
     if request.may_wait:
@@ -238,8 +238,7 @@ def serve(fetch: Fetch) -> Outcome | Waiting[Outcome]:
 
 
 async def serve_cold(fetch: Fetch, cold: Sequence[ColdRead], max_wait_ms: int) -> Outcome:
-    """Has a thread read ahead what is not in memory, as the event loop must not wait for a disk, and serves the
-    fetch."""
+    """Serves the fetch after a thread has read ahead what isn't in memory: the event loop must not wait for a disk."""
     clock = fetch.fetches.clock
     deadline_ms = clock.monotonic_ms() + max_wait_ms
     await fetch.fetches.disk_work.read_ahead(cold)
@@ -251,21 +250,21 @@ async def serve_cold(fetch: Fetch, cold: Sequence[ColdRead], max_wait_ms: int) -
 
 
 def parked(fetch: Fetch, gathered: Gathered, max_wait_ms: int) -> ParkedFetch:
-    """Parks the fetch until the bytes that it lacks are there."""
+    """Parks the fetch until the missing bytes are appended."""
     watched = gathered.watched
     gathered.release()
     return ParkedFetch(fetch, watched, fetch.request.min_bytes - gathered.size_bytes, max_wait_ms)
 
 
 def held(fetch: Fetch, gathered: Gathered, held_ms: int) -> ParkedFetch:
-    """Parks a follower's fetch that has records already, until there are more or somebody waits for them."""
+    """Parks a follower's fetch that has records already, until there are more or something waits for them."""
     request = ParkedFetch(fetch, [], 0, held_ms)
     request.hold(gathered)
     return request
 
 
 class ParkedFetch(ParkedCall):
-    """A fetch that waits for bytes; each attempt to complete it reads its partitions anew."""
+    """A fetch that waits for bytes; each attempt to complete it reads its partitions again."""
 
     __slots__ = ("_fetch", "_is_held")
 
@@ -273,7 +272,7 @@ class ParkedFetch(ParkedCall):
         super().__init__(fetch.context, missing_bytes, committed_only=fetch.request.committed_only)
         self._fetch = fetch
         self._is_held = False
-        """True while it could be answered, but may wait for more."""
+        """True if it could be answered, but waits to batch more."""
         self.watch(partitions)
         fetch.fetches.timeouts.add(self, max_wait_ms)
 
@@ -291,7 +290,7 @@ class ParkedFetch(ParkedCall):
                 partition.held[self] = None
 
     def hold(self, gathered: Gathered) -> None:
-        """Goes on to wait, for as many bytes as make a round worth its cost, or for somebody who waits for these."""
+        """Keeps waiting, until the bytes are worth a round trip, or something waits for these records."""
         self._is_held = True
         self.missing_bytes = HELD_BYTES - gathered.size_bytes
         self.watch(gathered.watched)
@@ -323,7 +322,7 @@ class ParkedFetch(ParkedCall):
 
 
 def missing_last(answers: list[FetchedPartition]) -> list[FetchedPartition]:
-    """Returns the answers with the missing partitions last, those of unknown topic ids before the others."""
+    """Returns the answers with the missing partitions last, unknown topic ids before the others."""
     return sorted(answers, key=rank)
 
 
@@ -334,7 +333,8 @@ def rank(answer: FetchedPartition) -> int:
 
 
 def changes(session: FetchSession, answers: list[FetchedPartition], is_full: bool) -> list[FetchedPartition]:
-    """Returns the answers with records, an error, or offsets other than those last reported; all for a full fetch."""
+    """Returns the answers with records, an error, or offsets that differ from those last reported; all answers for a
+    full fetch."""
     changed: list[FetchedPartition] = []
     served: list[FetchedPartition] = []
     for answer in answers:

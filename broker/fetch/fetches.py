@@ -39,9 +39,9 @@ class Fetches:
         timeouts: Timeouts,
     ) -> None:
         self.authorizer: Authorizer | None = None
-        """Says what clients may read; None where everybody may read everything."""
+        """The authorizer of reads; None if everything is allowed."""
         self.quotas: ClientQuotas | None = None
-        """Limits what clients fetch; None where nobody is limited."""
+        """The quotas of clients' fetches; None if there are none."""
         self.live_config = live_config
         self.replicas = replicas
         self.image = image
@@ -58,5 +58,5 @@ class Fetches:
         return self.live_config.layers.effective.fetch_max_bytes
 
     def selector(self, listener: str, rack: str) -> RackAwareSelector | None:
-        """Returns what chooses the replicas that a consumer of this rack reads; None where it reads from leaders."""
+        """Returns the selector of read replicas for a consumer in this rack; None if it reads from leaders."""
         return RackAwareSelector(self.image, listener, rack) if rack and self.selects_by_rack else None

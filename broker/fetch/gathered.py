@@ -9,7 +9,7 @@ from storage.segment.file import EMPTY
 
 
 class Gathered:
-    """The answers of all partitions of a fetch, and the bytes that are left of the response's limit."""
+    """The answers of all partitions of a fetch, and the remaining bytes of the response's limit."""
 
     __slots__ = ("cold", "has_missing", "is_plain", "is_urgent", "left", "may_grow", "partitions", "size_bytes")
 
@@ -19,14 +19,14 @@ class Gathered:
         """The size of all records that were read."""
         self.left = max_bytes
         self.may_grow = False
-        """True when an append to one of the partitions may complete the fetch."""
+        """True if an append to a partition may complete the fetch."""
         self.cold: list[ColdRead] | None = None
-        """Reads that would wait for a disk: their partitions are read once a thread has read ahead."""
+        """Reads that would wait for a disk: their partitions are read again after a thread has read ahead."""
         self.is_urgent = False
-        """True when a partition has an answer that must not wait."""
+        """True if a partition has an answer that must not wait."""
         self.has_missing = False
         self.is_plain = True
-        """True when all answers consist of offsets, records and error codes alone."""
+        """True if all answers consist only of offsets, records and error codes."""
 
     @property
     def watched(self) -> list[Partition]:
@@ -34,19 +34,19 @@ class Gathered:
         return [partition.replica for partition in self.partitions if partition.replica is not None]
 
     def note(self, partition: FetchedPartition) -> None:
-        """Notes an answer that may have more than records."""
+        """Updates the flags from an answer that may have more than records."""
         self.is_urgent = self.is_urgent or partition.is_urgent
         self.is_plain = self.is_plain and partition.is_plain
         self.has_missing = self.has_missing or partition.is_missing
 
     def wait_for_disk(self, cold: ColdRead) -> None:
-        """Adds a read that a thread is to do ahead."""
+        """Adds a read for a thread to do ahead."""
         if self.cold is None:
             self.cold = []
         self.cold.append(cold)
 
     def use(self, size_bytes: int) -> None:
-        """Takes bytes off the response's limit."""
+        """Subtracts bytes from the response's limit."""
         self.left = max(self.left - size_bytes, 0)
 
     def release(self) -> None:

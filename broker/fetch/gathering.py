@@ -1,6 +1,6 @@
-"""One pass over the partitions of a fetch, each of which is read up to the bytes that are left of the response's limit.
+"""Reads the partitions of a fetch once, each up to the remaining bytes of the response's limit.
 
-The first partition that has records gives one whole batch, however large; others may end within a batch, which clients
+The first partition with records returns a whole batch, however large; others may end within a batch, which clients
 drop. Source: kafka.server.ReplicaManager.readFromLog.
 """
 
@@ -22,7 +22,7 @@ from protocol.records.batch import AT_LENGTH, LOG_OVERHEAD
 
 
 def gather(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition], is_warm: bool) -> Gathered:
-    """Reads every partition once. `is_warm` says that a thread has read ahead what would wait for a disk."""
+    """Reads every partition once. `is_warm`: a thread has read ahead what would wait for a disk."""
     by_key, denied = replicas.by_key, request.denied
     gathered = Gathered(partitions, request.max_bytes)
     key: bytes | None = None
@@ -31,9 +31,8 @@ def gather(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPar
         fetched.clear()
         if fetched.key is not key:
             key = fetched.key
-            led = (
-                None if key in denied else by_key.get(key)
-            )  # `checked` has the error, and no short way comes before it
+            # `checked` raises the error of a denied topic; the fast paths must not read it.
+            led = None if key in denied else by_key.get(key)
         try:
             partition = readable(led, request, fetched) or keeps_up(led, request, fetched)
             if partition is None:
@@ -52,8 +51,8 @@ def gather(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPar
 
 
 def caught_up(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition]) -> list[Partition] | None:
-    """Returns the partitions when the fetch has read each of them to its end, else None. A consumer that keeps up waits
-    for each record: the answers of all its partitions would be made for each wait, only to be thrown away."""
+    """Returns the partitions if the fetch has read each to its end, otherwise None. A caught-up consumer waits for each
+    record: making the answers of all its partitions before each wait would be wasted work."""
     by_key = replicas.by_key
     ended: list[Partition] = []
     key: bytes | None = None
@@ -70,8 +69,8 @@ def caught_up(replicas: Replicas, request: ParsedFetch, partitions: list[Fetched
 
 
 def readable(led: dict[int, Partition] | None, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
-    """Returns the partition when this broker leads it in the client's epoch and nothing speaks against reading; None
-    when that needs the checks of doubtful.py. `led` are the topic's partitions that this broker leads."""
+    """Returns the partition if this broker leads it in the client's epoch and no further check is needed; None if it
+    needs the checks of doubtful.py. `led` has the topic's partitions that this broker leads."""
     if led is None or fetched.last_fetched_epoch >= 0 or request.is_special:
         return None
     partition = led.get(fetched.index)
@@ -96,8 +95,8 @@ def read(
     offset = fetched.fetch_offset
     replica = request.replica
     if replica is not None and partition.log_start_offset <= offset < fetched.end and replica.is_held_back(partition):
-        fetched.end = offset  # as if there was nothing more for now
-    if offset != fetched.end:  # else there is nothing to read, as for every consumer that keeps up
+        fetched.end = offset  # throttled: as if there were no more records for now
+    if offset != fetched.end:  # nothing to read otherwise, as for every caught-up consumer
         max_bytes = min(fetched.max_bytes, gathered.left)
         if max_bytes > 0 and not is_warm:
             cold = partition.cold_read(offset, max_bytes)
@@ -121,7 +120,7 @@ def read(
 
 
 def is_cut(records: memoryview) -> bool:
-    """True when the records end within the first batch."""
+    """True if the records end within the first batch."""
     if len(records) < LOG_OVERHEAD:
         return True
     length: int = read_i32_be(bytes(records[:LOG_OVERHEAD]), AT_LENGTH)

@@ -1,7 +1,7 @@
-"""Partitions of a follower that has all of them, as it had when it last fetched: most are at most times, of thousands.
+"""Partitions of a caught-up follower that had all records at its last fetch too: the usual state of most partitions.
 
-Nothing can be told but their offsets, and nothing changes but when the follower was here. All else is for `doubtful`,
-which does the same for any partition; the tests hold both ways together.
+Their answer has only offsets, and only the time of the follower's fetch changes. Every other case is for `doubtful`,
+which gives the same result for any partition; the tests compare both.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from broker.replica.roles import Leading
 
 
 def keeps_up(led: dict[int, Partition] | None, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
-    """Returns the partition of a follower that keeps up, and notes that it fetches; None for any other. `led` are the
-    topic's partitions that this broker leads."""
+    """Returns the partition of a caught-up follower, and records its fetch; None for any other. `led` has the topic's
+    partitions that this broker leads."""
     replica = request.replica
     if led is None or replica is None or request.selector is not None or request.version < FIRST_TOPIC_ID_VERSION:
         return None
@@ -28,7 +28,7 @@ def keeps_up(led: dict[int, Partition] | None, request: ParsedFetch, fetched: Fe
         or fetched.current_leader_epoch != partition.leader_epoch
         or (fetched.last_fetched_epoch >= 0 and fetched.last_fetched_epoch != partition.last_leader_epoch)
         or not isinstance(role, Leading)
-        or partition.high_watermark != end  # another holds it, who may be fenced by now
+        or partition.high_watermark != end  # another follower blocks the commit, and may be fenced by now
     ):
         return None
     before = role.followers.get(replica.broker_id)

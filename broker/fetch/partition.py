@@ -15,14 +15,14 @@ from storage.segment.file import EMPTY
 from storage.segment.txn_index import AbortedTxn
 
 NO_REPLICA: Final = -1
-"""The preferred read replica of an answer that the consumer is to go on with where it is."""
+"""The preferred read replica of an answer if the consumer should stay with this replica."""
 
 
 class FetchedPartition(LogOffsetSnapshot):
     """The offset to read from, the size limit and the client's epochs; then the offsets and records read, or the error.
 
-    One object for both, since every request makes one for each of its partitions. Those of a session last from request
-    to request, and also have the offsets that were last reported to the client.
+    One object has both, because every request makes an object for each of its partitions. A session's partitions last
+    from request to request, and also have the offsets that were last reported to the client.
     """
 
     __slots__ = (
@@ -43,7 +43,7 @@ class FetchedPartition(LogOffsetSnapshot):
     ) -> None:
         super().__init__()
         self.key = key
-        """The topic's id; before version 13 its name, behind a length (`replicas.compact`)."""
+        """The topic's id; before version 13 its name, after a length (`replicas.compact`)."""
         self.index = index
         self.fetch_offset = fetch_offset
         self.max_bytes = max_bytes
@@ -54,18 +54,19 @@ class FetchedPartition(LogOffsetSnapshot):
         self.reported_high_watermark = NO_OFFSET
         self.reported_start_offset = NO_OFFSET
         self.name: TopicPartition | None = None
-        """None until the topic is looked up. A session keeps it when the topic's id is gone."""
+        """None until the topic is looked up. A session's partition keeps the name after the topic's id is gone."""
         self.replica: Partition | None = None
         """The partition that was read, whose appends the fetch may wait for."""
         self.records: Buffer = EMPTY
         self.aborted: Sequence[AbortedTxn] | None = None
-        """Transactions whose records a read-committed consumer drops (KIP-98); None for one that reads uncommitted."""
+        """Transactions whose records a read-committed consumer drops (KIP-98); None for a consumer that reads
+        uncommitted."""
         self.is_special = False
-        """True when any of the fields below is set."""
+        """True if any of the fields below is set."""
         self.error_code = 0
         self.is_missing = False
-        """True when this broker has no such partition. It is answered last, and does not end the wait for the others:
-        else the consumer of a deleted topic would fetch without pause."""
+        """True if this broker has no such partition. It is answered last, and doesn't end the wait for the others:
+        otherwise the consumer of a deleted topic would fetch without pause."""
         self.diverging: EpochEnd | None = None
         """The epoch and offset at which the fetcher's log diverges from this one (KIP-595)."""
         self.leader: LeaderMoved | None = None
@@ -82,12 +83,12 @@ class FetchedPartition(LogOffsetSnapshot):
 
     @property
     def is_plain(self) -> bool:
-        """True when the answer consists of offsets, records and an error code alone."""
+        """True if the answer consists only of offsets, records and an error code."""
         has_tags = self.diverging is not None or self.leader is not None
         return not (self.aborted or has_tags or self.preferred != NO_REPLICA)
 
     def update_request(self, newer: FetchedPartition) -> None:
-        """Takes over the parameters of the client's newest request for the partition."""
+        """Sets the parameters to those of the client's newest request for the partition."""
         self.fetch_offset = newer.fetch_offset
         self.max_bytes = newer.max_bytes
         self.current_leader_epoch = newer.current_leader_epoch
@@ -95,8 +96,7 @@ class FetchedPartition(LogOffsetSnapshot):
         self.replica_log_start = newer.replica_log_start
 
     def has_all_of(self, partition: Partition) -> bool:
-        """True when the client was told the offsets of this partition as they are, in its leader epoch, and has all
-        records."""
+        """True if the client knows this partition's current offsets, in its leader epoch, and has all records."""
         return (
             self.fetch_offset == partition.log_end_offset
             and self.current_leader_epoch == partition.leader_epoch
@@ -118,7 +118,7 @@ class FetchedPartition(LogOffsetSnapshot):
             self.preferred = NO_REPLICA
 
     def fail(self, error: KafkaError) -> None:
-        """Makes the answer an error."""
+        """Sets the answer to an error."""
         self.clear()
         self.clear_offsets()
         self.is_special = True
@@ -127,20 +127,20 @@ class FetchedPartition(LogOffsetSnapshot):
             self.leader = error
 
     def miss(self, error: KafkaError) -> None:
-        """Makes the answer the error of a partition that this broker does not have."""
+        """Sets the answer to the error of a partition that this broker doesn't have."""
         self.fail(error)
         self.is_missing, self.aborted = True, ()
 
     def diverge(self, end: EpochEnd) -> None:
-        """Makes the answer the point at which the fetcher's log diverges."""
+        """Sets the answer to the point at which the fetcher's log diverges."""
         self.is_special, self.diverging = True, end
 
     def prefer(self, broker_id: int) -> None:
-        """Makes the answer another replica, from which the consumer is to read."""
+        """Sets the answer to another replica, from which the consumer should read."""
         self.is_special, self.preferred = True, broker_id
 
     def update_reported(self) -> bool:
-        """Notes the offsets that the answer reports. True when they differ from those last reported."""
+        """Updates the reported offsets to the answer's. True if they differ from those last reported."""
         high_watermark, start = self.high_watermark, self.log_start_offset
         if high_watermark == self.reported_high_watermark and start == self.reported_start_offset:
             return False

@@ -14,11 +14,11 @@ from broker.replica.roles import Leading
 from broker.replica.throttle import ReplicationThrottle, names
 
 FIRST_WHOLE_BATCH_VERSION: Final = 3
-"""Later versions return no part of a batch alone: their clients fetch again with a larger limit."""
+"""First version that never returns only a part of a batch: its clients fetch again with a larger limit."""
 FIRST_BATCH_VERSION: Final = 4
 """Earlier versions read message sets."""
 FIRST_READ_REPLICA_VERSION: Final = 11
-"""Clients of later versions know that they may be sent to a follower, and followers serve them (KIP-392)."""
+"""First version whose clients can be sent to a follower, and can read from it (KIP-392)."""
 FIRST_TOPIC_ID_VERSION: Final = 13
 CONSUMER: Final = -1
 """The replica id of a consumer."""
@@ -26,7 +26,7 @@ CONSUMER: Final = -1
 NOTHING_DENIED: Final[frozenset[bytes]] = frozenset()
 
 PartitionKey: TypeAlias = "tuple[bytes, int]"
-"""The topic's key (`FetchedPartition.key`), and the partition's number."""
+"""The topic's key (`FetchedPartition.key`), and the partition's index."""
 
 
 class FetchParams:
@@ -43,12 +43,12 @@ class FetchParams:
 
     @property
     def may_wait(self) -> bool:
-        """True when the fetch may have to wait for records."""
+        """True if the fetch may have to wait for records."""
         return self.min_bytes > 0 and self.max_wait_ms > 0
 
     @property
     def committed_only(self) -> bool:
-        """True when the fetch stops at the last stable offset."""
+        """True if the fetch stops at the last stable offset."""
         return self.isolation_level == READ_COMMITTED
 
 
@@ -62,19 +62,19 @@ class FetchingReplica:
         self.broker_epoch = broker_epoch
         self.received_ms = received_ms
         self.throttle = throttle
-        """Of what followers read here."""
+        """The throttle of followers' reads from this broker."""
         self.is_noted = False
-        """True once its progress is noted, which later attempts of a parked request do not repeat."""
+        """True once its progress is recorded, which later attempts of a parked request don't repeat."""
         self._is_stale: bool | None = None
 
     def is_stale(self, rules: IsrRules) -> bool:
-        """True where its broker has registered anew since (KIP-903), as of the first partition."""
+        """True if its broker has registered again since (KIP-903), as seen at the first partition."""
         if self._is_stale is None:
             self._is_stale = NO_BROKER_EPOCH < self.broker_epoch < rules.broker_epoch(self.broker_id)
         return self._is_stale
 
     def is_held_back(self, partition: Partition) -> bool:
-        """True where it gets no records for now: it is throttled, and not in sync."""
+        """True if it gets no records for now: it is throttled, and not in sync."""
         if not self.throttle.is_on or not is_throttled(partition):
             return False
         role = partition.role
@@ -82,7 +82,7 @@ class FetchingReplica:
         return not is_in_sync and self.throttle.is_exceeded
 
     def note_throttled(self, answers: Sequence[FetchedPartition]) -> None:
-        """Counts the records of throttled partitions, which it is about to get."""
+        """Counts the records of throttled partitions in its answer."""
         size_bytes = sum(
             [
                 len(answer.records)
@@ -95,7 +95,7 @@ class FetchingReplica:
 
 
 def is_throttled(partition: Partition) -> bool:
-    """True where leader.replication.throttled.replicas has this broker's replica."""
+    """True if leader.replication.throttled.replicas has this broker's replica."""
     replicas = partition.config.leader_replication_throttled_replicas
     return bool(replicas) and names(replicas, partition.name.partition, partition.role.leader_id)
 
@@ -127,27 +127,27 @@ class ParsedFetch(FetchParams):
         self.session_id = session_id
         self.session_epoch = session_epoch
         self.named = named
-        """The partitions that the request names, in its order; one that it names twice is there twice."""
+        """The partitions that the request names, in its order; with duplicates."""
         self.forgotten = forgotten
         """The partitions to remove from its session."""
         self.replica = replica
         """None for consumers."""
         self.only_from_leader = replica is not None or version < FIRST_READ_REPLICA_VERSION
-        """True where no follower may answer."""
+        """True if no follower may answer."""
         self.selector: RackAwareSelector | None = None
-        """Chooses another replica to read from; None where there is nothing to choose."""
+        """Selects another replica to read from; None if there is no choice."""
         self.is_special = replica is not None or version < FIRST_BATCH_VERSION
-        """True for a follower, which must be a replica, for a client too old to read every batch, and where another
-        replica may be chosen."""
+        """True for a follower, which must have a replica, for a client too old to read every batch, and if another
+        replica may be selected."""
 
         self.denied: Set[bytes] = NOTHING_DENIED
         """The keys of topics that the client may not read."""
 
     def deny(self, keys: Set[bytes]) -> None:
-        """Has the partitions of these topics answered with TOPIC_AUTHORIZATION_FAILED."""
+        """Answers the partitions of these topics with TOPIC_AUTHORIZATION_FAILED."""
         self.denied, self.is_special = keys, True
 
     def choose_by(self, selector: RackAwareSelector | None) -> None:
-        """Has a selector choose the replicas to read from."""
+        """Sets the selector of the replicas to read from."""
         if selector is not None and not self.only_from_leader:
             self.selector, self.is_special = selector, True

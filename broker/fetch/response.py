@@ -63,7 +63,7 @@ def partition_data(answer: FetchedPartition, version: int) -> PartitionData:
     )
     if answer.aborted is not None:
         result.aborted_transactions = [
-            AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset) for one in answer.aborted
+            AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset) for txn in answer.aborted
         ]
     if answer.diverging is not None:
         result.diverging_epoch = EpochEndOffset(epoch=answer.diverging.epoch, end_offset=answer.diverging.end_offset)
@@ -76,11 +76,10 @@ def partition_data(answer: FetchedPartition, version: int) -> PartitionData:
 def leader_endpoints(
     image: Image, listener: str, request: ParsedFetch, topics: Iterable[FetchableTopicResponse]
 ) -> list[NodeEndpoint]:
-    """Returns the endpoints of the leaders that the answer names, which save a consumer a Metadata request
-    (KIP-951)."""
+    """Returns the endpoints of the leaders in the answer, which save a consumer a Metadata request (KIP-951)."""
     if request.replica is not None:
         return []
-    leaders = {one.current_leader.leader_id for topic in topics for one in topic.partitions if one.error_code}
+    leaders = {part.current_leader.leader_id for topic in topics for part in topic.partitions if part.error_code}
     if not leaders:
         return []
     return [

@@ -1,4 +1,4 @@
-"""Incremental fetch sessions (KIP-227): a client names its partitions once, and gets only those with changes.
+"""Incremental fetch sessions (KIP-227): a client names its partitions once, and gets only the changed ones.
 
 Source: kafka.server.FetchSession and FetchManager.
 """
@@ -19,12 +19,13 @@ NO_SESSION: Final = 0
 MAX_EPOCH: Final = 0x7FFFFFFF
 LONG_AGO_NS: Final = -(1 << 62)
 MIN_EVICTION_AGE_MS: Final = 120_000
-"""No session younger than this is evicted, so that clients cannot evict each other in turn (Kafka's default)."""
+"""Sessions younger than this are not evicted, so that clients can't evict each other in turn (Kafka's default)."""
 
 
 MAX_PARTITIONS: Final = 400_000
-"""The partitions of all sessions together, a few hundred bytes each. Kafka limits only the number of sessions, and one
-may name any number of partitions, existing or not. Four hundred consumers of a thousand partitions each fit in."""
+"""Maximum of partitions in all sessions, at a few hundred bytes each. Kafka limits only the number of sessions, and a
+session may name any number of partitions, existing or not. Four hundred consumers with a thousand partitions each
+fit."""
 
 
 class FetchSession:
@@ -42,10 +43,10 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
-        """True of a follower's: consumers make room for it, and not the other way round."""
+        """True for a follower's session: it may evict consumers' sessions, but not the other way round."""
         self.partitions: dict[PartitionKey, FetchedPartition] = {}
         self.served_ns = LONG_AGO_NS
-        """When it last got records, by the monotonic clock."""
+        """The time at which the session last got records, by the monotonic clock."""
 
     def advance(self) -> None:
         """Advances the epoch, from 1 to 2^31 - 1 and then from 1 again."""
@@ -65,7 +66,7 @@ class FetchSession:
             partitions.pop(key, None)
 
     def serve(self, served: list[FetchedPartition]) -> None:
-        """Moves the partitions that gave records to the end, in their order, so that the others come first next
+        """Moves the partitions that returned records to the end, in their order, so that the others come first next
         time."""
         partitions = self.partitions
         if len(served) == len(partitions):
@@ -87,7 +88,7 @@ class FetchSessions:
 
     def find(self, session_id: int, epoch: int, uses_topic_ids: bool) -> FetchSession:
         """Returns the session that an incremental fetch continues. Raises the KafkaError that makes the client begin a
-        new one."""
+        new session."""
         session = self.sessions.get(session_id)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -113,7 +114,7 @@ class FetchSessions:
         return session
 
     def open(self, request: ParsedFetch, named: list[FetchedPartition], now_ms: int) -> FetchSession | None:
-        """Returns a new session of the partitions that a request names; None when there is no room for it."""
+        """Returns a new session of the partitions that a request names; None if there is no place for it."""
         session = self.create(len(named), request.uses_topic_ids, now_ms, is_privileged=request.replica is not None)
         if session is not None:
             session.update(named, ())
@@ -122,7 +123,7 @@ class FetchSessions:
     def create(
         self, partition_count: int, uses_topic_ids: bool, now_ms: int, *, is_privileged: bool = False
     ) -> FetchSession | None:
-        """Returns a new session, or None when there is no room for it: its client then goes on with full fetches."""
+        """Returns a new session, or None if there is no place for it: its client then continues with full fetches."""
         if not self._make_room(partition_count, now_ms, is_privileged):
             return None
         session_id = self.new_id()
@@ -135,7 +136,7 @@ class FetchSessions:
         self.sessions.pop(session_id, None)
 
     def check_capacity(self, session: FetchSession, before: int) -> None:
-        """Raises the KafkaError that makes the client begin a new session, and closes this one, when it has grown and
+        """Raises the KafkaError that makes the client begin a new session, and closes this session, if it has grown and
         all sessions together now have too many partitions."""
         if len(session.partitions) > before and self._partition_count() > MAX_PARTITIONS:
             self.close(session.session_id)
@@ -145,9 +146,9 @@ class FetchSessions:
         return sum([len(session.partitions) for session in self.sessions.values()])
 
     def _make_room(self, partition_count: int, now_ms: int, is_privileged: bool) -> bool:
-        """Evicts sessions until there is room: stale ones, else the least one that is old enough, where a follower's
-        counts for more than any consumer's, and else more partitions for more. For a follower a consumer's goes however
-        young it is. False when there is no room."""
+        """Evicts sessions until a new session has a place: stale sessions first, then the least important that is old
+        enough. A follower's session is more important than any consumer's, and then more partitions are more important.
+        A follower may evict a consumer's session of any age. Returns False if there is no place."""
         if partition_count > MAX_PARTITIONS:
             return False
         while self._partition_count() + partition_count > MAX_PARTITIONS:
@@ -176,5 +177,5 @@ class FetchSessions:
 
 
 def importance(session: FetchSession) -> tuple[bool, int]:
-    """Returns the order in which sessions are evicted (EvictableKey)."""
+    """Returns the sort key by which sessions are evicted (EvictableKey)."""
     return session.is_privileged, len(session.partitions)

@@ -1,8 +1,8 @@
 """Parses a Fetch in place: flexible versions (12 and later).
 
 librdkafka, Java's consumers, followers and most other clients send such requests, in sessions or outside of them.
-Decoding and encoding messages costs half as much as sending a megabyte. Integers are read from `bytes`, since compiled
-code does that without a call. Source of the layout: protocol/messages/fetch.py, whose codec is the oracle.
+Decoding and encoding messages costs half as much as sending a megabyte. Integers are read from `bytes`, because
+compiled code does that without a call. Source of the layout: protocol/messages/fetch.py, whose codec is the oracle.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ MAX_ONE_BYTE: Final = 0x7F
 """The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
-"""Larger ones, of two thousand partitions, are left to the handler."""
+"""Larger requests, with two thousand partitions, are left to the handler."""
 LIMITS_BYTES: Final = 21
-"""Wait, least and most bytes, isolation level, session and its epoch: what comes before the topics."""
+"""The fields before the topics: wait, least and most bytes, isolation level, session and its epoch."""
 PARTITION_BYTES: Final = 33
 """Partition, leader epoch, offset, last fetched epoch, log start offset, max bytes, no tags."""
 REPLICA_STATE_TAG: Final = 1
 REPLICA_STATE_BYTES: Final = 13
 """Broker id, broker epoch, no tags (KIP-903)."""
 REPLICA_TAG_BYTES: Final = REPLICA_STATE_BYTES + 2
-"""With its number and its size before it."""
+"""The same, with the tag's number and size before it."""
 UNUSUAL: Final = -1
 
 
 def parse(fetches: Fetches, context: Context, frame: memoryview, front: bytes, position: int) -> ParsedFetch | None:
-    """Returns the request whose body is at `position`; None for an unusual one, which the codec decodes or rejects."""
+    """Returns the request whose body is at `position`; None for an unusual request, which the codec decodes or
+    rejects."""
     size = len(frame)
     if size > MAX_REQUEST_BYTES:
         return None
@@ -51,9 +52,9 @@ def parse(fetches: Fetches, context: Context, frame: memoryview, front: bytes, p
 
 
 def parse_body(fetches: Fetches, context: Context, frame: bytes, at: int) -> ParsedFetch | None:
-    """Returns the parsed request. Returns None, or raises IndexError or UnicodeDecodeError, for an unusual one: that of
-    a follower from before KIP-903, one that forgets partitions or has other tags than a follower's, and one that the
-    codec has to refuse."""
+    """Returns the parsed request. Returns None, or raises IndexError or UnicodeDecodeError, for an unusual request: a
+    follower's from before KIP-903, a request that forgets partitions or has other tags than a follower's, and a request
+    that the codec must reject."""
     version = context.version
     if version < FIRST_WITHOUT_REPLICA_ID:
         if read_i32_be(frame, at) != CONSUMER:
@@ -98,7 +99,7 @@ def parse_body(fetches: Fetches, context: Context, frame: bytes, at: int) -> Par
 
 
 def parse_topics(fetches: Fetches, frame: bytes, at: int, uses_topic_ids: bool, named: list[FetchedPartition]) -> int:
-    """Adds the partitions of the topics, whose count is at `at`, to `named`; returns the position behind them, or
+    """Adds the partitions of the topics, whose count is at `at`, to `named`; returns the position after them, or
     UNUSUAL."""
     topic_count = frame[at]
     if not 1 <= topic_count <= MAX_ONE_BYTE:
@@ -136,8 +137,8 @@ def parse_topics(fetches: Fetches, frame: bytes, at: int, uses_topic_ids: bool, 
 
 
 def parse_replica(fetches: Fetches, frame: bytes, at: int, version: int) -> FetchingReplica | None:
-    """Returns the follower that fetches, by the tags of its request, whose count is at `at`; None where they are others
-    than that of followers."""
+    """Returns the follower that fetches, from the request's tags, whose count is at `at`; None if the tags are not a
+    follower's."""
     if (
         version < FIRST_WITHOUT_REPLICA_ID
         or frame[at] != 1

@@ -52,7 +52,7 @@ def encoded(correlation_id: int, session_id: int, answers: list[FetchedPartition
 
 
 def is_another(key: bytes, before: bytes) -> bool:
-    """True when the keys are of two topics. Those of one request are mostly the same object."""
+    """True if the keys are of two topics. Equal keys in a request are mostly the same object."""
     return key is not before and key != before
 
 
@@ -68,7 +68,7 @@ def topic_count(answers: list[FetchedPartition]) -> int:
 
 
 def partition_count(answers: list[FetchedPartition], first: int) -> int:
-    """Returns the number of adjacent partitions, from `first` on, of the first one's topic."""
+    """Returns the number of adjacent partitions, from `first` on, with the same topic."""
     key = answers[first].key
     end = first + 1
     while end < len(answers) and not is_another(answers[end].key, key):

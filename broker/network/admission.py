@@ -1,9 +1,9 @@
-"""Which connections are taken: so many in all, so many of one address, so many in a second, whatever listener they
-come by.
+"""Admits connections up to limits on their number, their number from an address, and their rate, over all listeners.
 
-Those beyond max.connections, beyond max.connection.creation.rate, or beyond what the process may have open, wait for a
-place in the order in which they came. What comes by the listener of the brokers among themselves does not, if clients
-have another: it is not counted against the limits of clients' connections.
+Connections beyond max.connections, max.connection.creation.rate or the process's limit of open files wait for a place
+in the order in which they came. Connections to the inter-broker listener don't wait if clients have another listener:
+they don't count against the limits of clients' connections.
+
 Source: kafka.network.ConnectionQuotas.
 """
 
@@ -22,7 +22,7 @@ from broker.network.connection_rate import ConnectionRate, RatesByAddress
 from broker.network.descriptors import WAITING_CONNECTIONS
 
 LOOK_AGAIN_MS: Final = 1_000
-"""How often it is looked whether there is a place for those who wait: the limits may have been raised."""
+"""Interval at which waiting connections are checked for a place: the operator may have raised the limits."""
 
 
 class Entrant(Protocol):
@@ -38,23 +38,23 @@ class Entrant(Protocol):
     def listener_name(self) -> str: ...
 
     def hold(self) -> None:
-        """It waits for a place."""
+        """Makes the connection wait for a place."""
 
     def go_on(self) -> None:
-        """It has its place."""
+        """Starts the connection: it has its place."""
 
     def cut_off(self) -> None:
-        """It gets none."""
+        """Closes the connection without a place."""
 
 
 class Admission:
-    """The connections of a broker, counted."""
+    """Admits the broker's connections and counts them."""
 
     def __init__(
         self, limits: Callable[[], BrokerConfig], clock: Clock, lines: ConnectionLines, room: int = sys.maxsize
     ) -> None:
-        """`limits` is the configuration in force: its limits may change while the broker runs. There is `room` for so
-        many connections (see descriptors.py)."""
+        """`limits` returns the configuration in force: the limits may change while the broker runs. `room` is the
+        number of connections that the process can open (see descriptors.py)."""
         self._limits = limits
         self._clock = clock
         self._lines = lines
@@ -67,16 +67,17 @@ class Admission:
         self._rates = RatesByAddress(config.quota_window_num, window_ms)
         self.waiting: deque[Entrant] = deque()
         self._first_is_noted = False
-        """The first of them counts in the rate, and waits until `_not_before_ms` for that."""
+        """True if the first waiting connection is counted in the rate already; it waits until `_not_before_ms` for
+        it."""
         self._not_before_ms = 0
         self._turned_away: set[Entrant] = set()
-        """Those that wait to be closed: an address that makes too many is slowed down by it."""
+        """Connections that wait to be closed: the wait slows down an address that connects too often."""
         self._timer: Timer | None = None
         self.limit_of_address: Callable[[str], float | None] | None = None
-        """The quota of an address, in connections a second; None where no address has one."""
+        """The quota of an address, in connections a second; None for an address without a quota."""
 
     def admit(self, connection: Entrant) -> bool:
-        """Counts a new connection in, lets it wait, or says False: it must be closed."""
+        """Counts a new connection and lets it start or wait. Returns False if the caller must close it."""
         limits = self._limits()
         limit = limits.connection_limits.get(connection.ip, limits.max_connections_per_ip)
         if self._per_ip[connection.ip] >= limit:
@@ -103,13 +104,13 @@ class Admission:
         return True
 
     def _rate_of(self, ip: str) -> int:
-        """Returns how many connections an address may make in a second."""
+        """Returns the number of connections that an address may make in a second."""
         rate = self._limits().odradek_connection_creation_rate_per_ip
         quota = None if self.limit_of_address is None else self.limit_of_address(ip)
         return rate if quota is None else min(rate, int(quota))
 
     def release(self, connection: Entrant) -> None:
-        """Counts a closed connection out and lets the next waiting one in."""
+        """Removes a closed connection from the counts and admits the next waiting connection."""
         self._per_ip[connection.ip] -= 1
         if not self._per_ip[connection.ip]:
             del self._per_ip[connection.ip]
@@ -135,7 +136,8 @@ class Admission:
         return len(config.bound_listeners) > 1 and connection.listener_name == config.inter_broker_listener
 
     def _wait_ms(self) -> int:
-        """How long the first that waits has to, for the rate's sake; it is counted once."""
+        """Returns the time that the first waiting connection still waits for the rate; the connection is counted
+        once."""
         now_ms = self._clock.monotonic_ms()
         if not self._first_is_noted:
             self._first_is_noted = True
@@ -175,8 +177,8 @@ class Admission:
             return f"max.connection.creation.rate {limits.max_connection_creation_rate} is reached"
         if limits.max_connections <= self._room:
             return f"max.connections {limits.max_connections} is reached"
-        return f"{self._room} connections are all that the limit of open files (ulimit -n) has room for"
+        return f"{self._room} connections are the most that the limit of open files (ulimit -n) allows"
 
 
 def _too_often(rate: int) -> str:
-    return f"{rate} connections a second are all that its address may make"
+    return f"{rate} connections a second are the most that its address may make"

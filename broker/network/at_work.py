@@ -1,7 +1,7 @@
-"""The requests of a connection that are at work, and their answers in the order in which they came.
+"""The requests in flight on a connection, and their answers in the order in which the requests came.
 
-One is, as with Apache Kafka. But a Produce that waits for other replicas has done all that it has to do, and lets the
-next one begin: their records then go to the followers in one fetch, where each would have had its own.
+A connection has one request in flight, as in Apache Kafka. But a Produce that only waits for other replicas lets the
+next Produce begin: followers then fetch the records of both together.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from broker.network.waits import ANSWER, COMMIT
 from protocol.types import Buffer
 
 MOST_AT_WORK: Final = 5
-"""As many as an idempotent producer may have under way (max.in.flight.requests.per.connection): a broker remembers as
-many of its batches, so that it knows each one that is sent again."""
+"""Maximum of requests in flight, as many as an idempotent producer may have (max.in.flight.requests.per.connection): a
+broker remembers as many of its batches, so that it detects each batch that is sent again."""
 
 Outcome: TypeAlias = "Answer | Exception"
 
 
 class AtWork:
-    """The request whose answer is due next, and the answers of those behind it, given or awaited."""
+    """The request whose answer is due next, and the outcomes of the requests behind it."""
 
     __slots__ = ("_behind", "_is_over", "first", "held_bytes")
 
     def __init__(self) -> None:
         self.first: Parked | Running | None = None
         self.held_bytes = 0
-        """The memory of requests whose answers are awaited."""
+        """Memory of the requests whose answers are awaited, in bytes."""
         self._behind: list[Outcome] = []
         self._is_over = False
 
     def waits(self, others: int) -> int:
-        """Returns what the connection waits for: for these requests, and what else it waits for."""
+        """Returns the connection's pause reasons: `others` with the reason that the requests in flight add."""
         others &= ~(ANSWER | COMMIT)
         if self.first is None:
             return others
@@ -44,12 +44,12 @@ class AtWork:
         return others | (COMMIT if admits_next and len(self._behind) < MOST_AT_WORK - 1 else ANSWER)
 
     def begin(self, request: Parked | Running, frame: memoryview) -> None:
-        """Awaits the answer of a request that is first now. The frame is empty where it was counted before."""
+        """Awaits the answer of a request that is now the first. `frame` is empty if the request was counted before."""
         self.first = request
         self.held_bytes += bytes_held(request, frame)
 
     def add(self, outcome: Outcome, frame: memoryview) -> None:
-        """Adds the outcome of a request that has begun behind the others. One that has no answer leaves no trace."""
+        """Adds the outcome of a request that has begun behind the others. A request without an answer isn't added."""
         if self._is_over:
             give_up(outcome)
         elif outcome is not None:
@@ -57,8 +57,9 @@ class AtWork:
             self.held_bytes += bytes_held(outcome, frame)
 
     def answered(self, answer: list[Buffer] | None) -> tuple[list[Buffer], Exception | None]:
-        """Returns what may be written once the first has its answer: with it those behind it that have theirs. Whoever
-        still waits then is the first. An error ends them all, once what came before it is written."""
+        """Returns what to write once the first request has its answer: this answer, and the answers that are ready
+        behind it. The first request that still waits becomes the first. An error ends the sequence once the answers
+        before it are written."""
         written: list[Buffer] = [] if answer is None else answer
         self.first = None
         while self._behind:
@@ -77,7 +78,7 @@ class AtWork:
         return written, None
 
     def cancel(self) -> None:
-        """Gives all of them up, for good."""
+        """Cancels all requests in flight and all that are added later."""
         self._is_over, self.held_bytes = True, 0
         first, self.first = self.first, None
         behind, self._behind = self._behind, []
@@ -87,21 +88,21 @@ class AtWork:
 
 
 def give_up(outcome: Outcome) -> None:
-    """Gives a request up, unless it is answered."""
+    """Cancels a request unless it is answered."""
     if isinstance(outcome, (Parked, Running)):
         outcome.cancel()
 
 
 def is_produce(frame: memoryview) -> bool:
-    """True for a request that may begin behind a Produce."""
+    """True for a Produce request, which may begin behind another Produce."""
     return bytes(frame[: len(PRODUCE)]) == PRODUCE
 
 
 def begun(
     answer: Callable[[ClientConnection, memoryview], Answer], connection: ClientConnection, frame: memoryview
 ) -> Outcome:
-    """Begins a request, and returns what became of it by now, or its error: that is for later, when those before it
-    are answered."""
+    """Begins a request and returns its outcome so far, or its error: the error counts once the requests before it are
+    answered."""
     try:
         return answer(connection, frame)
     except Exception as error:

@@ -1,10 +1,10 @@
 """One client's connection: asyncio's buffered protocol around protocol.connection, with order and back-pressure.
 
-A connection has one request at work at a time, as Apache Kafka's does, but for Produce (at_work.py): while an answer is
-awaited, or the peer is slow to read, further requests wait and the kernel slows the peer down.
+A connection has one request in flight, as in Apache Kafka, except for Produce (at_work.py): while an answer is awaited,
+or the peer is slow to read, further requests wait and the kernel slows the peer down.
 
-What a connection waits for is one set of reasons. The last of them, ENDED, never goes: whatever is called later, an
-answer, a timer, a turn, the transport, finds it there and does nothing.
+The pause reasons of a connection are one set. The last of them, ENDED, is never removed: an answer, a timer, a turn or
+the transport that comes later sees it and does nothing.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ from protocol.connection import FrameReader
 from protocol.types import Buffer
 
 WRITE_HIGH_WATER_BYTES: Final = 32 * 1024
-"""Answers not yet taken by the peer beyond which its requests wait. What is more counts as memory of unread answers, so
-this is what a connection has for nothing; it is on top of what the kernel's buffer takes."""
+"""Unsent answers beyond which the peer's requests wait. More than this counts as memory of unread answers, so a
+connection has this much without a limit; the kernel's buffer comes on top."""
 
 READ_AHEAD_BYTES: Final = 512 * 1024
-"""The bytes that a connection holds of a request behind those that wait for their answers; the kernel has the rest."""
+"""The bytes that a connection reads of a request behind requests that wait for their answers; the rest stays in the
+kernel."""
 
 COALESCED_ANSWERS: Final = 32
-"""Short answers to requests that came in one read go out by one system call, which costs more than an append; so many
-at once, which stay below the high water mark."""
+"""Short answers to requests that came in one read are sent by one system call, which costs more than an append; this is
+the most that are sent together, and stays below the high water mark."""
 
 NO_FRAME: Final = memoryview(b"")
 
-log: Final = get_logger("broker.network.connection")
+logger: Final = get_logger("broker.network.connection")
 
 
 class ServerConnection(ClientConnection):
-    """One client: reads frames, hands each to the listener's `answer`, writes what comes back, in order.
+    """One client's connection: reads frames, passes each to the listener's `answer`, and writes the answers in order.
 
-    An asyncio.BufferedProtocol by its methods. It is none by its class, which uvloop does not ask for: a class that has
-    none above it but of ours can be compiled, its attributes with it.
+    It has the methods of asyncio.BufferedProtocol without inheriting it, which uvloop doesn't require: mypyc can
+    compile a class, and its attributes, only if all its base classes are compiled.
     """
 
     __slots__ = (
@@ -66,9 +67,9 @@ class ServerConnection(ClientConnection):
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
         self.stall: Stall | None = None
         self._unread_bytes = 0
-        """The bytes that its peer had not taken at the last look."""
+        """The unsent bytes at the last check for idle connections."""
         self.answered = 0
-        """Requests that were answered while it held memory."""
+        """Requests that were answered while the connection held memory."""
         self._admitted = False
         self._active = True
         self._waits = 0
@@ -82,12 +83,12 @@ class ServerConnection(ClientConnection):
 
     @property
     def kept_bytes(self) -> int:
-        """The bytes that it holds of unanswered requests."""
+        """The bytes that the connection holds of unanswered requests."""
         return self._queued_bytes + self._at_work.held_bytes + self.reader.held_bytes
 
     @property
     def is_ending(self) -> bool:
-        """It closes, and what was written has not gone out."""
+        """True if the connection is closing and unsent answers remain."""
         return bool(self._waits & ENDED)
 
     @property
@@ -96,7 +97,7 @@ class ServerConnection(ClientConnection):
 
     @property
     def waits_to_be_answered(self) -> bool:
-        """It holds requests, and waits for an answer or for its peer."""
+        """True if the connection holds requests, and waits for an answer or for its peer."""
         return self._charged_bytes > 0 and bool(self._waits & NO_ANSWERS)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -124,7 +125,7 @@ class ServerConnection(ClientConnection):
         reader = self.reader
         waits = self._waits
         if waits & ENDED or reader.error is not None:
-            return  # nothing good comes after an error; it is told once the requests before it are answered
+            return  # nothing valid comes after an error; it is reported once the requests before it are answered
         if reader.target() is None:
             memory = self.memory
             frames = reader.cut(memory.receive_buffer[:nbytes], memory.is_short)
@@ -138,24 +139,24 @@ class ServerConnection(ClientConnection):
             self._account()
 
     def authenticated(self, principal: Principal) -> None:
-        """Its client has proven who it is: the limits of strangers do not hold any more."""
+        """Ends the limits of unauthenticated connections: the client has proven its identity."""
         self.principal = principal
         self.reader.max_frame_bytes = self.listener.max_request_bytes
         if self.listener.strangers is not None:
             self.listener.strangers.let_go(self)
 
     def hold(self) -> None:
-        """Admitted later: nothing is answered until `go_on`. What comes first is kept, and stops the reading: a
-        transport that has just been made cannot be told to."""
+        """Answers nothing until `go_on`: the connection waits for its place. The first bytes that come are stored and
+        pause reading: a transport can't be paused in `connection_made`."""
         self._waits |= PLACE
 
     def go_on(self, waited_for: int = PLACE) -> None:
-        """It has its place, or what else it waited for."""
+        """Removes a pause reason, by default the wait for a place, and continues."""
         self._waits &= ~waited_for
         self._go_on()
 
     def throttle(self, delay_ms: int) -> None:
-        """Reads and answers nothing more for so long; what is answered already goes out."""
+        """Reads and answers nothing for `delay_ms`; answers that are written are still sent."""
         if self._waits & (ENDED | THROTTLED):
             return
         self._waits |= THROTTLED
@@ -171,27 +172,27 @@ class ServerConnection(ClientConnection):
         self._go_on()
 
     def close(self) -> None:
-        """Closes once what is written has gone out."""
+        """Closes once the written bytes are sent."""
         if not self._waits & ENDED:
             self.end()
             self.transport.close()
 
     def close_if_idle(self) -> None:
-        """Closes a client of which nothing came for long, and that took little; what it sends in part has a time of its
-        own. One that does not even read gets no time to."""
+        """Closes a connection if little was received and sent for long. A request that came in part has a timeout of
+        its own. A peer that doesn't even read gets no time to."""
         unread_bytes, before = self.transport.get_write_buffer_size(), self._unread_bytes
         self._unread_bytes = unread_bytes
         if self._active or self._waits & (ANSWER | COMMIT) or before - unread_bytes >= MIN_PROGRESS_BYTES:
             self._active = False
             return
-        log.debug("connection closed", peer=self.peer, reason="idle longer than connections.max.idle.ms")
+        logger.debug("connection closed", peer=self.peer, reason="idle longer than connections.max.idle.ms")
         if unread_bytes:
             self.cut_off()
         else:
             self.close()
 
     def cut_off(self) -> None:
-        """Closes without waiting for what is written to go out."""
+        """Closes without waiting for the written bytes to be sent."""
         self.end()
         self.transport.abort()
 
@@ -208,7 +209,7 @@ class ServerConnection(ClientConnection):
         tell_closed(self)
 
     def end(self) -> None:
-        """From here on nothing is read, answered or written; what was kept goes, and nobody works for it any more."""
+        """Stops reading, answering and writing; discards stored requests and cancels the requests in flight."""
         self._waits |= ENDED
         self._queue.clear()
         self._queued_bytes = 0
@@ -217,8 +218,7 @@ class ServerConnection(ClientConnection):
         self._account()
 
     def _answer(self, frames: Sequence[memoryview]) -> None:
-        """Answers the frames that are here, until one must be awaited, the peer must read first, or others have their
-        turn."""
+        """Answers these frames until an answer must be awaited, the peer must read first, or the turn is over."""
         answer = self.listener.answer
         unwritten: list[Buffer] = []
         failed: Exception | None = None
@@ -252,11 +252,11 @@ class ServerConnection(ClientConnection):
 
     def _write(self, answers: list[Buffer]) -> None:
         self.transport.writelines(joined(answers))
-        if self._waits & PEER:  # it has not taken them at once
+        if self._waits & PEER:  # the peer has not read them at once
             self.listener.unread.hold(self, counted_bytes(answers))
 
     def _await(self, answer: Parked | Running, frame: memoryview = NO_FRAME) -> None:
-        """Goes on when the answer is there. A connection that has ended meanwhile awaits none."""
+        """Awaits an answer. If the connection has ended meanwhile, cancels it."""
         if self._waits & ENDED:
             answer.cancel()
             return
@@ -270,19 +270,19 @@ class ServerConnection(ClientConnection):
             self._account()
 
     def _admits(self, frame: memoryview) -> bool:
-        """True where this request may begin. What is no Produce waits for those that are at work."""
+        """True if this request may begin. Any request but Produce waits for the requests in flight."""
         if self._waits & COMMIT and not is_produce(frame):
             self._waits ^= COMMIT | ANSWER
         return not self._waits & ANSWER
 
     def _begin_behind(self, frame: memoryview) -> Answer:
-        """Begins a Produce behind those that are at work, which have their answers first."""
+        """Begins a Produce behind the requests in flight, which are answered first."""
         self._at_work.add(begun(self.listener.answer, self, frame), frame)
         self._note_at_work()
         return None
 
     def _keep(self, frames: Sequence[memoryview]) -> None:
-        """Has requests wait, and stops reading more; what lies in the shared buffer, which is about to be reused, is
+        """Stores requests for later and stops reading. Frames in the shared buffer, which the next read overwrites, are
         copied."""
         if self._waits & ENDED:
             return
@@ -298,13 +298,12 @@ class ServerConnection(ClientConnection):
         self._read_or_not()
 
     def ask_for_room(self) -> None:
-        """There may be room now."""
+        """Tries again to get memory for the next frame."""
         if not self._waits & ENDED:
             self._account()
 
     def _account(self) -> None:
-        """Accounts for the bytes that it holds: gives the frame that is not whole its room, and reports how much is
-        held now."""
+        """Updates the memory counts: asks for memory for an incomplete frame, and reports the bytes held."""
         reader, memory = self.reader, self.memory
         if reader.is_full:
             self._give_room()
@@ -327,7 +326,7 @@ class ServerConnection(ClientConnection):
         self._read_or_not()
 
     def _read_or_not(self) -> None:
-        """Reads from the socket, or stops, as what it waits for says."""
+        """Pauses or resumes reading from the socket, according to the pause reasons."""
         reads = not self._waits & NO_READING
         if reads == self._is_reading or self._waits & ENDED:
             return
@@ -338,14 +337,14 @@ class ServerConnection(ClientConnection):
             self.transport.pause_reading()
 
     def fail(self, error: BaseException) -> None:
-        """Closes this connection, and says in one line why."""
+        """Closes this connection and logs the reason in one line."""
         if self._waits & ENDED:
             return
         self.listener.lines.failed(self, error)
         self.close()
 
     def _settled(self, answer: Answer | BaseException) -> None:
-        """Takes an awaited answer, or awaits it once more."""
+        """Writes an awaited answer; a request that must wait again is awaited again."""
         if self._waits & ENDED:
             if isinstance(answer, (Parked, Running)):
                 answer.cancel()
@@ -372,7 +371,7 @@ class ServerConnection(ClientConnection):
             self._await(answer)
 
     def _go_on(self) -> None:
-        """Continues with the requests kept by `_keep`, as many as make a turn, then with the socket."""
+        """Continues with the requests stored by `_keep`, as many as one turn allows, then with the socket."""
         self._answer_queued()
         if self._charged_bytes:
             self._account()

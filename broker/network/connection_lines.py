@@ -1,6 +1,6 @@
-"""Logs connections that are refused or closed, and requests over which the broker fails.
+"""Logs connections that are rejected or closed, and requests over which the broker fails.
 
-What is a bug of ours, with its trace, counts for itself, so that no other lines keep it out of the log.
+Bugs of the broker, which have a stack trace, have a log limiter of their own, so that other lines don't suppress them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from broker.exchange.log_limiter import LogLimiter
 from broker.logging import get_logger
 from protocol.errors import ProtocolError
 
-log: Final = get_logger("broker.network.connection")
+logger: Final = get_logger("broker.network.connection")
 
 
 class Told(Protocol):
-    """A connection of which something is told."""
+    """A connection named in a log line."""
 
     @property
     def ip(self) -> str: ...
@@ -26,51 +26,52 @@ class Told(Protocol):
 
 
 class ConnectionLines:
-    """One for all listeners of a broker."""
+    """The log lines about connections of all listeners."""
 
     def __init__(self, faults: LogLimiter) -> None:
-        """`faults` are those of bugs of ours, wherever they show."""
+        """`faults` limits the lines about bugs of the broker, in every part of it."""
         self._of_peers = LogLimiter()
         self._faults = faults
 
     def turned_away(self, connection: Told, reason: str) -> None:
-        """A connection is not taken."""
+        """Logs that a connection is rejected."""
         if self._of_peers.allows(connection.ip):
-            log.warning("connection refused", peer=connection.peer, reason=reason)
+            logger.warning("connection refused", peer=connection.peer, reason=reason)
 
     def closed(self, connection: Told, reason: str) -> None:
-        """A connection is closed for what its peer does not do."""
+        """Logs that a connection is closed because its peer failed to do something."""
         if self._of_peers.allows(connection.ip):
-            log.warning("connection closed", peer=connection.peer, reason=reason)
+            logger.warning("connection closed", peer=connection.peer, reason=reason)
 
     def failed(self, connection: Told, error: BaseException) -> None:
-        """A connection is closed over what its peer sent, or over a bug of ours."""
+        """Logs that a connection is closed because of what its peer sent, or because of a bug of the broker."""
         if not isinstance(error, ProtocolError):
             if self._faults.allows(connection.ip):
-                log.error("connection closed", peer=connection.peer, reason=repr(error), exc_info=error)
+                logger.error("connection closed", peer=connection.peer, reason=repr(error), exc_info=error)
         elif self._of_peers.allows(connection.ip):
-            log.warning("connection closed", peer=connection.peer, reason=error.message, offset=error.offset)
+            logger.warning("connection closed", peer=connection.peer, reason=error.message, offset=error.offset)
 
     def lost(self, connection: Told, error: Exception | None) -> None:
-        """A connection is closed by an error that is not its peer's doing, such as a write that the system refuses."""
+        """Logs that a connection is closed by an error that its peer didn't cause, such as a write that the system
+        rejects."""
         if error is None or isinstance(error, (ConnectionError, TimeoutError)):
             return
         if self._of_peers.allows(connection.ip):
-            log.warning("connection closed", peer=connection.peer, reason=repr(error))
+            logger.warning("connection closed", peer=connection.peer, reason=repr(error))
 
     def begin_interval(self) -> None:
-        """Begins an interval, and logs how many lines were suppressed in the last one."""
+        """Begins an interval, and logs the number of lines that were suppressed in the last interval."""
         if of_peers := self._of_peers.begin_interval():
-            log.warning("connections refused or closed without a line", **of_peers)
+            logger.warning("connections refused or closed without a line", **of_peers)
         if faults := self._faults.begin_interval():
-            log.error("requests failed without a trace", **faults)
+            logger.error("requests failed without a trace", **faults)
 
 
 def tell_closed(connection: ClientConnection) -> None:
-    """Tells all who want to know that a connection is closed."""
+    """Calls the connection's `on_close` callbacks."""
     on_close, connection.on_close = connection.on_close, []
     for tell in on_close:
         try:
             tell(connection)
-        except Exception as error:  # the others want to know as well
-            log.error("the end of a connection was not dealt with", peer=connection.peer, exc_info=error)
+        except Exception as error:  # the other callbacks still run
+            logger.error("a callback for a closed connection failed", peer=connection.peer, exc_info=error)

@@ -1,7 +1,7 @@
-"""How many connections are made in a second, and how long the next one has to wait.
+"""Measures connections a second and the delay of the next connection.
 
-Measured as Apache Kafka measures it, over so many windows of so many seconds: who made none for a while may make a
-window's worth for each of them at once. Source: org.apache.kafka.common.metrics.stats.Rate, QuotaUtils.
+The rate is measured as in Apache Kafka, over a number of windows: a client without connections for some windows may
+make as many as these windows allow at once. Source: org.apache.kafka.common.metrics.stats.Rate, QuotaUtils.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections import OrderedDict, deque
 
 
 class ConnectionRate:
-    """Connections of the last seconds, counted by the window."""
+    """Connections of the last seconds, counted per window."""
 
     __slots__ = ("_counts", "_starts_ms", "_window_ms", "_windows")
 
     def __init__(self, windows: int, window_ms: int) -> None:
-        """quota.window.num and quota.window.size.seconds."""
+        """`windows` is quota.window.num, `window_ms` quota.window.size.seconds."""
         self._windows = windows
         self._window_ms = window_ms
         self._starts_ms: deque[int] = deque()
         self._counts: deque[int] = deque()
 
     def delay_ms(self, now_ms: int, limit: int) -> int:
-        """Notes a connection; how long it has to wait for there to be no more than `limit` a second: a window at most,
-        since nobody waits for long to be told nothing."""
+        """Counts a connection and returns its delay, which keeps the rate at `limit` a second. The delay is a window at
+        most: no connection should wait long only to be closed."""
         self._forget(now_ms)
         if not self._starts_ms or now_ms - self._starts_ms[-1] >= self._window_ms:
             self._starts_ms.append(now_ms)
@@ -32,11 +32,11 @@ class ConnectionRate:
         return self._owed_ms(now_ms, limit)
 
     def take_back(self) -> None:
-        """The connection that was noted last is not made after all."""
+        """Removes the last counted connection: it isn't made."""
         self._counts[-1] -= 1
 
     def is_idle(self, now_ms: int) -> bool:
-        """True when nothing is left to remember."""
+        """True if no window has connections."""
         self._forget(now_ms)
         return not self._starts_ms
 
@@ -68,7 +68,8 @@ class RatesByAddress:
         return len(self._rates)
 
     def delay_ms(self, ip: str, now_ms: int, limit: int) -> int:
-        """Notes a connection of an address; one that would be too many is not made, and not counted."""
+        """Counts a connection of an address and returns its delay. A connection with a delay is rejected and isn't
+        counted."""
         rate = self._rates.get(ip)
         if rate is None:
             rate = self._rates[ip] = ConnectionRate(self._windows, self._window_ms)
@@ -80,7 +81,7 @@ class RatesByAddress:
         return delay_ms
 
     def _forget(self, now_ms: int) -> None:
-        """Those that made none for long, which come first."""
+        """Removes the addresses without recent connections, which come first."""
         while self._rates:
             ip = next(iter(self._rates))
             if not self._rates[ip].is_idle(now_ms):

@@ -1,4 +1,4 @@
-"""Deadlines that are all as far off when they are set: a row in the order in which they came, and one timer for it."""
+"""Deadlines that are all the same time away when they are set: a queue in order of arrival, with one timer."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ T = TypeVar("T")
 
 
 class Deadlines(Generic[T]):
-    """The things that wait for their deadlines, each in its place of the row."""
+    """The items that wait for their deadlines, in order of arrival."""
 
     __slots__ = ("_clock", "_deadlines_ms", "_pass_one", "_timer", "_wait_ms")
 
     def __init__(self, clock: Clock, wait_ms: int, pass_one: Callable[[T], None]) -> None:
-        """`pass_one` is called with each whose deadline has passed, and which is in the row no more; each waits for
+        """Calls `pass_one` with each item whose deadline has passed, after the item is removed. Each item waits for
         `wait_ms`, 1 or more."""
         self._clock = clock
         self._wait_ms = wait_ms
         self._pass_one = pass_one
         self._deadlines_ms: OrderedDict[T, int] = OrderedDict()
-        """The longest waiting first."""
+        """The deadlines, of the longest waiting item first."""
         self._timer: Timer | None = None
 
     def __len__(self) -> int:
         return len(self._deadlines_ms)
 
     def add(self, waiting: T) -> None:
-        """Adds one that is not in the row: its time begins."""
+        """Adds an item that isn't in the queue: its time begins."""
         self._deadlines_ms[waiting] = self._clock.monotonic_ms() + self._wait_ms
         if self._timer is None:
             self._arm()
 
     def discard(self, waiting: T) -> bool:
-        """Takes one out of the row; False where it is not there."""
+        """Removes an item from the queue. Returns False if it isn't there."""
         return self._deadlines_ms.pop(waiting, None) is not None
 
     def pop(self) -> T:
-        """Takes out the one that has waited longest. Raises KeyError where there is none."""
+        """Removes and returns the item that has waited longest. Raises KeyError if the queue is empty."""
         waiting, _ = self._deadlines_ms.popitem(last=False)
         return waiting
 
@@ -56,6 +56,6 @@ class Deadlines(Generic[T]):
         try:
             while self._deadlines_ms and self._first_ms() <= now_ms:
                 self._pass_one(self.pop())
-        finally:  # a fault over one keeps the others from nothing but this turn
+        finally:  # after an error over one item, the others are handled in the next turn
             if self._deadlines_ms and self._timer is None:
                 self._arm()

@@ -1,6 +1,6 @@
 """Divides the files and connections that the process may have open.
 
-A connection that took the last descriptor would leave none for a log, and a log that cannot be opened is a failed disk.
+A connection with the last descriptor would leave none for a log, and a log that can't be opened is a failed disk.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import NamedTuple
 MOST_DESCRIPTORS = 1 << 20
 MAX_MAPPINGS = 512
 WAITING_CONNECTIONS = 50
-"""Connections over the limit that wait, unread, until a place is free; Kafka's listen backlog is the same."""
+"""Connections over the limit that wait, unread, until a place is free; as many as Kafka's listen backlog."""
 
 
 OWN = 32
-"""Of the event loop, listeners, standard streams and locks."""
+"""Descriptors of the event loop, listeners, standard streams and locks."""
 
 
 class Shares(NamedTuple):
-    """Shares of all descriptors. A mapping takes three; the sixteenth that is left is for files that are open for a
-    moment."""
+    """The division of all descriptors. A mapping takes three; the remaining sixteenth is for files that are open
+    briefly."""
 
     connections: int
     files: int
@@ -28,7 +28,7 @@ class Shares(NamedTuple):
 
 
 def shares(limit: int) -> Shares:
-    """Returns how many resources of each kind a process with so many descriptors may hold open."""
+    """Returns the resources of each kind that a process with `limit` descriptors may have open."""
     free = max(16, limit - OWN - WAITING_CONNECTIONS)
     return Shares(connections=free // 2, files=free // 4, mappings=min(MAX_MAPPINGS, free // 16))
 
@@ -48,5 +48,5 @@ def raise_limit() -> int:
 
 
 def divide() -> Shares:
-    """Raises the limit, and returns what this process may hold open of each kind."""
+    """Raises the limit of descriptors and returns its division."""
     return shares(raise_limit())

@@ -1,4 +1,4 @@
-"""Listeners become sockets, and advertised addresses."""
+"""Binds listeners to sockets, and derives their advertised addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WILDCARDS = ("", "0.0.0.0", "::")
 
 
 def address(listener: ListenerAddress) -> str:
-    """HOST:PORT, with an IPv6 host in brackets."""
+    """Returns HOST:PORT, with an IPv6 host in brackets."""
     host = f"[{listener.host}]" if ":" in listener.host else listener.host
     return f"{host}:{listener.port}"
 
@@ -28,18 +28,20 @@ BUFFERS = (
 BACKLOG = "socket.listen.backlog.size"
 
 WAITING = 1_024
-"""Connections that may wait in the kernel unless the option is set. They are accepted one a turn of the event loop: of
-a thousand clients that come at once Kafka's 50 would have most try again after a second."""
+"""Connections that may wait in the kernel unless the option is set. The event loop accepts one a turn: with Kafka's 50,
+most of a thousand clients that connect at once would have to try again after a second."""
 
 
 def bind(listener: ListenerAddress, config: BrokerConfig) -> tuple[socket.socket, ListenerAddress]:
-    """Returns a bound socket, which refuses connections until `listen`, and the listener with the port it got. Raises
-    OSError with the address."""
+    """Returns a bound socket, which rejects connections until `listen`, and the listener with its port. Raises OSError
+    with the address."""
     family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a client whose machine is gone says no farewell
+        sock.setsockopt(
+            socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
+        )  # finds clients whose machine is gone without closing
         for option, number in BUFFERS:
             size_bytes = int(config.explicit.get(option, -1))
             if size_bytes >= 0:
@@ -65,7 +67,7 @@ def _cannot_listen(listener: ListenerAddress, error: OSError) -> OSError:
 
 
 def advertised(bound: ListenerAddress, addresses: Iterable[ListenerAddress]) -> ListenerAddress:
-    """Returns the advertised address of a bound listener: the configured one, with the port that was really bound."""
+    """Returns the advertised address of a bound listener: the configured address, with the port that was bound."""
     configured = next((listener for listener in addresses if listener.name == bound.name), bound)
     host = socket.getfqdn() if configured.host in WILDCARDS else configured.host
     return configured._replace(host=host, port=configured.port or bound.port)

@@ -1,7 +1,7 @@
 """A listening address and its connections.
 
-All connections read into one buffer, since a read is handled before the next one starts; an idle connection therefore
-holds no buffer at all.
+All connections read into one buffer, because a read is handled before the next starts; an idle connection therefore
+holds no buffer.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from broker.network.unread import UnreadAnswers
 
 
 class Accepted(Entrant, Suspect, Protocol):
-    """A connection as its listener knows it."""
+    """A connection as its listener sees it."""
 
     def close(self) -> None:
-        """Closes once what is written has gone out."""
+        """Closes once the written bytes are sent."""
 
     def close_if_idle(self) -> None:
-        """Closes a client of which nothing came since the last call."""
+        """Closes the connection if nothing came since the last call."""
 
 
 class Dismissible(Stranger, Accepted, Protocol):
-    """A connection that has been told that it may not go on."""
+    """A connection that can be closed after its last answer."""
 
 
 class Listener:
-    """One listening address: its name, who answers what comes in by it, the way out, its connections."""
+    """One listening address: its name, its connections, and the functions that answer their requests and finish the
+    answers."""
 
     def __init__(
         self,
@@ -52,7 +53,8 @@ class Listener:
         lines: ConnectionLines,
         strangers: Strangers | None = None,
     ) -> None:
-        """`strangers` takes in each connection where they have to authenticate, or to secure it first."""
+        """`strangers` has the connections that must authenticate or complete the TLS handshake first; None if they need
+        neither."""
         self.name = name
         self.answer = answer
         self.finish = finish
@@ -67,7 +69,7 @@ class Listener:
         self._empty = asyncio.Event()
 
     def dismiss(self, connection: Dismissible, reason: str) -> None:
-        """Closes a connection after its last answer; where clients authenticate, they have the time to read why."""
+        """Closes a connection after its last answer. If clients authenticate, they have a moment to read it."""
         if self.strangers is not None:
             self.strangers.dismiss(connection, reason)
         else:
@@ -75,7 +77,7 @@ class Listener:
             connection.close()
 
     def forget(self, connection: Accepted, error: Exception | None) -> None:
-        """A connection is closed, by its peer, by this broker or by an error."""
+        """Removes a connection that is closed, by its peer, by this broker or by an error."""
         self.lines.lost(connection, error)
         self.connections.remove(connection)
         self.admission.release(connection)
@@ -88,12 +90,12 @@ class Listener:
             connection.close_if_idle()
 
     def close_stalled(self, now_ms: int, timeout_ms: int) -> None:
-        """Closes the connections that hold memory and have brought nothing for so long (see stalls.py)."""
+        """Closes the connections that hold memory without progress for `timeout_ms` (see stalls.py)."""
         for connection in tuple(self.connections):
             close_if_stalled(connection, self.lines, now_ms, timeout_ms)
 
     def close_all(self) -> None:
-        """Closes every connection once its answers have gone out."""
+        """Closes every connection once its answers are sent."""
         for connection in tuple(self.connections):
             connection.close()
 
@@ -104,6 +106,6 @@ class Listener:
             await self._empty.wait()
 
     def abort_all(self) -> None:
-        """Closes every connection now, whatever is still to be sent."""
+        """Closes every connection now, without waiting for its answers to be sent."""
         for connection in tuple(self.connections):
             connection.transport.abort()

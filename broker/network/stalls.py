@@ -1,6 +1,6 @@
-"""Finds connections that hold memory and bring nothing: looked at at intervals, closed when they stay so.
+"""Finds connections that hold memory without progress: they are checked at intervals and closed if they stay stalled.
 
-Kafka leaves them until connections.max.idle.ms, which a byte now and then puts off for ever.
+Kafka leaves them until connections.max.idle.ms, which a byte now and then postpones for ever.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from broker.network.connection_lines import ConnectionLines, Told
 from broker.network.request_memory import Holder, RequestMemory
 from protocol.connection import FrameReader
 
-log: Final = get_logger("broker.network.connection")
+logger: Final = get_logger("broker.network.connection")
 
 MIN_PROGRESS_BYTES: Final = 64 * 1024
-"""The bytes that an unfinished request must bring within odradek.request.stall.timeout.ms, or the rest of it: two
-kilobytes a second by default, which the thinnest line carries. A client that brings that much pays for the memory that
-it takes."""
+"""The bytes that an unfinished request must bring within odradek.request.stall.timeout.ms, or the rest of it if less:
+two kilobytes a second by default, which the slowest line carries."""
 
 CHECKS: Final = 4
-"""Looks at each connection within that time, so that one is closed at most a quarter of it too late."""
+"""Checks of each connection within that timeout, so that a connection is closed at most a quarter of it too late."""
 
 ARRIVES, WAITS_FOR_ROOM, HOLDS, ENDS = range(4)
-"""The reasons for which a connection holds memory: its request has come in part; the rest gets no room; requests wait
-to be answered, while memory is short; it is closed, and the peer does not take its last answers."""
+"""The reasons for which a connection holds memory: its request has come in part; the rest of it gets no memory;
+requests wait for their answers while memory is short; the connection is closing and its peer doesn't read the last
+answers."""
 
 REASONS: Final = {
-    ARRIVES: "a request of {size} bytes brought {arrived}, and too few of them",
-    WAITS_FOR_ROOM: "a request of {size} bytes got no room behind its first {arrived}, since other requests have it all"
-    " (queued.max.request.bytes),",
-    HOLDS: "its requests wait for their answers while memory is short (queued.max.request.bytes), and did not get any",
-    ENDS: "it was closed, and its peer did not take the last answers",
+    ARRIVES: "a request of {size} bytes brought {arrived}, too few of them",
+    WAITS_FOR_ROOM: "a request of {size} bytes got no memory beyond its first {arrived}, because other requests use it"
+    " all (queued.max.request.bytes),",
+    HOLDS: "its requests wait for answers while memory is short (queued.max.request.bytes), and got none",
+    ENDS: "it is closing, and its peer did not read the last answers",
 }
 
 
 class Stall(NamedTuple):
-    """The state of a connection when it was looked at, and since when it brought no more."""
+    """The state of a connection when it was checked, and the time since when it made no progress."""
 
     kind: int
     frame: int
-    """Which of its frames."""
+    """The number of the frame, or of the answer, that the connection is at."""
     moved_bytes: int
     since_ms: int
 
@@ -59,7 +59,7 @@ class Suspect(Holder, Told, Protocol):
     def transport(self) -> asyncio.Transport: ...
 
     stall: Stall | None
-    """The stall of the last look."""
+    """The stall of the last check."""
 
     @property
     def answered(self) -> int: ...
@@ -74,11 +74,11 @@ class Suspect(Holder, Told, Protocol):
     def waits_to_be_answered(self) -> bool: ...
 
     def cut_off(self) -> None:
-        """Closes without waiting for what is written to go out."""
+        """Closes without waiting for the written bytes to be sent."""
 
 
 def stall_of(connection: Suspect, now_ms: int) -> Stall | None:
-    """Returns the stall that a connection may be in; None while it holds nothing that others lack."""
+    """Returns the stall that a connection may be in; None if it holds nothing that others need."""
     reader = connection.reader
     if connection.is_ending:
         return Stall(ENDS, 0, -connection.transport.get_write_buffer_size(), now_ms)
@@ -92,7 +92,7 @@ def stall_of(connection: Suspect, now_ms: int) -> Stall | None:
 
 
 def looked_at(connection: Suspect, now_ms: int) -> Stall | None:
-    """Returns its stall, which began at the earlier look if it brought nothing since."""
+    """Returns the connection's stall, which began at an earlier check if there was no progress since."""
     stall, before = stall_of(connection, now_ms), connection.stall
     if stall is None or before is None or stall[:2] != before[:2]:
         return stall
@@ -100,19 +100,19 @@ def looked_at(connection: Suspect, now_ms: int) -> Stall | None:
 
 
 def reason(connection: Suspect, stall: Stall, timeout_ms: int) -> str:
-    """Returns why it is closed, for the log."""
+    """Returns the reason for closing the connection, for the log."""
     reader = connection.reader
     text = REASONS[stall.kind].format(size=reader.announced_bytes, arrived=reader.arrived_bytes)
     return f"{text} within {timeout_ms} ms (odradek.request.stall.timeout.ms)"
 
 
 def close_if_stalled(connection: Suspect, lines: ConnectionLines, now_ms: int, timeout_ms: int) -> None:
-    """Closes one that holds memory and has brought nothing for so long; cuts it off if it closes already."""
+    """Closes a connection that holds memory without progress for `timeout_ms`; cuts it off if it is closing already."""
     connection.stall = stall = looked_at(connection, now_ms)
     if stall is None or now_ms - stall.since_ms < timeout_ms:
         return
     if connection.is_ending:
-        log.debug("connection closed", peer=connection.peer, reason=reason(connection, stall, timeout_ms))
+        logger.debug("connection closed", peer=connection.peer, reason=reason(connection, stall, timeout_ms))
     else:
         lines.closed(connection, reason(connection, stall, timeout_ms))
     connection.cut_off()

@@ -1,7 +1,8 @@
-"""Connections of a listener that have not authenticated yet: so many, and each for so long.
+"""Unauthenticated connections of a listener: limited in number and in time.
 
-A stranger costs a descriptor and memory, and has shown nothing. So there are few of them, and they have little time,
-however often they send a byte; one that is new is given the place of one that has waited.
+An unauthenticated connection costs a descriptor and memory, and its client has proven nothing. So there are few of
+them, and each has little time, however often it sends a byte; a new connection gets the place of the one that has
+waited longest.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from broker.network.connection_lines import ConnectionLines, Told
 from broker.network.deadlines import Deadlines
 from broker.network.dismissals import Dismissals, Dismissed
 
-TOO_LATE: Final = "it did not authenticate within {} ms (odradek.authentication.timeout.ms)"
+TOO_LATE: Final = "the client did not authenticate within {} ms (odradek.authentication.timeout.ms)"
 TOO_MANY: Final = "more than {} connections have not authenticated (odradek.unauthenticated.connections.max)"
 
 
@@ -26,14 +27,14 @@ class Stranger(Dismissed, Told, Protocol):
     def is_ending(self) -> bool: ...
 
     def end(self) -> None:
-        """Takes and answers nothing more, and leaves its socket open."""
+        """Reads and answers nothing more, and leaves the socket open."""
 
     def cut_off(self) -> None:
-        """It has no more time."""
+        """Closes without waiting for the written bytes to be sent."""
 
 
 class Strangers:
-    """One for each listener that has clients authenticate."""
+    """The unauthenticated connections of a listener whose clients must authenticate."""
 
     def __init__(
         self,
@@ -45,8 +46,8 @@ class Strangers:
         most: int,
         max_request_bytes: int,
     ) -> None:
-        """`begin` has a new connection authenticate; until it has, its requests are no longer than
-        `max_request_bytes`."""
+        """`begin` starts the authentication of a new connection; until it is authenticated, its requests are at most
+        `max_request_bytes` long."""
         self._lines = lines
         self._begin = begin
         self._timeout_ms = timeout_ms
@@ -54,14 +55,14 @@ class Strangers:
         self._max_request_bytes = max_request_bytes
         self._waiting: Deadlines[Stranger] = Deadlines(clock, timeout_ms, self._too_late)
         self._addresses: dict[str, OrderedDict[Stranger, None]] = {}
-        """Those of each address, the longest waiting first."""
+        """The waiting connections of each address, the longest waiting first."""
         self._dismissals = Dismissals(clock)
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._dismissals)
 
     def take_in(self, connection: Stranger) -> int:
-        """Takes in a new connection; returns how long its requests may be."""
+        """Adds a new connection and returns the maximum length of its requests."""
         self._waiting.add(connection)
         self._addresses.setdefault(connection.ip, OrderedDict())[connection] = None
         self._begin(connection)
@@ -79,7 +80,7 @@ class Strangers:
         self._cut_off(longest_waiting, TOO_MANY.format(self._most))
 
     def dismiss(self, connection: Stranger, reason: str) -> None:
-        """Closes one that has been told why it is refused, once it had the time to read that."""
+        """Closes a rejected connection after its peer had time to read the reason."""
         if connection.is_ending:
             return
         self._lines.closed(connection, reason)
@@ -88,7 +89,7 @@ class Strangers:
         self._dismissals.add(connection)
 
     def let_go(self, connection: Stranger) -> None:
-        """It has authenticated, or is gone."""
+        """Removes a connection that has authenticated, or is closed."""
         self._dismissals.discard(connection)
         if self._waiting.discard(connection):
             self._forget_address(connection)

@@ -1,10 +1,10 @@
-"""Which connections are closed before they cost anything, and who is not heard: an address that makes too many.
+"""Limits the rate at which an address's connections are accepted.
 
-A connection that is served takes the event loop a hundred microseconds, one that is closed as it comes half of that. An
-address that makes ten thousand a second and does nothing with them would otherwise have a core, and everybody else what
-is left of it. So it is first not heard for a moment (`unheard.py`): its further requests wait in its own kernel, which
-tries again a second later. What some hundreds of clients of a machine do that start together is below this; some
-thousands are served within seconds, and none is closed. Where the kernel has no such filters, the surplus is closed.
+Serving a connection takes the event loop a hundred microseconds, closing it on arrival half of that. An address that
+connects ten thousand times a second without using the connections would take most of a core. So its requests to connect
+are first blocked for a moment (`unheard.py`): they wait in its own kernel, which tries again a second later. Some
+hundreds of clients that start together on one machine stay below the limit; some thousands are served within seconds,
+and none is closed. If the kernel can't filter, the surplus is closed.
 """
 
 from __future__ import annotations
@@ -17,24 +17,26 @@ from broker.config import BrokerConfig
 from broker.network.connection_lines import ConnectionLines
 
 SECONDS: Final = 4
-"""Who has made none for so long may make so many seconds' worth at once."""
+"""An address without connections for this long may make this many seconds' worth at once."""
 
 HEARD_SECONDS: Final = 1
-"""So many of them without a pause. The rest come when its kernel asks again."""
+"""Seconds' worth of connections that are accepted without a block. The rest come when the client's kernel tries
+again."""
 
 
 class Allowance(NamedTuple):
-    """The connections that an address may make at once, each as the time in which it may go on making as many."""
+    """The connections that an address may make at once, as the time that they take at the allowed rate."""
 
     calm_ns: int
     loud_ns: int
-    """As long as it goes on with more than that: those that wait in its kernel come again together, and would be a
-    surge again."""
+    """The allowance after an address went beyond `calm_ns`: the connections that wait in its kernel come again
+    together, and would go beyond it again."""
     until_calm_ns: int
-    """Of keeping to that, until it is calm."""
+    """Time for which `loud_ns` applies, before `calm_ns` applies again."""
 
     def most_ns(self, loud_at_ns: int | None, now_ns: int, rate: int) -> int:
-        """Returns what it may owe that went beyond this at such a time: one connection in any case."""
+        """Returns the debt that an address may have if it went beyond its allowance at `loud_at_ns`: one connection at
+        least."""
         is_calm = self.is_calm(loud_at_ns, now_ns)
         return max(self.calm_ns if is_calm else self.loud_ns, NS_PER_S // rate)
 
@@ -44,16 +46,16 @@ class Allowance(NamedTuple):
 
 SERVED: Final = Allowance(SECONDS * NS_PER_S, 100 * NS_PER_MS, 10 * NS_PER_S)
 HEARD: Final = Allowance(HEARD_SECONDS * NS_PER_S, 20 * NS_PER_MS, 2 * NS_PER_S)
-"""Some more than this are paid for within the moment that it is not heard. A storm that waits in its kernel comes again
-each second; who makes as many at once now and then is calm between."""
+"""The allowance before an address is blocked. A blocked address regains about `loud_ns` while it is blocked. Its
+waiting connections come again each second; an address that connects as often only now and then is calm between."""
 
 REMEMBERED: Final = 10_000
-"""Addresses that are remembered without a look at which of them can be forgotten."""
+"""Addresses up to which the limiter doesn't look for entries to remove."""
 LOOK_AGAIN_NS: Final = 100 * NS_PER_MS
 
 
 class Newcomer(NamedTuple):
-    """Who has connected."""
+    """A client that has connected."""
 
     ip: str
     port: int
@@ -64,12 +66,12 @@ class Newcomer(NamedTuple):
 
 
 def nobody(_: str) -> None:
-    """Has everybody heard."""
+    """Blocks no address."""
 
 
 class Surges:
-    """The debts of addresses, whatever listener they come by: each connection costs the part of a second that is its
-    own at the rate, and is paid with the time that passes (the generic cell rate algorithm)."""
+    """The debts of addresses over all listeners: a connection costs an address its part of a second at the rate, and
+    passing time pays for it (the generic cell rate algorithm)."""
 
     def __init__(
         self,
@@ -78,24 +80,24 @@ class Surges:
         lines: ConnectionLines,
         ignore: Callable[[str], None] = nobody,
     ) -> None:
-        """`limits` is the configuration in force; `ignore` has an address not heard for a moment."""
+        """`limits` returns the configuration in force; `ignore` blocks an address for a moment."""
         self._limits = limits
         self._clock = clock
         self._lines = lines
         self._ignore = ignore
         self._paid_at_ns: dict[str, int] = {}
-        """When an address will owe nothing; one that owes nothing may be missing."""
+        """The time at which an address will owe nothing; an address that owes nothing may be missing."""
         self._closed_ns: dict[str, int] = {}
-        """When one had to be closed last; those that are calm again may be missing."""
+        """The time at which a connection of an address was last closed; calm addresses may be missing."""
         self._ignored_ns: dict[str, int] = {}
-        """When it was not to be heard last, the same way."""
+        """The time at which an address was last blocked; calm addresses may be missing."""
         self._looked_ns = 0
 
     def __len__(self) -> int:
         return len(self._paid_at_ns)
 
     def takes(self, address: Sequence[object]) -> bool:
-        """Counts a connection from an address, and says False where it must be closed."""
+        """Counts a connection from an address. Returns False if the caller must close it."""
         rate = self._limits().odradek_connection_surge_rate_per_ip
         ip, now_ns = str(address[0]), self._clock.monotonic_ns()
         paid_at_ns = max(self._paid_at_ns.get(ip, 0), now_ns) + NS_PER_S // rate
@@ -103,7 +105,7 @@ class Surges:
         closed_ns, ignored_ns = self._closed_ns.get(ip), self._ignored_ns.get(ip)
         if owed_ns > SERVED.most_ns(closed_ns, now_ns, rate):
             newcomer = Newcomer(ip, int(str(address[1])))
-            self._lines.turned_away(newcomer, f"{rate} connections a second are all that its address may go on making")
+            self._lines.turned_away(newcomer, f"{rate} connections a second are the most that its address may make")
             self._closed_ns[ip] = now_ns
             if SERVED.is_calm(closed_ns, now_ns):
                 self._paid_at_ns[ip] = now_ns + SERVED.loud_ns
@@ -118,7 +120,7 @@ class Surges:
         return True
 
     def _forget(self, now_ns: int) -> None:
-        """Forgets who owes nothing, and who has been calm."""
+        """Removes the addresses that owe nothing, and the times of calm addresses."""
         self._looked_ns = now_ns
         self._paid_at_ns = {ip: due_ns for ip, due_ns in self._paid_at_ns.items() if due_ns > now_ns}
         for loud, allowance in ((self._closed_ns, SERVED), (self._ignored_ns, HEARD)):

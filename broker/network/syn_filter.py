@@ -1,8 +1,9 @@
-"""A filter of a listening socket by which the kernel does not hear certain addresses ask for a connection.
+"""A filter of a listening socket: the kernel drops requests to connect (SYN) from certain addresses.
 
-It is a program for the kernel's classic packet filter, and sees a segment from its TCP header on. Whoever is not heard
-asks again, a second later for the first time, as it would if the segment had been lost. The filter is about segments
-that ask for a connection alone, since a connection that is accepted inherits it.
+The filter is a program for the kernel's classic packet filter, and sees a segment from its TCP header on. A blocked
+client's kernel asks again a second later, as if the segment had been lost. The filter drops only segments that ask for
+a connection, because an accepted connection inherits it.
+
 Source: linux/filter.h, tcp(7), socket(7) (SO_ATTACH_FILTER).
 """
 
@@ -16,16 +17,16 @@ from collections.abc import Collection
 from typing import Final
 
 IS_KNOWN: Final = sys.platform == "linux"
-"""Whether the kernel has such filters."""
+"""True if the kernel has such filters."""
 
 SO_ATTACH_FILTER: Final = 26
 SO_DETACH_FILTER: Final = 27
 
 LOAD_BYTE, LOAD_WORD, AND, JUMP, JUMP_IF_EQUAL, RETURN = 0x30, 0x20, 0x54, 0x05, 0x15, 0x06
 FROM_IP_HEADER: Final = 0xFFF00000
-"""Added to an offset, counts it from the header of IP (SKF_NET_OFF)."""
+"""Added to an offset, this counts from the IP header (SKF_NET_OFF)."""
 WHOLE, NOTHING = 0xFFFFFFFF, 0
-"""How much of the segment is let through."""
+"""The bytes of the segment that pass."""
 
 TCP_FLAGS_AT: Final = 13
 SYN, SYN_OR_ACK = 0x02, 0x12
@@ -34,16 +35,16 @@ IPV4_SOURCE_AT, IPV6_SOURCE_AT = 12, 8
 WORD_BYTES: Final = 4
 IPV4_BYTES: Final = 4
 MAPPED: Final = bytes(10) + b"\xff\xff"
-"""Before an IPv4 address that a socket of IPv6 has (RFC 4291, 2.5.5.2)."""
+"""Prefix of an IPv4 address in a socket of IPv6 (RFC 4291, 2.5.5.2)."""
 
 
 def instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """Returns a `struct sock_filter`; the last two are how many instructions a condition skips."""
+    """Returns a `struct sock_filter`; the last two arguments are the instructions that a condition skips."""
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 
 def packed(ip: str) -> bytes:
-    """Returns the four or sixteen bytes of an address, as a segment from it has them."""
+    """Returns the four or sixteen bytes of an address, as a segment carries them."""
     if ":" not in ip:
         return socket.inet_pton(socket.AF_INET, ip)
     address = socket.inet_pton(socket.AF_INET6, ip.partition("%")[0])
@@ -51,7 +52,7 @@ def packed(ip: str) -> bytes:
 
 
 def unheard(address: bytes, source_at: int) -> list[bytes]:
-    """Returns instructions that let nothing through from an address, and go on for any other."""
+    """Returns instructions that drop segments from an address, and continue for any other address."""
     steps: list[bytes] = []
     for at in range(0, len(address), WORD_BYTES):
         left = 2 * ((len(address) - at) // WORD_BYTES - 1) + 1  # the words after this one, and the return
@@ -64,10 +65,10 @@ def unheard(address: bytes, source_at: int) -> list[bytes]:
 
 
 def program(ips: Collection[str]) -> bytes:
-    """Returns the filter that does not let these addresses ask for connections."""
+    """Returns the filter that drops requests to connect from these addresses."""
     addresses = [packed(ip) for ip in ips]
-    of_ipv4 = [step for one in addresses if len(one) == IPV4_BYTES for step in unheard(one, IPV4_SOURCE_AT)]
-    of_ipv6 = [step for one in addresses if len(one) != IPV4_BYTES for step in unheard(one, IPV6_SOURCE_AT)]
+    of_ipv4 = [step for address in addresses if len(address) == IPV4_BYTES for step in unheard(address, IPV4_SOURCE_AT)]
+    of_ipv6 = [step for address in addresses if len(address) != IPV4_BYTES for step in unheard(address, IPV6_SOURCE_AT)]
     passed = instruction(RETURN, WHOLE)
     return b"".join(
         (
@@ -88,7 +89,7 @@ def program(ips: Collection[str]) -> bytes:
 
 
 def attach(sock: socket.socket, filter_program: bytes) -> None:
-    """Has the kernel filter what comes to a socket, in place of any filter before. Raises OSError."""
+    """Has the kernel filter a socket's segments, in place of any filter before. Raises OSError."""
     steps = array("B", filter_program)
     address, size_bytes = steps.buffer_info()
     count = size_bytes // len(instruction(RETURN, WHOLE))
@@ -96,5 +97,5 @@ def attach(sock: socket.socket, filter_program: bytes) -> None:
 
 
 def detach(sock: socket.socket) -> None:
-    """Has the kernel let everything through again. Raises OSError."""
+    """Removes the filter of a socket. Raises OSError."""
     sock.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)

@@ -1,8 +1,9 @@
-"""TLS between a socket and a connection: a transport for the one, and the protocol of the other.
+"""TLS between a socket and a connection: a transport to the connection, and a protocol to the socket.
 
-OpenSSL works on buffers in memory, so that everything else stays as without TLS: admission comes before the handshake,
-all connections read into shared buffers, what a peer does not take stays unencrypted and uncopied, and a connection
-that begins gets the certificates of that moment. What is written together is encrypted together.
+OpenSSL works on buffers in memory, so everything else stays as without TLS: admission comes before the handshake, all
+connections read into shared buffers, bytes that a peer doesn't read stay unencrypted and uncopied, and a new connection
+gets the certificates of that moment. Answers that are written together are encrypted together.
+
 Source: org.apache.kafka.common.network.SslTransportLayer.
 """
 
@@ -22,10 +23,12 @@ READ_BYTES: Final = 256 * 1024
 """The most encrypted bytes of one read."""
 
 PIECE_BYTES: Final = 256 * 1024
-"""The most that is encrypted before the socket is offered it: a peer that does not read holds up the rest as it is."""
+"""The most that is encrypted before it is offered to the socket: if the peer doesn't read, the rest stays
+unencrypted."""
 
 JOINED_BYTES: Final = 16 * 1024
-"""Buffers up to this size are joined: a record of TLS has as much, and each has a header, a MAC and a call."""
+"""Buffers up to this size are joined: it is the size of a TLS record, and each record has a header, a MAC and a
+call."""
 
 
 class Secured(Protocol):
@@ -39,12 +42,12 @@ class Secured(Protocol):
     def connection_lost(self, exc: Exception | None) -> None: ...
 
     def fail(self, error: BaseException) -> None:
-        """Closes over what the peer sent."""
+        """Closes the connection because of what the peer sent."""
 
 
 Ready: TypeAlias = Callable[[Secured, bytes | None], None]
-"""Called once the handshake is done, with the connection and the peer's certificate in DER, where it has
-shown one. Raises ProtocolError."""
+"""Called when the handshake is done, with the connection and the peer's certificate in DER, if it sent a certificate.
+Raises ProtocolError."""
 
 Refuse: TypeAlias = Callable[[Secured, str], None]
 """Called when the handshake has failed, with the reason: closes the connection once its peer has read the alert."""
@@ -60,7 +63,7 @@ class TlsTransport:
     def __init__(
         self, context: ssl.SSLContext, buffer: memoryview, make: Callable[[], Secured], ready: Ready, refuse: Refuse
     ) -> None:
-        """`buffer` is shared by all connections: what is read is decrypted before the next read starts."""
+        """`buffer` is shared by all connections: read bytes are decrypted before the next read starts."""
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
@@ -76,9 +79,9 @@ class TlsTransport:
         self._is_paused = False
         self._is_reading = True
         self._is_closing = False
-        """Nothing goes in or out any more."""
+        """True if nothing is read or written any longer."""
         self._wants_close = False
-        """It closes once what was written has gone out."""
+        """True if the connection closes once the written bytes are sent."""
 
     # The protocol of the socket.
 
@@ -99,8 +102,8 @@ class TlsTransport:
         return False
 
     def pause_writing(self) -> None:
-        """Nothing is read either while the peer takes nothing: TLS itself has answers to some of what comes (updates of
-        keys, renegotiations), which nobody would count."""
+        """Also pauses reading while the peer doesn't read: TLS itself answers some messages (key updates,
+        renegotiations), and these answers would not be counted."""
         self._is_paused = True
         self._read_or_not()
         self._secured.pause_writing()
@@ -128,7 +131,7 @@ class TlsTransport:
     # What arrives.
 
     def _advance(self) -> None:
-        """Decrypts what is here, for as long as the connection wants it."""
+        """Decrypts the received bytes as long as the connection reads."""
         try:
             if self._is_open or self._shake_hands():
                 self._read()
@@ -157,7 +160,7 @@ class TlsTransport:
             try:
                 while count < size:
                     more = cast(int, self._tls.read(size - count, target[count:]))
-                    if not more:  # the peer has said farewell
+                    if not more:  # the peer has sent close_notify
                         self._end_of_peer(count)
                         return
                     count += more
@@ -172,7 +175,7 @@ class TlsTransport:
                 return
 
     def _end_of_peer(self, count: int) -> None:
-        """Answers a farewell by another, for which asyncio's clients wait half a minute."""
+        """Answers close_notify with close_notify, for which asyncio's clients wait half a minute."""
         if count:
             self._secured.buffer_updated(count)
         if not self._is_closing:
@@ -192,7 +195,7 @@ class TlsTransport:
     # What is sent.
 
     def writelines(self, buffers: Iterable[Buffer]) -> None:
-        """Encrypts and sends, in order; small ones together."""
+        """Encrypts and sends buffers in order, small buffers together."""
         if self._is_closing or self._wants_close:
             return
         small: list[Buffer] = []
@@ -221,7 +224,7 @@ class TlsTransport:
         self.backlog_bytes += len(buffer)
 
     def _flush(self) -> None:
-        """Encrypts pieces of what is to be sent, for as long as the socket takes them."""
+        """Encrypts pieces of the backlog as long as the socket accepts them."""
         backlog = self._backlog
         while backlog and self._is_open and not self._is_paused:
             buffer = backlog.popleft()
@@ -241,9 +244,9 @@ class TlsTransport:
     # The transport of what is secured.
 
     def close(self) -> None:
-        """Closes once what was written has gone out."""
+        """Closes once the written bytes are sent."""
         if self._is_closing:
-            self._raw.close()  # which a handshake that failed has left open
+            self._raw.close()  # a failed handshake has left it open
             return
         if self._wants_close:
             return
@@ -257,7 +260,7 @@ class TlsTransport:
         self._raw.abort()
 
     def _finish(self) -> None:
-        """Says farewell, so that the peer knows that nothing was cut off, and does not wait for its answer."""
+        """Sends close_notify, so that the peer knows that nothing is missing, and doesn't wait for its answer."""
         with contextlib.suppress(ssl.SSLError):
             self._tls.unwrap()
         self._send()
@@ -269,7 +272,7 @@ class TlsTransport:
         self._read_or_not()
 
     def resume_reading(self) -> None:
-        """Goes on reading: first with what is here already, though not within the call."""
+        """Resumes reading: first the bytes that are here already, though not within this call."""
         self._is_reading = True
         self._read_or_not()
         asyncio.get_running_loop().call_soon(self._go_on)

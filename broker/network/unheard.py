@@ -1,7 +1,7 @@
-"""Addresses that are not heard for a moment when they ask for connections, by any of the listening sockets.
+"""Addresses whose requests to connect are dropped for a moment, on all listening sockets.
 
-To close a connection costs the broker less than to serve it, and the machine nearly as much: both ends have shaken
-hands, and say farewell. A request for one that is not heard costs next to nothing, and who sent it waits a second.
+For the machine, closing a connection costs nearly as much as serving it: both ends do TCP's handshake and close. A
+dropped request costs next to nothing, and the client waits a second.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from broker.network import syn_filter
 
 MOMENT_MS: Final = 20
 MOST: Final = 64
-"""Addresses at a time: the kernel goes through all of them for each request, and has a limit of its own."""
+"""Maximum of blocked addresses: the kernel compares each request with all of them, and has a limit of its own."""
 
 
 class Unheard:
-    """The addresses, and the sockets. Where the kernel has no filters, everybody is heard."""
+    """The blocked addresses and the listening sockets. If the kernel has no filters, no address is blocked."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._sockets: list[socket.socket] = []
         self._until_ns: dict[str, int] = {}
-        """In the order of these times."""
+        """The end of each address's block, in order of time."""
         self._timer: Timer | None = None
 
     def __len__(self) -> int:
         return len(self._until_ns)
 
     def add(self, sock: socket.socket) -> None:
-        """Adds a socket that listens."""
+        """Adds a listening socket."""
         self._sockets.append(sock)
 
     def ignore(self, ip: str) -> None:
-        """Hears an address no more for a moment."""
+        """Blocks an address for a moment."""
         if not syn_filter.IS_KNOWN or ip in self._until_ns or len(self._until_ns) >= MOST:
             return
         self._until_ns[ip] = self._clock.monotonic_ns() + MOMENT_MS * NS_PER_MS
@@ -45,14 +45,14 @@ class Unheard:
             self._timer = self._clock.call_after(MOMENT_MS, self._look)
 
     def close(self) -> None:
-        """Lets go of the sockets."""
+        """Removes the sockets."""
         self._sockets.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _look(self) -> None:
-        """Hears those again whose moment is over."""
+        """Ends the blocks whose moment is over."""
         now_ns = self._clock.monotonic_ns()
         self._until_ns = {ip: until_ns for ip, until_ns in self._until_ns.items() if until_ns > now_ns}
         self._filter()
@@ -62,7 +62,7 @@ class Unheard:
 
     def _filter(self) -> None:
         program = syn_filter.program(self._until_ns)
-        # A system that forbids it leaves us with closing what comes.
+        # If the system forbids filters, the connections are closed when they come.
         with contextlib.suppress(OSError):
             for sock in self._sockets:
                 if self._until_ns:

@@ -1,9 +1,9 @@
-"""The memory of answers that peers do not take: so much for all of a broker's connections.
+"""The memory of answers that peers don't read, limited for all connections of a broker.
 
-A connection is not answered while its peer has an answer to take, so each has one at most, and what is below the high
-water mark of its socket. Ten thousand of them that ask for a megabyte and never read would be all memory that there is.
-Beyond the limit one is cut off: of the address that holds most the one that has waited longest. Records that lie in
-mapped files are not counted: their memory is the operating system's to take back.
+A connection isn't answered while its peer has unread answers, so each has at most one, and what is below the high water
+mark of its socket. Ten thousand connections that fetch a megabyte and never read would use up all memory. Beyond the
+limit a connection is cut off: of the address that holds most, the connection that has waited longest. Records in mapped
+files aren't counted: the operating system can reclaim their memory.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from broker.network.connection_lines import ConnectionLines, Told
 from protocol.types import Buffer
 
 REASON: Final = (
-    "it has {size} bytes of answers that it does not take, and all connections together more than {limit} "
+    "its peer has not read {size} bytes of answers, and all connections together hold more than {limit} "
     "(odradek.unread.answers.max.bytes)"
 )
 
 
 MANY_BUFFERS: Final = 1024
-"""As many as the system takes in one write (IOV_MAX)."""
+"""The most buffers that the system accepts in one write (IOV_MAX)."""
 
 SMALL_BYTES: Final = 4096
-"""Buffers below this are copied into larger ones: that costs less than to write each for itself."""
+"""Buffers below this are copied into larger ones, which costs less than to write each on its own."""
 
 
 def counted_bytes(answers: list[Buffer]) -> int:
-    """Returns the memory of answers, but for records in mapped files."""
+    """Returns the memory of answers, without records in mapped files."""
     return sum([len(answer) for answer in answers if not is_mapped(answer)])
 
 
@@ -38,8 +38,8 @@ def is_mapped(answer: Buffer) -> bool:
 
 
 def joined(answers: list[Buffer]) -> list[Buffer]:
-    """Returns the same bytes in few buffers, if there are many: an answer about a hundred thousand partitions has more
-    than a million, and libuv writes no more than 1,048,576 at once."""
+    """Returns the same bytes in fewer buffers if there are many: an answer about a hundred thousand partitions has more
+    than a million buffers, and libuv writes at most 1,048,576 at once."""
     if len(answers) <= MANY_BUFFERS:
         return answers
     result: list[Buffer] = []
@@ -58,14 +58,14 @@ def joined(answers: list[Buffer]) -> list[Buffer]:
 
 
 class SlowReader(Told, Protocol):
-    """A connection whose peer has an answer to take."""
+    """A connection whose peer has unread answers."""
 
     def cut_off(self) -> None:
-        """It waits no longer."""
+        """Closes without waiting for the written bytes to be sent."""
 
 
 class UnreadOfAddress:
-    """The answers that the connections of one address have not taken, the longest waiting first."""
+    """The unread answers of one address's connections, the longest waiting first."""
 
     __slots__ = ("connections", "held_bytes")
 
@@ -75,7 +75,7 @@ class UnreadOfAddress:
 
 
 class UnreadAnswers:
-    """One for all listeners of a broker."""
+    """The unread answers of all listeners of a broker."""
 
     def __init__(self, limit_bytes: int, lines: ConnectionLines) -> None:
         self.limit_bytes = limit_bytes
@@ -84,7 +84,7 @@ class UnreadAnswers:
         self._addresses: dict[str, UnreadOfAddress] = {}
 
     def hold(self, connection: SlowReader, size_bytes: int) -> None:
-        """A peer has so much more to take."""
+        """Counts bytes of a new answer that the peer has not read."""
         if not size_bytes:
             return
         address = self._addresses.get(connection.ip)
@@ -97,7 +97,7 @@ class UnreadAnswers:
             self._cut_one_off()
 
     def let_go(self, connection: SlowReader) -> int:
-        """It has been taken, or never will be; how much it was."""
+        """Removes a connection's unread answers: they are read, or never will be. Returns their size."""
         address = self._addresses.get(connection.ip)
         if address is None:
             return 0
@@ -109,7 +109,7 @@ class UnreadAnswers:
         return size_bytes
 
     def _may_cut_off(self) -> bool:
-        """One answer may be larger than the limit, alone."""
+        """True if other connections have unread answers too: a single answer may be larger than the limit."""
         return len(self._addresses) > 1 or any(len(address.connections) > 1 for address in self._addresses.values())
 
     def _cut_one_off(self) -> None:

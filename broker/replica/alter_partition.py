@@ -1,4 +1,4 @@
-"""Asks the controller for the ISRs that the leaders here would have, and tells them what it decides.
+"""Asks the controller for the ISRs that the leaders here propose, and applies its decisions.
 
 Source: kafka.server.DefaultAlterPartitionManager.
 """
@@ -31,16 +31,16 @@ from protocol.errors import KafkaError
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 BACKOFF: Final = Backoff(initial_ms=50, max_ms=1_000)
-"""Before what was not answered, or may be tried again, is asked for once more: at first as soon as Kafka does."""
+"""Pause before a request that failed, or whose error allows a retry, is sent again: at first as short as Kafka's."""
 
 AlterPartition: TypeAlias = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
-"""Raises KafkaError where nobody knows what became of the request, or the response has an error as a whole."""
+"""Raises KafkaError if the outcome of the request is unknown, or the response has a top-level error."""
 
-log = get_logger("broker.replica")
+logger = get_logger("broker.replica")
 
 
 class AlterPartitionManager:
-    """Changes of ISRs on their way: one at a time for each partition, one request at a time for all of them."""
+    """The ISR changes in flight: one at a time for each partition, one request at a time for all of them."""
 
     def __init__(
         self,
@@ -51,31 +51,31 @@ class AlterPartitionManager:
         clock: Clock,
         draw: Callable[[], float],
     ) -> None:
-        """`draw` gives random numbers from 0 up to 1."""
+        """`draw` returns random numbers from 0 up to 1."""
         self._replicas = replicas
         self._broker_epoch = broker_epoch
         self._alter = alter
         self._clock = clock
         self._draw = draw
         self.shrinks = 0
-        """Changes that were made by which a follower left, since the start."""
+        """Committed changes by which a follower left, since the start."""
         self.expands = 0
-        """Likewise those by which one joined."""
+        """Committed changes by which a follower joined, since the start."""
         self.failed = 0
-        """Changes that were refused."""
+        """Changes that the controller rejected."""
         self._changes = IsrChanges(broker_id)
         self._sending: asyncio.Task[None] | None = None
 
     def propose(self, partition: Partition, isr: Isr) -> None:
-        """Has the leader wait for the change and sends it. Where an earlier one of its partition is not answered yet,
-        nothing happens: whoever proposes finds the same reason again. Those that are proposed in one turn of the event
-        loop are sent together."""
+        """Makes the leader wait for the change, and sends it. If an earlier change of its partition isn't answered yet,
+        nothing happens: its leader will propose again for the same reason. Changes that are proposed in one turn of the
+        event loop are sent together."""
         role = partition.role
         assert isinstance(role, Leading)
         change = proposed_change(partition.name, partition.topic_id, role, isr, self._broker_epoch())
         if not self._changes.add(change):
             return
-        log.info(
+        logger.info(
             "proposing in-sync replicas",
             partition=str(partition.name),
             isr=sorted(isr.proposed),
@@ -88,7 +88,7 @@ class AlterPartitionManager:
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
     async def stop(self) -> None:
-        """Sends no more."""
+        """Sends no more requests."""
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.wait([self._sending])
@@ -98,20 +98,22 @@ class AlterPartitionManager:
         while (request := self._changes.next_request(self._broker_epoch(), self._is_pending)) is not None:
             try:
                 failures = 0 if await self._is_settled_by(request) else failures + 1
-            except Exception as error:  # a fault of ours: ISRs have to change all the same
-                log.error("changes of in-sync replicas failed", exc_info=error)
+            except Exception as error:  # a bug: ISRs must still change
+                logger.error("changes of in-sync replicas failed", exc_info=error)
                 self._changes.failed()
                 failures += 1
             if failures:
                 await pause(self._clock, BACKOFF.delay_ms(failures, self._draw()))
 
     async def _is_settled_by(self, request: AlterPartitionRequest) -> bool:
-        """True once every change of the request is decided; else those that are not are sent again."""
+        """True once every change of the request is decided; otherwise the undecided changes are sent again."""
         try:
             response = await self._alter(request)
         except KafkaError as error:
             self._changes.failed()
-            log.warning("no change of in-sync replicas was taken", reason=f"{error.code.name}: {error.message}")
+            logger.warning(
+                "changes of in-sync replicas were not accepted", reason=f"{error.code.name}: {error.message}"
+            )
             return False
         verdicts = self._changes.answered(response)
         for change, verdict in verdicts:
@@ -130,7 +132,7 @@ class AlterPartitionManager:
             self.shrinks += 1
 
     def _is_open_after(self, change: IsrChange, verdict: Verdict) -> bool:
-        """Gives the leader what was decided; True where it waits for the same change on, and may ask again."""
+        """Applies the verdict to the leader. True if the leader still waits for the same change, and may ask again."""
         partition = self._waiting(change)
         if partition is None:
             return False
@@ -139,7 +141,7 @@ class AlterPartitionManager:
         after = decided(role, change, verdict)
         if after is not role:
             has_left = isinstance(verdict, CommittedIsr) and not change.expands
-            tell = log.warning if has_left else log.info  # who runs the cluster looks after a replica that left
+            tell = logger.warning if has_left else logger.info  # operators look after a replica that left
             tell("in-sync replicas", partition=str(change.name), isr=sorted(after.isr.committed))
             partition.become(after, self._clock.now_ms())
             return False

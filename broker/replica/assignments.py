@@ -1,4 +1,4 @@
-"""Carries out the image's assignments to this broker: creates, leads, configures and deletes logs.
+"""Applies the image's assignments to this broker: creates, leads, configures and deletes logs.
 
 Source: kafka.server.metadata.BrokerMetadataPublisher and ReplicaManager.applyDelta.
 """
@@ -39,15 +39,21 @@ from storage.config import LogConfig
 from storage.log import Log
 from storage.logs import Logs
 
-log = get_logger("broker.replica")
+logger = get_logger("broker.replica")
 
 
 def differs_in_one_character(topic_id: Uuid | None, other: Uuid) -> bool:
-    """True if a damaged byte of partition.metadata may have made the one id of the other: two topics' random ids differ
+    """True if a damaged byte of partition.metadata may explain the difference of two ids: two topics' random ids differ
     in most characters."""
     if topic_id is None:
         return False
-    return sum(one != its for one, its in zip(uuid_to_text(topic_id), uuid_to_text(other), strict=True)) == 1
+    return (
+        sum(
+            character != original
+            for character, original in zip(uuid_to_text(topic_id), uuid_to_text(other), strict=True)
+        )
+        == 1
+    )
 
 
 class Assignments:
@@ -75,7 +81,7 @@ class Assignments:
         self._config = config
         self._moves = moves
         self._deleting: dict[TopicPartition, Partition] = {}
-        """Partitions that were deleted while a thread was at their logs."""
+        """Deleted partitions whose logs a thread is still truncating."""
         self.rules = IsrRules(
             self._may_be_in_sync, lambda: config.effective.replica_lag_time_max_ms, self._broker_epoch
         )
@@ -95,15 +101,15 @@ class Assignments:
         self._loader.subscribe(self.changed)
 
     def _set_aside_former(self) -> None:
-        """Sets aside the logs of topics that were deleted, and created anew under their names, while the broker was
+        """Sets aside the logs of topics that were deleted, and created again under the same names, while the broker was
         down (KAFKA-14616)."""
         for stored in list(self.logs):
             topic = self.image.topic(stored.topic_partition.topic)
             if topic is not None and differs_in_one_character(stored.topic_id, topic.topic_id):
-                log.warning("a damaged topic id is written anew", partition=str(stored.topic_partition))
+                logger.warning("a damaged topic id is rewritten", partition=str(stored.topic_partition))
                 stored.topic_id = None
             if topic is not None and stored.topic_id not in (None, topic.topic_id):
-                log.warning("log of a deleted topic set aside", partition=str(stored.topic_partition))
+                logger.warning("log of a deleted topic set aside", partition=str(stored.topic_partition))
                 self.logs.set_stray_aside(stored.topic_partition)
 
     def _set_aside_strays(self) -> None:
@@ -111,11 +117,11 @@ class Assignments:
         and are not served."""
         assigned = {partition.name for partition in self.replicas}
         for name in [stored.topic_partition for stored in self.logs if stored.topic_partition not in assigned]:
-            log.warning("stray log set aside", partition=str(name))
+            logger.warning("stray log set aside", partition=str(name))
             self.logs.set_stray_aside(name)
 
     def changed(self, delta: Delta) -> None:
-        """Carries out the changes of a committed batch."""
+        """Applies the changes of a committed batch."""
         for change in delta.changes:
             handle = HANDLERS.get(type(change))
             if handle is not None:
@@ -125,7 +131,7 @@ class Assignments:
         return self._config.effective.log_config(self.image.topic_configs(name))
 
     def open(self, topic: Topic, index: int, assigned: PartitionRegistration, *, is_new: bool = False) -> None:
-        """Opens the log of a partition that has a replica here, or creates it where it may."""
+        """Opens the log of a partition that has a replica here, or creates it if that is allowed."""
         if self.node_id not in assigned.replicas:
             return
         name = TopicPartition(topic.name, index)
@@ -133,7 +139,7 @@ class Assignments:
         try:
             own_log = self._log(name, topic.topic_id, directory_id, is_new, is_alone=len(assigned.replicas) == 1)
         except KafkaError as error:
-            log.error("partition is not served", partition=str(name), reason=str(error))
+            logger.error("partition is not served", partition=str(name), reason=str(error))
             self.replicas.set_offline(name, topic.topic_id)
             return
         has_directories = directory_id is not None or self.image.metadata_version >= DIRECTORIES_SINCE
@@ -153,7 +159,7 @@ class Assignments:
             self.replicas.set_offline(name, topic.topic_id)
 
     def open_offline(self) -> None:
-        """Tries again to open the offline partitions, as when a full disk has room again."""
+        """Tries again to open the offline partitions, as when a full disk has free space again."""
         for topic in self.image.topics():
             for index, partition in topic.partitions.items():
                 if self.replicas.is_offline(TopicPartition(topic.name, index)):
@@ -162,12 +168,12 @@ class Assignments:
     def _log(
         self, name: TopicPartition, topic_id: Uuid, directory_id: Uuid | None, is_new: bool, *, is_alone: bool
     ) -> Log:
-        """Returns the partition's log on disk, or else a new one in the directory that the metadata assigns to it.
+        """Returns the partition's log on disk, or else a new log in the directory that the metadata assigns to it.
 
-        A replica whose directory was replaced by another one begins empty, where the node says so, as it was registered
-        as one that has lost its records; the only one does so where all directories were replaced. Raises KafkaError:
-        KAFKA_STORAGE_ERROR where the log may be in a directory that is offline, since an empty log in its place would
-        pass for all there ever was (LogManager.getOrCreateLog).
+        A replica whose directory was replaced starts empty if the node allows it, because the broker registered with
+        the loss of the directory; the only replica of a partition does so only if all directories were replaced. Raises
+        KafkaError: KAFKA_STORAGE_ERROR if the log may be in a directory that is offline, because an empty log would
+        look as if the partition had never had records (LogManager.getOrCreateLog).
         """
         log_dir = None
         if self.logs.get(name) is None:
@@ -176,9 +182,9 @@ class Assignments:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "it may be in a log directory that is offline")
             if log_dir is None and directory_id is not None and directory_id not in ASSUMED_ONLINE:
                 if not self._node.begins_anew or (is_alone and len(self.logs.dirs) > 1):
-                    message = f"it is in log directory {uuid_to_text(directory_id)}, which is none of this broker's now"
+                    message = f"it is in log directory {uuid_to_text(directory_id)}, which this broker no longer has"
                     raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
-                log.warning("a replica whose log directory is gone begins empty", partition=str(name))
+                logger.warning("a replica whose log directory is gone starts empty", partition=str(name))
         config = self.log_config(name.topic)
         return self.logs.create(name, topic_id, config, self._clock.now_ms(), log_dir=log_dir)
 
@@ -188,8 +194,8 @@ class Assignments:
             self.replicas.set_pending(TopicPartition(topic.name, index), topic.topic_id)
 
     def _make(self, topic: Topic, index: int) -> None:
-        """Creates the log of a new partition, as the partition is by now; later, where the log of a deleted partition
-        of the same name has to go first."""
+        """Creates the log of a new partition as it is assigned by now; later, if the log of a deleted partition of the
+        same name must be removed first."""
         name = TopicPartition(topic.name, index)
         deleted = self._deleting.get(name)
         if deleted is None:
@@ -199,7 +205,7 @@ class Assignments:
             after_truncation(deleted.truncation, partial(self._make_after, topic, index))
 
     def _make_after(self, topic: Topic, index: int) -> None:
-        """Creates the log of a new partition whose name is free now, unless it was deleted meanwhile as well."""
+        """Creates the log of a new partition whose name is free now, unless the partition was deleted meanwhile."""
         if self.image.topic(topic.name) is topic and self.replicas.is_absent(TopicPartition(topic.name, index)):
             self._make(topic, index)
 
@@ -211,33 +217,33 @@ class Assignments:
             self._remove(name, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif partition is not None:
             self._assign(partition, after)
-        elif name in self._deleting:  # it had a replica here a moment ago
+        elif name in self._deleting:  # it had a replica here until now, whose log isn't deleted yet
             self.replicas.set_pending(name, topic.topic_id)
             after_truncation(self._deleting[name].truncation, partial(self._make_after, topic, index))
         elif not self.replicas.is_absent(name):
             self.open(topic, index, after)
 
     def _assign(self, partition: Partition, assigned: PartitionRegistration) -> None:
-        """Gives the partition the role that the metadata assigns to it."""
+        """Sets the partition's role to the role that the metadata assigns."""
         now_ms = self._clock.now_ms()
         role = next_role(partition.role, assigned, self.node_id, partition.log_end_offset, now_ms)
         partition.become(role, now_ms)
 
     def _may_be_in_sync(self, follower: Follower) -> bool:
-        """True when the follower's broker is neither fenced nor shutting down, and fetches in the epoch of its
+        """True if the follower's broker is neither fenced nor shutting down, and fetches in the epoch of its
         registration (KIP-841, KIP-903)."""
         broker = self.image.brokers.get(follower.replica_id)
         is_current = broker is not None and follower.broker_epoch in (NO_BROKER_EPOCH, broker.epoch)
         return broker is not None and broker.active and is_current
 
     def _broker_epoch(self, broker_id: int) -> int:
-        """The epoch of a broker's registration; -1 while it is fenced."""
+        """Returns the epoch of a broker's registration; -1 while it is fenced."""
         broker = self.image.brokers.get(broker_id)
         return NO_BROKER_EPOCH if broker is None or broker.fenced else broker.epoch
 
     def _broker_changed(self, change: BrokerChanged) -> None:
-        """Commits what waited only for a replica whose broker may be in sync no longer: it was about to join those that
-        are, so nothing of its partitions changes, and no request may come that would look again."""
+        """Commits records that waited only for a replica whose broker may no longer be in sync. The replica was about
+        to join the ISR, so its partitions don't change, and no further request may come that would commit them."""
         broker = self.image.brokers.get(change.broker_id)
         if broker is not None and broker.active:
             return
@@ -254,8 +260,8 @@ class Assignments:
             self._remove(TopicPartition(change.topic.name, index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _remove(self, name: TopicPartition, code: ErrorCode) -> None:
-        """Takes a partition away that was deleted, or has no replica here any more, and deletes its log; who waits for
-        it gets this error."""
+        """Removes a partition that was deleted, or no longer has a replica here, and deletes its log; requests that
+        wait for it get this error."""
         self._moves.forget(name)
         partition = self.replicas.remove(name, code)
         if partition is not None:
@@ -281,7 +287,7 @@ class Assignments:
         cluster, broker = self.image.configs(DEFAULT_BROKER), self.image.configs(own)
         self._config.layers = self._config.layers.changed(cluster=dict(cluster), broker=dict(broker))
         for problem in self._config.layers.problems:
-            log.warning("dynamic option not used", problem=problem)
+            logger.warning("dynamic option not used", problem=problem)
         self.logs.verification_enabled = self._config.effective.transaction_partition_verification_enable
         for partition in self.replicas:
             partition.configure(self.log_config(partition.name.topic))

@@ -25,7 +25,7 @@ async def committed(partition: Partition, offset: int, timeout_ms: int) -> None:
 
 
 def settle(done: asyncio.Future[None], error: KafkaError | None) -> None:
-    """Gives a future the outcome of a commit: no error, or its error. Does nothing where nobody waits any more."""
+    """Sets a future to the outcome of a commit: no error, or its error. Does nothing if the future is done."""
     if done.done():
         return
     if error is None:

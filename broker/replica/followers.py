@@ -1,4 +1,4 @@
-"""The followers of a partition that is led here: how far they are, who joins the in-sync replicas and who leaves.
+"""The followers of a partition that this broker leads: their progress, and changes of the ISR.
 
 Source: kafka.cluster.Partition.updateFollowerFetchState, maybeExpandIsr and maybeShrinkIsr.
 """
@@ -14,22 +14,23 @@ from protocol.errors import ErrorCode
 
 
 class FollowerFetch(NamedTuple):
-    """One partition of a follower's Fetch, as of when it came."""
+    """One partition of a follower's Fetch, and when it came."""
 
     broker_id: int
     broker_epoch: int
-    """-1 where the request is too old to say (KIP-903)."""
+    """-1 if the request's version has no broker epoch (KIP-903)."""
     offset: int
-    """The follower has everything below."""
+    """The follower has every record below this offset."""
     log_start_offset: int
     received_ms: int
 
 
 def check_follower(partition: Partition, broker_id: int, current_leader_epoch: int) -> Leading:
-    """Returns the leader's role for a broker with one of the other replicas.
+    """Returns the leader's role for a request of a broker that has another replica.
 
-    Raises NOT_LEADER_OR_FOLLOWER where this broker does not lead. Who has no replica may know of an assignment that has
-    yet to come here, and tries again: UNKNOWN_LEADER_EPOCH, or NOT_LEADER_OR_FOLLOWER where it did not say its epoch.
+    Raises NOT_LEADER_OR_FOLLOWER if this broker doesn't lead. A broker without a replica may know of an assignment that
+    hasn't come here yet, and tries again: UNKNOWN_LEADER_EPOCH, or NOT_LEADER_OR_FOLLOWER if it didn't send its leader
+    epoch.
     """
     role = partition.role
     if not isinstance(role, Leading):
@@ -41,8 +42,8 @@ def check_follower(partition: Partition, broker_id: int, current_leader_epoch: i
 
 
 def follower_fetched(partition: Partition, fetch: FollowerFetch, current_leader_epoch: int = NO_EPOCH) -> None:
-    """Notes how far a follower is, which may join the ISR by that, and commit records. Raises as `check_follower` does,
-    and NOT_LEADER_OR_FOLLOWER to a broker that has registered anew since (KIP-903)."""
+    """Records a follower's progress, which may join the ISR by it, and may commit records. Raises as `check_follower`
+    does, and NOT_LEADER_OR_FOLLOWER if the broker has registered again since (KIP-903)."""
     role = check_follower(partition, fetch.broker_id, current_leader_epoch)
     says_epoch = fetch.broker_epoch != NO_BROKER_EPOCH
     if says_epoch and fetch.broker_epoch < partition.rules.broker_epoch(fetch.broker_id):
@@ -55,15 +56,16 @@ def follower_fetched(partition: Partition, fetch: FollowerFetch, current_leader_
     if may_join(follower, role.isr, partition.high_watermark, role.epoch_start, partition.rules):
         partition.propose(partition, role.isr.expand((fetch.broker_id,)))
     if follower.log_end_offset != before.log_end_offset or partition.high_watermark < partition.log_end_offset:
-        partition.advance(fetch.received_ms)  # another one that held it may have been fenced, or be late, by now
+        partition.advance(fetch.received_ms)  # another follower that blocked the commit may be fenced or late by now
     if follower.log_start_offset != before.log_start_offset:
-        for waiter in tuple(partition.append_waiters):  # a deletion may be carried out by now
+        for waiter in tuple(partition.append_waiters):  # a deletion may be complete by now
             waiter.wake()
 
 
 def shrink_isr(partition: Partition, now_ms: int) -> None:
-    """Proposes an ISR without the replicas that have been behind for replica.lag.time.max.ms. Commits what only waited
-    for one that was about to join, and is behind for as long: if it is dead, no fetch of its comes that would look."""
+    """Proposes an ISR without the replicas that have been behind for replica.lag.time.max.ms. Commits records that
+    waited only for a follower that was about to join and has been behind for as long: if its broker is dead, no fetch
+    comes that would commit them."""
     role = partition.role
     if isinstance(role, Leading) and not role.is_alone:
         end = partition.log_end_offset

@@ -1,4 +1,4 @@
-"""A replica takes over its leader's batches as they are, and its watermarks.
+"""A replica appends its leader's batches unchanged, and follows its watermarks.
 
 Source: Kafka's ReplicaFetcherThread.processPartitionData and Partition.appendRecordsToFollowerOrFutureReplica.
 """
@@ -20,9 +20,9 @@ OFFSET_BYTES: Final = 8
 
 
 class BeginsInBatch(KafkaError):
-    """The leader's log begins within its first batch, as DeleteRecords leaves it, and so does what it answers. A log
-    that is empty has to begin with that batch; so has one whose records are of before the leader's start, where
-    nothing can tell any more that they are another's."""
+    """The leader's log starts inside its first batch (after DeleteRecords), and so does its answer. An empty follower
+    must start at that batch's base offset. So must a follower whose log ends inside the batch and has its first offset
+    below the leader's log start: nothing can tell whether its records are the leader's."""
 
     def __init__(self, partition: Partition, base_offset: int) -> None:
         message = f"{partition.name}: the leader's first batch begins at offset {base_offset}"
@@ -33,12 +33,12 @@ class BeginsInBatch(KafkaError):
 def append_as_follower(
     partition: Partition, records: memoryview, leader_epoch: int, leader_log_start: int, now_ms: int
 ) -> int:
-    """Appends the batches that the leader of this epoch has at the log's end, and returns by how much that moved.
-    A batch of a newer epoch is left out (KAFKA-18723), with all behind it; so is one that is cut short.
+    """Appends the batches that the leader of this epoch has after the log's end, and returns the number of offsets
+    added. A batch of a newer epoch is left out (KAFKA-18723), with all batches behind it; so is an incomplete batch.
 
-    Raises KafkaError, with nothing written: FENCED_LEADER_EPOCH where this replica does not follow in that epoch,
+    Raises KafkaError, with nothing written: FENCED_LEADER_EPOCH if this replica doesn't follow in that epoch,
     CORRUPT_MESSAGE or INVALID_RECORD for damaged batches, UNKNOWN_SERVER_ERROR for offsets that go back, BeginsInBatch,
-    and what a disk that fails raises.
+    and the errors of a failing disk.
     """
     check_follows(partition, leader_epoch)
     log = partition.log
@@ -53,10 +53,11 @@ def append_as_follower(
 
 
 def take_watermarks(partition: Partition, high_watermark: int, log_start_offset: int) -> None:
-    """Takes over up to where the leader says that all is committed, and where its log begins.
+    """Sets the high watermark and the log start offset to the leader's.
 
-    As far as the log goes, and never back: a new leader that does not know yet what is committed would have a
-    follower forget it (KIP-207). Segments before the log start offset go when retention runs.
+    The high watermark moves no further than the log's end, and never back: a new leader that doesn't know yet what is
+    committed would otherwise make a follower forget it (KIP-207). Retention deletes segments below the log start
+    offset.
     """
     log = partition.log
     committed = min(high_watermark, log.log_end_offset)
@@ -69,7 +70,7 @@ def take_watermarks(partition: Partition, high_watermark: int, log_start_offset:
 
 
 def check_follows(partition: Partition, leader_epoch: int) -> None:
-    """Raises FENCED_LEADER_EPOCH unless this replica follows in that epoch, and no thread is at its log."""
+    """Raises FENCED_LEADER_EPOCH unless this replica follows in that epoch, and no thread truncates its log."""
     role = partition.role
     if partition.gone or partition.truncation is not None or isinstance(role, Leading) or role.epoch != leader_epoch:
         raise partition.moved(ErrorCode.FENCED_LEADER_EPOCH)

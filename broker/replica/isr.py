@@ -1,5 +1,5 @@
-"""The in-sync replicas of a partition, as its leader tracks them: which are in sync, which are to join or leave, and
-the offset below which records are committed.
+"""The in-sync replicas of a partition, as its leader tracks them: the committed ISR, proposed changes, and the high
+watermark.
 
 Values and rules without time or sockets: offsets and the time go in, the high watermark and proposed changes come out.
 Source: kafka.cluster.Partition (CommittedPartitionState, PendingExpandIsr, PendingShrinkIsr) and Replica (KIP-497,
@@ -18,16 +18,16 @@ NO_BROKER_EPOCH: Final = -1
 """The broker epoch of a follower whose Fetch is too old to have it (KIP-903)."""
 
 NEVER_MS: Final = -(1 << 60)
-"""Longer ago than any lag that is allowed."""
+"""A time longer ago than any allowed lag."""
 
 NO_REPLICAS: Final[frozenset[int]] = frozenset()
 
 
 class Isr(NamedTuple):
-    """In-sync replicas: the ones that the controller has committed, and at most one change on its way there.
+    """In-sync replicas: the committed ISR, and at most one change that the controller hasn't answered.
 
-    Until the controller has answered, the leader does not know which of the two sets holds, so that records count
-    as committed when all replicas of the larger one have them.
+    Until it has answered, the leader doesn't know which of the two sets holds, so records count as committed when all
+    replicas of the larger set have them.
     """
 
     committed: frozenset[int]
@@ -36,12 +36,12 @@ class Isr(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """True while no change is on its way to the controller."""
+        """True if no change waits for the controller."""
         return not self.expanding and not self.shrinking
 
     @property
     def maximal(self) -> frozenset[int]:
-        """All replicas that are in sync, or may be by now: a record that they all have is committed."""
+        """All replicas that are in sync, or may be by now: a record that all of them have is committed."""
         return self.committed | self.expanding
 
     @property
@@ -50,12 +50,12 @@ class Isr(NamedTuple):
         return (self.committed | self.expanding) - self.shrinking
 
     def expand(self, replica_ids: Collection[int]) -> Isr:
-        """Returns the ISR with these replicas on their way in."""
+        """Returns the ISR with a proposal that adds these replicas."""
         assert self.is_settled, f"{self}: one change at a time"
         return Isr(self.committed, expanding=frozenset(replica_ids) - self.committed)
 
     def shrink(self, replica_ids: Collection[int]) -> Isr:
-        """Returns the ISR with these replicas on their way out."""
+        """Returns the ISR with a proposal that removes these replicas."""
         assert self.is_settled, f"{self}: one change at a time"
         return Isr(self.committed, shrinking=self.committed & frozenset(replica_ids))
 
@@ -69,7 +69,7 @@ class Follower(NamedTuple):
 
     replica_id: int
     log_end_offset: int = NO_OFFSET
-    """The follower has every record below."""
+    """The follower has every record below this offset."""
     log_start_offset: int = NO_OFFSET
     caught_up_ms: int = NEVER_MS
     """The time when it last had all of the leader's records."""
@@ -86,7 +86,7 @@ class Follower(NamedTuple):
         caught_up_ms = self.caught_up_ms
         if offset >= leader_end_offset:
             caught_up_ms = max(caught_up_ms, now_ms)
-        elif offset >= self.leader_end_offset:  # it now has all that the leader had at its last fetch
+        elif offset >= self.leader_end_offset:  # it now has all records that the leader had at its last fetch
             caught_up_ms = max(caught_up_ms, self.fetched_ms)
         leader_end_offset = max(leader_end_offset, self.leader_end_offset)
         return Follower(
@@ -94,13 +94,13 @@ class Follower(NamedTuple):
         )
 
     def in_new_epoch(self, leader_end_offset: int, *, in_sync: bool, now_ms: int) -> Follower:
-        """Returns the follower in a new epoch of the same leader: its offset stays, and one in sync has
+        """Returns the follower in a new epoch of the same leader: its offset stays, and an in-sync follower has
         replica.lag.time.max.ms to fetch again."""
         since_ms = now_ms if in_sync else NEVER_MS
         return self._replace(caught_up_ms=since_ms, fetched_ms=since_ms, leader_end_offset=leader_end_offset)
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
-        """True when it has all of the leader's records, or had them within replica.lag.time.max.ms."""
+        """True if it has all of the leader's records, or had them within replica.lag.time.max.ms."""
         return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= max_lag_ms
 
 
@@ -108,11 +108,12 @@ class IsrRules(NamedTuple):
     """Decides which followers may be in sync, by the leader's options and the cluster's metadata."""
 
     may_be_in_sync: Callable[[Follower], bool]
-    """True of a follower whose broker is not fenced, not stopping, and fetches in the epoch of its registration."""
+    """Returns True for a follower whose broker is not fenced, not stopping, and fetches in the epoch of its
+    registration."""
     max_lag_ms: Callable[[], int]
     """replica.lag.time.max.ms."""
     broker_epoch: Callable[[int], int] = lambda _: NO_BROKER_EPOCH
-    """The epoch of a broker that is alive, by its id."""
+    """Returns the epoch of a live broker by its id."""
 
 
 NO_OTHERS: Final = IsrRules(lambda _: False, lambda: 0)
@@ -122,11 +123,11 @@ NO_OTHERS: Final = IsrRules(lambda _: False, lambda: 0)
 def committed_offset(
     leader_end_offset: int, isr: Isr, followers: Collection[Follower], min_isr: int, rules: IsrRules, now_ms: int
 ) -> int:
-    """Returns the offset below which all replicas that count have every record; NO_OFFSET while fewer are in sync than
-    `min_isr`, when nothing more may be committed.
+    """Returns the offset below which all counted replicas have every record; NO_OFFSET if fewer than `min_isr` are in
+    sync, when nothing more may be committed.
 
-    A follower that is about to join the ISR counts already: else the high watermark would run ahead of it for ever
-    (KAFKA-8722). One that may not join does not count (KAFKA-15021).
+    A caught-up follower that may join the ISR counts already: otherwise the high watermark would always run ahead of it
+    (KAFKA-8722). A follower that may not join doesn't count (KAFKA-15021).
     """
     if len(isr.committed) < min_isr:
         return NO_OFFSET
@@ -141,7 +142,7 @@ def committed_offset(
 
 
 def may_join(follower: Follower, isr: Isr, high_watermark: int, epoch_start: int, rules: IsrRules) -> bool:
-    """True when the follower may join the ISR: it has all committed records, and all of earlier epochs."""
+    """True if the follower may join the ISR: it has all committed records, and all records of earlier epochs."""
     return (
         isr.is_settled
         and follower.replica_id not in isr.committed

@@ -1,7 +1,7 @@
-"""Proposed changes of in-sync replicas on their way to the controller: queued, requested, answered.
+"""Proposed changes of in-sync replicas: queued, requested, answered.
 
-Values and a machine without time or sockets: changes go in, AlterPartition requests come out; answers go in, and what
-each means for its partition comes out. Source: kafka.server.DefaultAlterPartitionManager and
+A state machine without time or sockets: changes go in, AlterPartition requests come out; answers go in, and the outcome
+for each partition comes out. Source: kafka.server.DefaultAlterPartitionManager and
 kafka.cluster.Partition.submitAlterPartition (KIP-497, KIP-841, KIP-903).
 """
 
@@ -23,8 +23,8 @@ from protocol.messages.alter_partition import (
 from protocol.types import TopicPartition, Uuid
 
 NOT_APPLIED: Final = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
-"""By these the controller says that the partition epoch is current and the change was not made, so that the ISR before
-it is the true one."""
+"""Errors by which the controller says that the partition epoch is current and the change was not made: the ISR before
+it still holds."""
 
 SUPERSEDED: Final = frozenset(
     {
@@ -36,19 +36,19 @@ SUPERSEDED: Final = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     }
 )
-"""By these the controller says that the partition is another by now. The change may have been made by an earlier copy
-of the request, so that it stays pending until the metadata has come here."""
+"""Errors by which the controller says that the partition has changed. An earlier copy of the request may have made the
+change, so it stays pending until the metadata arrives here."""
 
 
 class InSyncReplica(NamedTuple):
-    """A replica that is to be in sync, and the epoch of its broker; -1 where that is not known."""
+    """A replica of a proposed ISR, and the epoch of its broker; -1 if that is unknown."""
 
     broker_id: int
     broker_epoch: int
 
 
 class IsrChange(NamedTuple):
-    """The ISR that a leader proposes for a partition of which it knows this epoch."""
+    """The ISR that a leader proposes for a partition, at the partition epoch that it knows."""
 
     name: TopicPartition
     topic_id: Uuid
@@ -56,7 +56,7 @@ class IsrChange(NamedTuple):
     partition_epoch: int
     replicas: tuple[InSyncReplica, ...]
     expands: bool = False
-    """True when a follower joins, False when one leaves."""
+    """True if a follower joins, False if a follower leaves."""
 
     @property
     def broker_ids(self) -> frozenset[int]:
@@ -76,9 +76,9 @@ Verdict: TypeAlias = CommittedIsr | ErrorCode
 
 
 def proposed_change(name: TopicPartition, topic_id: Uuid, role: Leading, isr: Isr, broker_epoch: int) -> IsrChange:
-    """Returns the change by which this leader, in this epoch of its broker, asks for `isr.proposed`. A follower that
-    has not fetched yet goes without an epoch: if it comes back as another, the controller takes it out of the ISR,
-    which raises the partition epoch, and refuses the change."""
+    """Returns the change by which this leader, in this epoch of its broker, proposes `isr.proposed`. A follower that
+    hasn't fetched yet has no epoch: if its broker registers again, the controller removes it from the ISR, which raises
+    the partition epoch, and rejects the change."""
     replicas = tuple(
         InSyncReplica(
             broker_id, broker_epoch if broker_id == role.leader_id else role.followers[broker_id].broker_epoch
@@ -91,7 +91,7 @@ def proposed_change(name: TopicPartition, topic_id: Uuid, role: Leading, isr: Is
 
 
 def is_pending(role: Role, change: IsrChange) -> bool:
-    """True while the leader waits for this change: neither the metadata nor an answer has overtaken it."""
+    """True if the leader still waits for this change: neither the metadata nor an answer has replaced it."""
     return (
         isinstance(role, Leading)
         and not role.isr.is_settled
@@ -102,39 +102,39 @@ def is_pending(role: Role, change: IsrChange) -> bool:
 
 
 def decided(role: Leading, change: IsrChange, verdict: Verdict) -> Leading:
-    """Returns the role after the verdict on the change that it waits for; the same role where it has to wait on, for
-    the metadata or for another try."""
+    """Returns the role after the verdict on the change; the same role if the leader must wait for the metadata or
+    another attempt."""
     if isinstance(verdict, ErrorCode):
         return role.with_isr(role.isr.rolled_back()) if verdict in NOT_APPLIED else role
     if verdict.leader_epoch != role.epoch or verdict.partition_epoch < role.partition_epoch:
-        return role  # of another time: the metadata tells the rest
+        return role  # the verdict is outdated: the metadata has the rest
     return role.with_isr(Isr(verdict.isr), verdict.partition_epoch)
 
 
 def is_worth_a_retry(verdict: Verdict) -> bool:
-    """True of an error that says nothing about the change, so that the same one may be made later."""
+    """True for an error that says nothing about the change itself: the same change may be made later."""
     return isinstance(verdict, ErrorCode) and verdict not in NOT_APPLIED and verdict not in SUPERSEDED
 
 
 class IsrChanges:
-    """The changes of one broker: at most one for each partition, and at most one request on its way."""
+    """The changes of one broker: at most one for each partition, and at most one request in flight."""
 
     def __init__(self, broker_id: int) -> None:
         self._broker_id = broker_id
         self._queue: dict[TopicPartition, IsrChange] = {}
-        """Of all partitions, by name: a change stays here until it is answered."""
+        """The change of each partition by name, until it is answered."""
         self._in_flight: tuple[IsrChange, ...] = ()
 
     def __len__(self) -> int:
         return len(self._queue)
 
     def add(self, change: IsrChange) -> bool:
-        """Queues a change; False, with nothing changed, where one of its partition is not answered yet."""
+        """Queues a change. Returns False, and changes nothing, if a change of its partition isn't answered yet."""
         return self._queue.setdefault(change.name, change) is change
 
     def next_request(self, broker_epoch: int, is_pending: Callable[[IsrChange], bool]) -> AlterPartitionRequest | None:
-        """Returns the request for all changes that are still pending, and forgets the others; None while there is
-        nothing to ask for."""
+        """Returns the request for all changes that are still pending, and drops the others; None if no change is
+        left."""
         assert not self._in_flight, "one request at a time"
         self._queue = {change.name: change for change in self._queue.values() if is_pending(change)}
         if not self._queue:
@@ -143,13 +143,13 @@ class IsrChanges:
         return alter_partition_request(self._broker_id, broker_epoch, self._in_flight)
 
     def failed(self) -> None:
-        """Nobody knows what became of the request: its changes stay for the next one. A controller that has made one
-        already refuses it by its partition epoch."""
+        """Ends a request whose outcome is unknown: its changes stay for the next request. A controller that has made a
+        change already rejects it by its partition epoch."""
         self._in_flight = ()
 
     def answered(self, response: AlterPartitionResponse) -> list[tuple[IsrChange, Verdict]]:
-        """Returns the changes of the request that were decided, and takes them out of the queue. One that is missing in
-        the response stays for the next request."""
+        """Returns the decided changes of the request, and removes them from the queue. A change that is missing in the
+        response stays for the next request."""
         in_flight, self._in_flight = self._in_flight, ()
         verdicts = dict(verdicts_of(response))
         decisions = [
@@ -163,8 +163,8 @@ class IsrChanges:
 
 
 def alter_partition_request(broker_id: int, broker_epoch: int, changes: tuple[IsrChange, ...]) -> AlterPartitionRequest:
-    """Returns the request for some changes, of different partitions, in every version from 2 on: 3 has the brokers'
-    epochs (KIP-903)."""
+    """Returns the request for changes of different partitions, in every version from 2 on: 3 has the brokers' epochs
+    (KIP-903)."""
     topics: dict[Uuid, TopicData] = {}
     for change in changes:
         topic = topics.setdefault(change.topic_id, TopicData(topic_id=change.topic_id, partitions=[]))
@@ -183,7 +183,7 @@ def alter_partition_request(broker_id: int, broker_epoch: int, changes: tuple[Is
 
 
 def verdicts_of(response: AlterPartitionResponse) -> Iterator[tuple[tuple[Uuid, int], Verdict]]:
-    """Yields what the response says of each partition, by topic id and index."""
+    """Yields the verdict on each partition, by topic id and index."""
     for topic in response.topics:
         for partition in topic.partitions:
             code = error_code(partition.error_code)

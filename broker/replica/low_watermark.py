@@ -1,4 +1,4 @@
-"""The low watermark of a partition: below it no live replica has records, so that a deletion is carried out (KIP-107).
+"""The low watermark of a partition: no live replica has records below it, so a deletion is complete (KIP-107).
 
 Source: kafka.cluster.Partition.lowWatermarkIfLeader and kafka.server.DelayedDeleteRecords.
 """
@@ -15,12 +15,12 @@ from broker.replica.waiter import Waiter
 from protocol.errors import ErrorCode, KafkaError
 
 NO_APPEND: Final = 1 << 62
-"""As many bytes as nobody appends while a request waits."""
+"""More bytes than are appended while a request waits."""
 
 
 def low_watermark(partition: Partition) -> int:
-    """Returns the least log start offset of the leader and of the followers whose brokers are alive; -1 where one of
-    them has not fetched yet."""
+    """Returns the lowest log start offset of the leader and of the followers whose brokers are alive; -1 if one of
+    these has not fetched yet."""
     role, offset = partition.role, partition.log_start_offset
     if isinstance(role, Leading):
         for follower in role.followers.values():
@@ -30,7 +30,7 @@ def low_watermark(partition: Partition) -> int:
 
 
 class LowWatermarkWaiter(Waiter):
-    """Waits until the low watermark has come to an offset, or the partition is led elsewhere."""
+    """Waits until the low watermark reaches an offset, or another broker leads the partition."""
 
     __slots__ = ("_offset", "_partition", "reached")
 
@@ -48,15 +48,15 @@ class LowWatermarkWaiter(Waiter):
 
 
 async def deleted_everywhere(partition: Partition, offset: int, timeout_ms: int) -> None:
-    """Returns once the low watermark has come to the offset. Raises REQUEST_TIMED_OUT, and NOT_LEADER_OR_FOLLOWER or
-    the error of a partition that is gone."""
+    """Returns once the low watermark reaches the offset. Raises REQUEST_TIMED_OUT, and NOT_LEADER_OR_FOLLOWER or the
+    error of a partition that is gone."""
     waiter = LowWatermarkWaiter(partition, offset)
     partition.append_waiters[waiter] = None
     try:
         async with asyncio.timeout(max(timeout_ms, 0) / 1000):
             await waiter.reached
     except TimeoutError:
-        message = f"{partition.name}: not every live replica begins at {offset} within {timeout_ms} ms"
+        message = f"{partition.name}: not every live replica's log starts at {offset} within {timeout_ms} ms"
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message) from None
     finally:
         partition.append_waiters.pop(waiter, None)

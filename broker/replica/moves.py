@@ -1,4 +1,5 @@
-"""Moves replicas to other log directories: copies them batch by batch beside the clients, then swaps (KIP-113)."""
+"""Moves replicas to other log directories: copies batch by batch while clients are served, then swaps the logs
+(KIP-113)."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from protocol.types import TopicPartition
 from storage.logs import Logs
 
 THROTTLED_MS: Final = 100
-"""The pause of a move that has gone faster than it may, before it looks again."""
+"""Pause of a move that exceeds its throttle, before it checks again."""
 
-log = get_logger("broker.moves")
+logger = get_logger("broker.moves")
 
 
 class Moves:
-    """The moves under way, one task per replica. A step copies about a megabyte; between steps clients are served."""
+    """The moves in progress, a task per replica. A step copies about a megabyte; clients are served between steps."""
 
     def __init__(
         self, logs: Logs, node: Node, clock: Clock, disk_work: DiskWork, throttle: ReplicationThrottle
@@ -36,13 +37,13 @@ class Moves:
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
 
     def directory(self, path: str) -> str:
-        """Returns the path of a log directory as the broker spells it. Raises KafkaError: LOG_DIR_NOT_FOUND."""
+        """Returns the path of a log directory as log.dirs spells it. Raises KafkaError: LOG_DIR_NOT_FOUND."""
         if not os.path.isabs(path) or os.path.abspath(path) not in self._logs.dirs:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not in log.dirs: {', '.join(self._logs.dirs)}")
         return os.path.abspath(path)
 
     def begin(self, partition: Partition, path: str) -> None:
-        """Starts to move a replica to a `directory`, or stops its move where it is in that directory. Raises
+        """Starts to move a replica to the log directory `path`, or stops its move if it is there already. Raises
         KafkaError: REPLICA_NOT_AVAILABLE while its log is being truncated, which clients retry."""
         if partition.truncation is not None:
             raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"{partition.name} is being truncated")
@@ -55,7 +56,7 @@ class Moves:
             self._tasks[partition.name] = asyncio.create_task(self._move(partition))
 
     def resume(self, partition: Partition) -> None:
-        """Goes on with a move that a stop of the broker interrupted."""
+        """Continues a move that was interrupted when the broker stopped."""
         if self._logs.future(partition.name) is not None:
             self._tasks[partition.name] = asyncio.create_task(self._move(partition))
 
@@ -88,7 +89,7 @@ class Moves:
                 from broker.peers.waiting import pause  # a start needs none of peers
 
                 await pause(self._clock, THROTTLED_MS)
-            await asyncio.sleep(0)  # clients take their turn
+            await asyncio.sleep(0)  # clients have their turn
 
     async def _move(self, partition: Partition) -> None:
         name = partition.name
@@ -101,8 +102,8 @@ class Moves:
             await self._copy(partition)
             partition.move_to(self._logs.swap_future(name, self._clock.now_ms()))
             await self._node.moved(name, partition.log_dir)
-            log.info("replica moved", partition=str(name), log_dir=partition.log_dir)
+            logger.info("replica moved", partition=str(name), log_dir=partition.log_dir)
         except KafkaError as error:
-            log.error("replica was not moved", partition=str(name), reason=str(error))
+            logger.error("replica was not moved", partition=str(name), reason=str(error))
         finally:
             self._tasks.pop(name, None)

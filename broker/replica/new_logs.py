@@ -1,7 +1,7 @@
-"""Creates the logs of new partitions, a few milliseconds' worth at a time: between two steps clients are served.
+"""Creates the logs of new partitions, a few milliseconds' worth at a time: clients are served between steps.
 
-The logs of a topic with a few partitions are created within the change that creates the topic. Those of a topic with
-thousands follow later, topics taking turns, and whoever created it is answered when all its logs are there.
+The logs of a topic with a few partitions are created within the change that creates the topic. The logs of a topic with
+thousands follow later, topics taking turns, and the client is answered when all of them exist.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from broker.clock import Clock
 
 STEP_MS = 4
-"""How long a step keeps clients waiting: for some ten logs."""
+"""The time that a step delays clients: about ten logs."""
 
 
 class _Topic:
@@ -27,18 +27,18 @@ class _Topic:
 
 
 class NewLogs:
-    """Creates logs now or later, and answers those who wait for them."""
+    """Creates logs now or later, and completes the requests that wait for them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._topics: OrderedDict[str, _Topic] = OrderedDict()
-        """The topic whose turn it is comes first."""
+        """The topics with missing logs, the next topic first."""
         self._step_ends_ms: int | None = None
-        """None while no step is under way."""
+        """None between steps."""
         self._stopped = False
 
     def make(self, topic: str, work: Callable[[], None]) -> bool:
-        """Calls `work`, which creates a partition's log, and returns True; returns False where that is left for later,
+        """Calls `work`, which creates a partition's log, and returns True; returns False if that is left for later,
         behind earlier logs of the topic."""
         if self._stopped:
             return False
@@ -51,26 +51,26 @@ class NewLogs:
         return True
 
     async def made(self, topics: Iterable[str]) -> None:
-        """Returns once the logs of these topics are there that were to be created by now."""
+        """Returns once the queued logs of these topics exist."""
         for name in topics:
             topic = self._topics.get(name)
             if topic is not None:
                 await topic.made.wait()
 
     def forget(self, name: str) -> None:
-        """Forgets a deleted topic: its missing logs are not created any more, and who waits for them goes on."""
+        """Removes a deleted topic: its missing logs are not created, and requests that wait for them continue."""
         topic = self._topics.pop(name, None)
         if topic is not None:
             topic.made.set()
 
     def stop(self) -> None:
-        """Creates no more logs: requests do not wait for them, the next start creates them."""
+        """Creates no more logs: requests don't wait for them, and the next start creates them."""
         self._stopped = True
         for name in list(self._topics):
             self.forget(name)
 
     def _begin_step(self) -> None:
-        """Begins a step. The event loop serves the others, then begins the next."""
+        """Begins a step. The event loop serves others before it begins the next."""
         self._step_ends_ms = self._clock.monotonic_ms() + STEP_MS
         asyncio.get_running_loop().call_soon(self._step)
 
@@ -87,7 +87,7 @@ class NewLogs:
             self._make_next()
 
     def _make_next(self) -> None:
-        """Creates one log of the topic whose turn it is; so a small topic does not wait for a large one."""
+        """Creates a log of the next topic in turn, so that a small topic doesn't wait for a large one."""
         name, topic = self._topics.popitem(last=False)
         work = topic.left.popleft()
         if topic.left:

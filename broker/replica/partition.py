@@ -1,8 +1,8 @@
 """Partition: a replica with its role, and the only way to append to it and to commit.
 
-Handlers and coordinators talk to Partition, never to Log, and wait for commits through it. Its waiters are of two
-kinds: followers wait for the log's end to move; consumers, acks=all and coordinators wait for the high watermark. Where
-this is the only replica, both move in the same call. Source: kafka.cluster.Partition.
+Handlers and coordinators use Partition, never Log, and wait for commits through it. It has two kinds of waiters:
+followers wait for the log's end to move; consumers, acks=all and coordinators wait for the high watermark. If this is
+the only replica, both move in the same call. Source: kafka.cluster.Partition.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ HIGH_WATERMARK: Final = -1
 """DeleteRecords' offset for "all committed records"."""
 
 CommitCallback: TypeAlias = "Callable[[KafkaError | None], None]"
-"""Called with None once an offset is committed, with an error when this leader will not commit it."""
+"""Called with None once an offset is committed, with an error if this leader will not commit it."""
 
 
 def ignore_role(_: Partition) -> None:
-    """Does nothing on a change of role."""
+    """Ignores a change of role."""
 
 
 def propose_nothing(partition: Partition, isr: Isr) -> None:
-    """Leaves the ISR as it is, where there is nobody to ask for another."""
+    """Leaves the ISR as it is, if there is no controller to ask for a change."""
 
 
 Propose: TypeAlias = "Callable[[Partition, Isr], None]"
@@ -69,28 +69,28 @@ class Partition(Replica):
         super().__init__(name, topic_id, log)
         self.rules = rules
         self.role: Role = UNASSIGNED
-        """Changed by `become` alone."""
+        """The current role; only `become` changes it."""
         self.leader_epoch = NO_EPOCH
         self.is_alone = False
-        """True when this broker leads and has the only replica: an append commits."""
+        """True if this broker leads and has the only replica: an append commits."""
         self.on_role: Callable[[Partition], None] = ignore_role
         """Called after each change of the role."""
         self.propose: Propose = propose_nothing
-        """Asks the controller for an ISR that the leader would have."""
+        """Asks the controller for an ISR that the leader proposes."""
         self.gone = ErrorCode.NONE
-        """The error that answers requests for a retired replica; NONE while it is in use."""
+        """The error of requests for a retired replica; NONE while it is in use."""
         self.tenure = 0
-        """Counts how often another broker took over, or the replica was retired: earlier appends may be lost."""
+        """Number of times that another broker took over, or the replica was retired: earlier appends may be lost."""
         self.traffic = TopicTraffic()
-        """The counts of its topic, once it is among the replicas."""
+        """The counts of its topic, once it is one of the broker's replicas."""
         self.truncation: Truncation | None = None
         """Set while a thread truncates the log."""
         self.waiters: dict[Waiter, None] = {}
-        """They wait for commits, in the order in which they came: a set's order changes from run to run."""
+        """Requests that wait for commits, in order of arrival: a set's order would change from run to run."""
         self.append_waiters: dict[Waiter, None] = {}
-        """They wait for appends."""
+        """Requests that wait for appends."""
         self.held: dict[Waiter, None] = {}
-        """Of those, the ones that have records to take by now, and wait for more while nobody waits for commits."""
+        """Followers' fetches that have records but are held back to batch more, until something waits for commits."""
         self.commits: list[tuple[int, CommitCallback]] = []
         """Callbacks for offsets to be committed, by offset."""
 
@@ -105,8 +105,8 @@ class Partition(Replica):
         return isinstance(self.role, Leading)
 
     def become(self, role: Role, now_ms: int) -> None:
-        """Takes a role over, unless a newer one was taken over before. A new leader's epoch begins at its log's end;
-        waits for a commit go on with the same leader, and fail with another. While a thread truncates its log, the role
+        """Changes the role, unless a newer role was assigned before. A new leader's epoch begins at its log's end.
+        Commits continue to wait with the same leader, and fail with another. While a thread truncates the log, the role
         is deferred."""
         if self.truncation is not None:
             self.truncation.defer(role, now_ms)
@@ -127,8 +127,7 @@ class Partition(Replica):
         self.wake_all()
 
     def retire(self, code: ErrorCode) -> None:
-        """Retires a replica that this broker does not have any more: all waits fail with this error, which names no
-        leader."""
+        """Retires a replica that this broker no longer has: all waits fail with this error, which names no leader."""
         self.role, self.is_alone = Following(partition_epoch=self.role.partition_epoch), False
         self.gone = code
         self._fail_commits(KafkaError(code))
@@ -136,13 +135,13 @@ class Partition(Replica):
         self.wake_all()
 
     def check_leads(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Raises LeaderMoved as `check_epoch` does, and NOT_LEADER_OR_FOLLOWER where this broker does not lead."""
+        """Raises LeaderMoved as `check_epoch` does, and NOT_LEADER_OR_FOLLOWER if this broker doesn't lead."""
         self.check_epoch(current_leader_epoch)
         if not isinstance(self.role, Leading):
             raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
-        """Raises LeaderMoved, which names the leader (KIP-951): FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when the
+        """Raises LeaderMoved, which names the leader (KIP-951): FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH if the
         client's epoch is behind or ahead (KIP-320)."""
         if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
             is_behind = current_leader_epoch < self.leader_epoch
@@ -150,12 +149,12 @@ class Partition(Replica):
 
     @property
     def is_behind(self) -> bool:
-        """True while a new leader does not know whether all its records of earlier epochs are committed."""
+        """True while a new leader doesn't know whether all its records of earlier epochs are committed."""
         role = self.role
         return isinstance(role, Leading) and role.epoch_start > self.log.high_watermark
 
     def moved(self, code: ErrorCode) -> LeaderMoved:
-        """Returns the error, with the newest leader that this replica was told of."""
+        """Returns the error, with the newest leader that this replica knows."""
         deferred = None if self.truncation is None else self.truncation.next_role
         role = self.role if deferred is None else deferred[0]
         return LeaderMoved(code, f"{self.name}: {self.role}", role.leader_id, role.epoch)
@@ -163,9 +162,9 @@ class Partition(Replica):
     # Its log
 
     async def truncate(self, offset: int, leader_epoch: int, disk_work: DiskWork, *, fully: bool = False) -> bool:
-        """Drops the records from the offset on, or `fully` all, which the leader of that epoch does not have, in a
-        thread. Returns True if the log ends earlier. Raises FENCED_LEADER_EPOCH where this replica does not follow in
-        that epoch, and LogDirFailure, after which it is retired."""
+        """Truncates the log to the offset, or removes `fully` all records, in a thread: the leader of that epoch
+        doesn't have them. Returns True if the log ends earlier. Raises FENCED_LEADER_EPOCH if this replica doesn't
+        follow in that epoch, and LogDirFailure, after which it is retired."""
         while self.truncation is not None:
             await self.truncation.over()
         role, log = self.role, self.log
@@ -179,7 +178,7 @@ class Partition(Replica):
         return log.log_end_offset < end
 
     def _truncated(self, error: BaseException | None) -> None:
-        """Takes over the role that was deferred, now that the thread is done; retires the replica where it failed."""
+        """Applies the deferred role after the thread has ended; retires the replica if the thread failed."""
         truncation, self.truncation = self.truncation, None
         assert truncation is not None
         self.log.end_truncation()
@@ -197,7 +196,7 @@ class Partition(Replica):
         self.log.config = config
 
     def move_to(self, log: Log) -> None:
-        """Goes on with a copy of the log in another directory."""
+        """Continues with a copy of the log in another directory."""
         self.log = log
         self.wake_all()
 
@@ -205,21 +204,24 @@ class Partition(Replica):
         return role.min_isr(self.log.config.min_insync_replicas)
 
     def check_in_sync(self) -> None:
-        """Raises NOT_ENOUGH_REPLICAS where fewer replicas are in sync than min.insync.replicas requires, and
-        NOT_LEADER_OR_FOLLOWER where this broker does not lead."""
+        """Raises NOT_ENOUGH_REPLICAS if fewer replicas are in sync than min.insync.replicas requires, and
+        NOT_LEADER_OR_FOLLOWER if this broker doesn't lead."""
         role = self.role
         if not isinstance(role, Leading):
             raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         needed = self._min_isr(role)
         if len(role.isr.committed) < needed:
             in_sync = sorted(role.isr.committed)
-            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{self.name}: in sync are {in_sync}, {needed} are needed")
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self.name}: the in-sync replicas are {in_sync}, but {needed} are required",
+            )
 
     # Appends
 
     @property
     def append_rules(self) -> AppendRules:
-        """The topic's rules for batches, as of now."""
+        """The topic's current rules for batches."""
         return self.log.rules
 
     def append(
@@ -258,7 +260,7 @@ class Partition(Replica):
         for_all: bool,
         settled: Settled | None,
     ) -> Appended:
-        """Appends when other replicas have to commit, or another broker leads."""
+        """Appends if other replicas must commit, or another broker leads."""
         if for_all or origin is not Origin.CLIENT:
             self.check_in_sync()
         else:
@@ -277,11 +279,11 @@ class Partition(Replica):
         self.advance(now_ms)
 
     def end_transaction(self, marker: memoryview, transaction_version: int, now_ms: int) -> int:
-        """Appends the marker that commits or aborts a producer's transaction, and returns the offset behind it. Raises
+        """Appends the marker that commits or aborts a producer's transaction, and returns the offset after it. Raises
         KafkaError with nothing written: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
         NOT_LEADER_OR_FOLLOWER.
 
-        Wakes all waiters: the transaction's records, held back until now, may be all that they wait for.
+        Wakes all waiters: they may wait for the transaction's records, which were held back until now.
         """
         self.check_in_sync()
         log = self.log
@@ -312,7 +314,7 @@ class Partition(Replica):
                 ErrorCode.POLICY_VIOLATION, f"{self.name.topic} is compacted: its records cannot be deleted"
             )
         if offset < HIGH_WATERMARK:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.name}: {offset} is no offset")
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.name}: {offset} is not an offset")
         self.log.advance_log_start(self.high_watermark if offset == HIGH_WATERMARK else offset)
         self.wake_all()
         return self.log.log_start_offset
@@ -324,7 +326,7 @@ class Partition(Replica):
     # Commits
 
     def advance(self, now_ms: int) -> None:
-        """Advances the high watermark to the end of what is committed by now, never back."""
+        """Advances the high watermark to the end of the committed records, never back."""
         role, log = self.role, self.log
         assert isinstance(role, Leading)
         end = log.log_end_offset
@@ -333,12 +335,12 @@ class Partition(Replica):
         if end > log.high_watermark:
             log.update_high_watermark(end)
             self._settle_commits()
-            for waiter in tuple(self.waiters):  # followers read to the log's end as it is
+            for waiter in tuple(self.waiters):  # followers read up to the log's end already
                 waiter.wake()
 
     def when_committed(self, offset: int, then: CommitCallback) -> None:
-        """Calls `then` once every record below the offset is committed: at once if they are. It gets a KafkaError when
-        this broker leads no longer, since the records may then be committed or lost."""
+        """Calls `then` once every record below the offset is committed: at once if they are. `then` gets a KafkaError
+        if this broker no longer leads, because the records may then be committed or lost."""
         if offset <= self.log.high_watermark:
             then(None)
         else:
@@ -356,8 +358,8 @@ class Partition(Replica):
             then(error)
 
     def commit_error(self, offset: int, tenure: int) -> ErrorCode | None:
-        """Returns the error code of an append with acks=all that was made in this tenure and ends at the offset, NONE
-        once it is committed; None while that is open. NOT_ENOUGH_REPLICAS_AFTER_APPEND when it is committed, but by now
+        """Returns the error code of an append with acks=all that was made in this tenure and ends at the offset: NONE
+        once it is committed, None until that is known. NOT_ENOUGH_REPLICAS_AFTER_APPEND if it is committed, but by now
         fewer replicas are in sync than min.insync.replicas requires."""
         role = self.role
         if self.gone:
@@ -371,7 +373,7 @@ class Partition(Replica):
 
     @property
     def is_awaited(self) -> bool:
-        """True while somebody waits for commits."""
+        """True if a request or coordinator waits for commits."""
         return bool(self.waiters or self.commits)
 
     def add_waiter(self, waiter: Waiter) -> None:

@@ -1,4 +1,4 @@
-"""From which replica a consumer reads: any that is asked by a client that knows of it, and the one that its rack has.
+"""The replica that a consumer reads from: any replica that a capable client asks, and preferably a replica in its rack.
 
 Source: KIP-392; ReplicaManager.findPreferredReadReplica, RackAwareReplicaSelector, ReplicaView.comparator.
 """
@@ -15,15 +15,15 @@ from protocol.errors import ErrorCode
 
 
 class RackAwareSelector(NamedTuple):
-    """Chooses for a consumer in a rack, among brokers that listen where it does."""
+    """Selects a replica for a consumer in a rack, among brokers with the consumer's listener."""
 
     image: Image
     listener: str
     rack: str
 
     def select(self, partition: Partition, offset: int) -> int | None:
-        """Returns the follower to read from; None where this broker does not lead, where it is in the consumer's rack
-        itself, and where no follower there is in sync and has the offset."""
+        """Returns the follower to read from. None if this broker doesn't lead, is itself in the consumer's rack, or no
+        follower in that rack is in sync and has the offset."""
         role = partition.role
         if not isinstance(role, Leading) or self._is_near(role.leader_id):
             return None
@@ -43,13 +43,14 @@ class RackAwareSelector(NamedTuple):
 
 
 def progress(follower: Follower) -> tuple[int, int, int]:
-    """Returns the order in which followers of one rack are preferred: who has most, and had all most lately."""
+    """Returns the sort key of followers in one rack: the follower with most records, and then the latest to catch up,
+    is preferred."""
     return follower.log_end_offset, follower.caught_up_ms, follower.replica_id
 
 
 def check_readable(partition: Partition, current_leader_epoch: int) -> None:
-    """Raises FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER where the replica is gone, or its log
-    is being truncated, so that the consumer asks the leader."""
+    """Raises FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER if the replica is gone, or its log is
+    being truncated, so that the consumer asks the leader."""
     partition.check_epoch(current_leader_epoch)
     if partition.gone or partition.truncation is not None:
         raise partition.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -1,6 +1,6 @@
-"""Replica: a log of this broker as the rest of the broker reads it, whoever leads its partition.
+"""Replica: a log of this broker as the rest of the broker reads it, whichever broker leads its partition.
 
-Nobody outside this room names its `log`, so that nobody takes what is appended for what is committed. Source: the reads
+Code outside this folder doesn't use its `log`, so that no appended record passes for a committed one. Source: the reads
 of kafka.log.UnifiedLog.
 """
 
@@ -30,7 +30,7 @@ READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 """Isolation levels, as Fetch and ListOffsets carry them (KIP-98)."""
 READ_TO_END: Final = -1
-"""The isolation level of followers, who read what is not committed yet (FetchIsolation.LOG_END)."""
+"""The isolation level of followers, which also read uncommitted records (FetchIsolation.LOG_END)."""
 NO_OFFSET: Final = -1
 
 
@@ -52,7 +52,7 @@ class LogOffsetSnapshot:
 
 
 class Replica:
-    """One partition's log, with the offsets that bound what may be read of it."""
+    """One partition's log, with the offsets that bound reads."""
 
     __slots__ = ("log", "name", "topic_id")
 
@@ -63,7 +63,7 @@ class Replica:
 
     @property
     def high_watermark(self) -> int:
-        """The offset behind the last committed record."""
+        """The offset after the last committed record."""
         return self.log.high_watermark
 
     @property
@@ -98,12 +98,12 @@ class Replica:
 
     @property
     def flushes(self) -> bool:
-        """True where flush.messages may make a producer wait for the disk."""
+        """True if flush.messages may make a producer wait for the disk."""
         return self.log.flushes
 
     @property
     def must_flush(self) -> bool:
-        """True where appended records have to be flushed before they are acknowledged."""
+        """True if appended records must be flushed before they are acknowledged."""
         return self.log.must_flush
 
     @property
@@ -135,7 +135,7 @@ class Replica:
         return self.snapshot(isolation_level).end
 
     def ends_at(self, offset: int) -> bool:
-        """True where nothing is committed from the offset on, and no transaction is open: as `snapshot` would show, at
+        """True if nothing is committed from the offset on, and no transaction is open: the same as `snapshot` shows, at
         less cost."""
         log = self.log
         return offset == log.high_watermark and log.first_unstable_offset is None
@@ -156,11 +156,11 @@ class Replica:
         return self.log.read(offset, max_bytes)
 
     def cold_read(self, offset: int, max_bytes: int) -> ColdRead | None:
-        """Returns the part of a read that would wait for the device; None when no part is known to."""
+        """Returns the part of a read that would wait for the device; None if no such part is known."""
         return self.log.cold_read(offset, max_bytes)
 
     def aborted_in(self, offset: int, records: memoryview) -> list[AbortedTxn]:
-        """Returns the aborted transactions whose records a read-committed consumer has to leave out of `records`, which
+        """Returns the aborted transactions whose records a read-committed consumer must leave out of `records`, which
         were read from the offset on."""
         log = self.log
         if not records or all(segment.txn_index.is_empty for segment in log.segments.since(offset)):
@@ -168,33 +168,33 @@ class Replica:
         return log.aborted_in(ReadResult([records], len(records), offset))
 
     def offset_for_timestamp(self, timestamp: int, looked: Looked) -> TimestampAndOffset | None:
-        """Returns the first record with this timestamp or a later one; None when there is none. Raises Unseen for a
-        batch that `looked` does not cover."""
+        """Returns the first record with this timestamp or a later one; None if there is none. Raises Unseen for a batch
+        that `looked` doesn't cover."""
         return self.log.offset_for_timestamp(timestamp, looked)
 
     def max_timestamp(self, looked: Looked) -> TimestampAndOffset | None:
-        """Returns the record with the largest timestamp; None when no record has one. Raises Unseen."""
+        """Returns the record with the largest timestamp; None if no record has one. Raises Unseen."""
         return self.log.max_timestamp(looked)
 
     @property
     def last_leader_epoch(self) -> int:
-        """The epoch of the last record, or of the leadership that has written none yet; -1 when there was none."""
+        """The epoch of the last record, or of a leader without records yet; -1 if there was none."""
         return self.log.last_leader_epoch
 
     @property
     def first_leader_epoch(self) -> int:
-        """The epoch of the first record; -1 when it is not known."""
+        """The epoch of the first record; -1 if it is unknown."""
         epoch = self.log.epochs.epoch_for_offset(self.log.log_start_offset)
         return NO_EPOCH if epoch is None else epoch
 
     def end_of_epoch(self, leader_epoch: int) -> EpochEnd:
-        """Returns the largest epoch up to the given one, and the offset behind its last record; -1 for both when the
-        log has no such epoch."""
+        """Returns the largest epoch up to the given epoch, and the offset after its last record; -1 for both if the log
+        has no such epoch."""
         return self.log.epochs.end_offset_for(leader_epoch, self.log.log_end_offset)
 
     def segments_written(self, now_ms: int) -> list[tuple[int, int]]:
         """Returns the first offset of each segment and the time of its last write, in ms; then the high watermark with
-        the time of now, unless the last segment is empty."""
+        the current time, unless the last segment is empty."""
         log = self.log
         offsets = [(max(segment.base_offset, log.log_start_offset), segment.modified_ms()) for segment in log.segments]
         if log.segments.active.size_bytes:
@@ -202,18 +202,18 @@ class Replica:
         return offsets
 
     def forget_producers(self, now_ms: int) -> None:
-        """Forgets the producers that have been silent for producer.id.expiration.ms."""
+        """Removes the producers that have been idle for producer.id.expiration.ms."""
         if self.log.is_being_truncated:
             return  # the truncation rebuilds its producers
         self.log.producer_state.remove_expired(now_ms)
 
     async def flushed(self, disk_work: DiskWork) -> None:
-        """Returns once every record that was appended is on the device. Raises LogDirFailure, LogDirFull."""
+        """Returns once every appended record is on the device. Raises LogDirFailure, LogDirFull."""
         await disk_work.flushed(self.log)
 
     def start_verification(self, header: BatchHeader, *, supports_epoch_bump: bool, now_ms: int) -> Verification | None:
-        """Returns the guard with which a transactional batch is appended once its coordinator has verified it; None
-        when its transaction is open here already. Raises INVALID_PRODUCER_EPOCH (KIP-890)."""
+        """Returns the guard with which a transactional batch is appended after its coordinator has verified it; None if
+        its transaction is open here already. Raises INVALID_PRODUCER_EPOCH (KIP-890)."""
         return self.log.producer_state.start_verification(
             header.producer_id,
             header.base_sequence,
@@ -223,7 +223,7 @@ class Replica:
         )
 
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """True while a transaction of the producer is open here. Raises INVALID_PRODUCER_EPOCH if it was fenced."""
+        """True if a transaction of the producer is open here. Raises INVALID_PRODUCER_EPOCH if it was fenced."""
         entry = self.log.producer_state.producers.get(producer_id)
         if entry is not None and epoch < entry.epoch:
             raise KafkaError(
@@ -232,5 +232,5 @@ class Replica:
         return entry is not None and entry.has_ongoing_transaction(epoch)
 
     def check_end_of_transaction(self, marker: memoryview, transaction_version: int) -> None:
-        """Raises the errors of `end_transaction` over the producer and its coordinator; writes nothing."""
+        """Raises the errors of `end_transaction` about the producer and its coordinator; writes nothing."""
         self.log.check_marker(marker, transaction_version)

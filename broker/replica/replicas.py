@@ -18,7 +18,7 @@ from protocol.types import NO_UUID, TopicPartition, Uuid
 
 
 def compact(topic: str) -> bytes:
-    """Returns a topic name as flexible versions encode it: behind its length."""
+    """Returns a topic name as flexible versions encode it: after its length."""
     name = topic.encode()
     return uvarint(len(name) + 1) + name
 
@@ -33,20 +33,21 @@ class Replicas:
         """The partitions that this broker leads."""
         self._names: dict[Uuid, str] = {}
         self._absent: dict[str, dict[int, ErrorCode]] = {}
-        """Partitions that have no log here, yet or any more, with the error that answers their requests."""
+        """Partitions without a log here, not yet or no longer, with the error that answers their requests."""
         self._subscribers: list[Callable[[Partition], None]] = []
         self._role_subscribers: list[Callable[[Partition], None]] = []
         self.traffic = Traffic()
         self.by_key: dict[bytes, dict[int, Partition]] = {}
         """The partitions that this broker leads, of topics that clients write to: by topic id, and by topic name as
-        `compact` encodes it. Requests for others leave the short cuts."""
+        `compact` encodes it. Requests for other partitions leave the fast paths."""
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._partitions.values():
             yield from partitions.values()
 
     def subscribe_to_roles(self, subscriber: Callable[[Partition], None]) -> None:
-        """Have every partition told that is there from then on, whenever its role changes, and when it goes."""
+        """Calls `subscriber` with every present partition whenever its role changes, and when the partition is
+        removed."""
         self._role_subscribers.append(subscriber)
 
     def subscribe(self, subscriber: Callable[[Partition], None]) -> None:
@@ -64,7 +65,7 @@ class Replicas:
             subscriber(partition)
 
     def _of(self, topic: str, topic_id: Uuid) -> dict[int, Partition]:
-        """Returns the partitions of a topic, which is here from now on."""
+        """Returns the partitions of a topic, which has partitions here from now on."""
         partitions, led = self._partitions.setdefault(topic, {}), self._led.setdefault(topic, {})
         by_clients = not names.is_internal(topic)
         if by_clients:
@@ -89,8 +90,8 @@ class Replicas:
             subscriber(partition)
 
     def remove(self, name: TopicPartition, code: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) -> Partition | None:
-        """Removes a partition that was deleted, or has no replica here any more; whoever waits for it fails with this
-        error."""
+        """Removes a partition that was deleted, or no longer has a replica here; requests that wait for it fail with
+        this error."""
         self._not_absent(name)
         partitions = self._partitions.get(name.topic, {})
         partition = partitions.pop(name.partition, None)
@@ -112,11 +113,11 @@ class Replicas:
             self.by_key.pop(topic_id, None)
 
     def set_offline(self, name: TopicPartition, topic_id: Uuid) -> None:
-        """Notes that the directory of the partition's log has failed, and fails whoever waits for it."""
+        """Marks a partition whose log directory has failed, and fails the requests that wait for it."""
         self._set_absent(name, topic_id, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def set_pending(self, name: TopicPartition, topic_id: Uuid) -> None:
-        """Notes that the partition is new, and its log is still to be created."""
+        """Marks a new partition whose log isn't created yet."""
         self._set_absent(name, topic_id, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _set_absent(self, name: TopicPartition, topic_id: Uuid, code: ErrorCode) -> None:
@@ -135,15 +136,15 @@ class Replicas:
                 del self._absent[name.topic]
 
     def is_offline(self, name: TopicPartition) -> bool:
-        """True while the partition is here, but the directory of its log has failed."""
+        """True if the partition has a replica here, but the directory of its log has failed."""
         return self._absent.get(name.topic, {}).get(name.partition) is ErrorCode.KAFKA_STORAGE_ERROR
 
     def is_absent(self, name: TopicPartition) -> bool:
-        """True while the partition is here, but not its log."""
+        """True if the partition has a replica here, but no log."""
         return name.partition in self._absent.get(name.topic, ())
 
     def name_of(self, topic_id: Uuid) -> str | None:
-        """Returns the name of a topic by its id; None when no topic has it."""
+        """Returns the name of a topic by its id; None if no topic has it."""
         name = self._names.get(topic_id)
         if name is not None:
             return name
@@ -151,23 +152,23 @@ class Replicas:
         return None if elsewhere is None else elsewhere.name
 
     def count_offline(self) -> int:
-        """Returns how many partitions are here whose log's directory has failed."""
+        """Returns the number of partitions here whose log directory has failed."""
         return sum(
             code is ErrorCode.KAFKA_STORAGE_ERROR for absent in self._absent.values() for code in absent.values()
         )
 
     def topic_names(self) -> list[str]:
-        """Returns the topics of which partitions are here."""
+        """Returns the topics with partitions here."""
         return list(self._partitions)
 
     def topic(self, topic: str) -> dict[int, Partition]:
-        """Returns the partitions of a topic that are here, by number."""
+        """Returns a topic's partitions here, by index."""
         return self._partitions.get(topic, {})
 
     def partition(self, topic: str | None, index: int) -> Partition:
-        """Returns this broker's replica of a partition; `topic` is None where no topic has the id of the request.
-        Raises UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, and NOT_LEADER_OR_FOLLOWER where its
-        log is still to be created, or only other brokers have replicas."""
+        """Returns this broker's replica of a partition; `topic` is None if no topic has the id of the request. Raises
+        UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, and NOT_LEADER_OR_FOLLOWER if its log isn't
+        created yet, or only other brokers have replicas."""
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         try:
@@ -184,7 +185,7 @@ class Replicas:
         return LeaderMoved(ErrorCode.NOT_LEADER_OR_FOLLOWER, message, assigned.leader, assigned.leader_epoch)
 
     def current_leader(self, topic: str, index: int) -> tuple[int, int]:
-        """Returns the broker that leads a partition, and the leader epoch; -1 for both when the partition is unknown
+        """Returns the broker that leads a partition, and the leader epoch; -1 for both if the partition is unknown
         here."""
         partition = self._partitions.get(topic, {}).get(index)
         if partition is not None:

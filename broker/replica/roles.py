@@ -1,4 +1,4 @@
-"""The role of a replica in its partition, leader or follower; and its next role, by the metadata.
+"""The role of a replica in its partition, leader or follower, and its next role by the metadata.
 
 Source: kafka.cluster.Partition.makeLeader and makeFollower.
 """
@@ -12,11 +12,11 @@ from coordinator.cluster.topics import topic
 from protocol.errors import ErrorCode, KafkaError
 
 NO_EPOCH: Final = -1
-"""The leader epoch of a client that does not know it, for which the check is skipped (KIP-320)."""
+"""The leader epoch of a client that doesn't know it: the check is skipped (KIP-320)."""
 
 
 class LeaderMoved(KafkaError):
-    """The request is for another leader, or another epoch of this one; the answer has the current ones (KIP-951)."""
+    """The request is for another leader, or another epoch of this leader; the answer has the current ones (KIP-951)."""
 
     def __init__(self, code: ErrorCode, message: str, leader_id: int, leader_epoch: int) -> None:
         super().__init__(code, message)
@@ -33,7 +33,7 @@ class Following(NamedTuple):
 
 
 class Leading:
-    """This broker leads: it alone assigns offsets and epochs to records, and tracks how far its followers are."""
+    """This broker leads: it alone assigns offsets and epochs to records, and tracks its followers' progress."""
 
     __slots__ = ("epoch", "epoch_start", "followers", "isr", "leader_id", "partition_epoch")
 
@@ -67,7 +67,7 @@ class Leading:
 
     @property
     def is_alone(self) -> bool:
-        """True when this is the only replica: an append commits."""
+        """True if this is the only replica: an append commits."""
         return not self.followers
 
     def min_isr(self, configured: int) -> int:
@@ -95,7 +95,7 @@ def next_role(
         former = before.followers
         if before.epoch == assigned.leader_epoch:
             if before.partition_epoch == assigned.partition_epoch:
-                isr = before.isr  # an answer was here before the metadata: what was proposed since may yet be committed
+                isr = before.isr  # the answer came before the metadata: proposals made since may still be committed
             followers = {replica_id: former.get(replica_id) or Follower(replica_id) for replica_id in others}
             return Leading(broker_id, before.epoch, before.epoch_start, isr, followers, assigned.partition_epoch)
     followers = {
@@ -110,7 +110,7 @@ def next_role(
 def follower_in_new_epoch(
     follower: Follower | None, replica_id: int, in_sync: bool, log_end_offset: int, now_ms: int
 ) -> Follower:
-    """Returns a follower as a new epoch begins: one in sync has replica.lag.time.max.ms to fetch."""
+    """Returns a follower at the start of a new epoch: an in-sync follower has replica.lag.time.max.ms to fetch."""
     if follower is None:
         return Follower(replica_id, caught_up_ms=now_ms if in_sync else NEVER_MS)
     return follower.in_new_epoch(log_end_offset, in_sync=in_sync, now_ms=now_ms)

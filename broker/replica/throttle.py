@@ -1,7 +1,7 @@
-"""Replication throttles: how fast replicas that an operator has named are copied (KIP-73, KIP-113).
+"""Replication throttles: limits the rate of copying replicas that an operator has named (KIP-73, KIP-113).
 
-A throttle never stands in the way of a replica that is in sync. Source: ReplicationQuotaManager,
-ReplicaManager.shouldLeaderThrottle, RemoteLeaderEndPoint.shouldFollowerThrottle.
+A throttle never delays a replica that is in sync. Source: ReplicationQuotaManager, ReplicaManager.shouldLeaderThrottle,
+RemoteLeaderEndPoint.shouldFollowerThrottle.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MS_PER_S: Final = 1000
 
 
 class ReplicationThrottle:
-    """The bytes of throttled replicas on one side, and whether they come faster than they may."""
+    """The rate of throttled replicas' bytes on one side, compared with its limit."""
 
     def __init__(self, clock: Clock, limit: Callable[[], int], samples: int, window_s: int) -> None:
         self._clock = clock
@@ -30,31 +30,31 @@ class ReplicationThrottle:
 
     @property
     def is_on(self) -> bool:
-        """True while there is a limit."""
+        """True if there is a limit."""
         return self._limit() != MAX_LONG
 
     @property
     def is_exceeded(self) -> bool:
-        """True while the rate is above the limit."""
+        """True if the rate is above the limit."""
         return self.is_on and self._rate.per_second(self._clock.monotonic_ms()) > self._limit()
 
     def record(self, size_bytes: int) -> None:
-        """Counts bytes of throttled replicas, which are measured before there is a limit as well."""
+        """Counts bytes of throttled replicas, also while there is no limit."""
         self._rate.record(size_bytes, self._clock.monotonic_ms())
 
 
 def leader_throttle(clock: Clock, config: LiveConfig) -> ReplicationThrottle:
-    """Returns the throttle of what followers read here."""
+    """Returns the throttle of followers' reads from this broker."""
     return _throttle(clock, config, lambda: throttles(config).leader_replication_throttled_rate)
 
 
 def follower_throttle(clock: Clock, config: LiveConfig) -> ReplicationThrottle:
-    """Returns the throttle of what is read for the replicas here."""
+    """Returns the throttle of this broker's reads from leaders."""
     return _throttle(clock, config, lambda: throttles(config).follower_replication_throttled_rate)
 
 
 def moves_throttle(clock: Clock, config: LiveConfig) -> ReplicationThrottle:
-    """Returns the throttle of what is copied between log directories."""
+    """Returns the throttle of copies between log directories."""
     static: BrokerConfig = config.layers.static
     return ReplicationThrottle(
         clock,
@@ -71,10 +71,10 @@ def _throttle(clock: Clock, config: LiveConfig, limit: Callable[[], int]) -> Rep
 
 
 def throttles(config: LiveConfig) -> ThrottleOptions:
-    """Returns the limits as they are now."""
+    """Returns the current limits."""
     return config.layers.throttles
 
 
 def names(replicas: Sequence[str], partition: int, broker_id: int) -> bool:
-    """True where a topic's list of throttled replicas has the replica of this partition on that broker."""
+    """True if a topic's list of throttled replicas has this partition's replica on that broker."""
     return tuple(replicas) == ALL_REPLICAS or f"{partition}:{broker_id}" in replicas

@@ -1,4 +1,5 @@
-"""New topics and partitions: the controller creates them, and the answer waits until clients can write to them here."""
+"""Creates topics and partitions: the controller creates them, and the answer waits until clients can write to them
+here."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class TopicCreator:
-    """Creates topics, for clients, coordinators and share groups."""
+    """Creates topics for clients, coordinators and share groups."""
 
     def __init__(self, controller: Controller, new_logs: NewLogs) -> None:
         self._controller = controller
         self.new_logs = new_logs
 
     async def create(self, request: CreateTopicsRequest, charge: Charge = unlimited) -> CreateTopicsResponse:
-        """Creates topics, and returns once clients can write to them; `charge` takes them out of a client's quota."""
+        """Creates topics, and returns once clients can write to them; `charge` charges them to a client's quota."""
         response = await self._controller.create_topics(request, charge=charge)
         await self.made(topic.name for topic in response.topics)
         return response
@@ -36,5 +37,5 @@ class TopicCreator:
         return response
 
     async def made(self, names: Iterable[str]) -> None:
-        """Returns once the logs of these topics are there that were to be created by now."""
+        """Returns once the queued logs of these topics exist."""
         await self.new_logs.made(names)

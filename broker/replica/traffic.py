@@ -1,4 +1,4 @@
-"""Counts of what clients and other brokers move through a topic here: plain integers, which a metrics scrape reads.
+"""Counts the traffic of clients and other brokers by topic: plain integers, which a metrics scrape reads.
 
 Source: org.apache.kafka.storage.log.metrics.BrokerTopicMetrics.
 """
@@ -21,7 +21,7 @@ EXPECTED_APPEND_ERRORS: Final = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
-"""Errors that Kafka does not count among failed appends: a client's, or of a change of leaders (ReplicaManager)."""
+"""Errors that Kafka doesn't count as failed appends: a client's error, or a change of leaders (ReplicaManager)."""
 
 EXPECTED_READ_ERRORS: Final = frozenset(
     {
@@ -36,7 +36,7 @@ EXPECTED_READ_ERRORS: Final = frozenset(
         ErrorCode.OFFSET_OUT_OF_RANGE,
     }
 )
-"""Likewise of reads."""
+"""Errors that Kafka doesn't count as failed reads."""
 
 
 class TopicTraffic:
@@ -65,11 +65,12 @@ class TopicTraffic:
         self.produce_conversions = 0
         """Records that came as messages of an older format."""
         self.reads = 0
-        """Reads of a partition, as Kafka's TotalFetchRequestsPerSec counts them: also by a fetch that waits on."""
+        """Reads of a partition, as Kafka's TotalFetchRequestsPerSec counts them: also repeated reads of a waiting
+        fetch."""
         self.failed_reads = 0
         self.bytes_out = 0
         self.fetch_conversions = 0
-        """Records that went as messages of an older format."""
+        """Records that were sent as messages of an older format."""
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
 
@@ -88,7 +89,7 @@ class TopicTraffic:
         self.replication_bytes_out += other.replication_bytes_out
 
     def appended(self, base_offset: int, last_offset: int, size_bytes: int) -> None:
-        """Counts an append of these offsets, a duplicate's among them."""
+        """Counts an append of these offsets, also of a duplicate."""
         self.appends += 1
         self.messages_in += last_offset - base_offset + 1
         self.bytes_in += size_bytes
@@ -101,21 +102,21 @@ class TopicTraffic:
 
 
 class Traffic:
-    """The counts of all topics. What topics had that are gone stays in the total, which must not go back."""
+    """The counts of all topics. The counts of removed topics stay in the total, which must not go back."""
 
     def __init__(self) -> None:
         self._topics: dict[str, TopicTraffic] = {}
         self._gone = TopicTraffic()
 
     def topic(self, name: str) -> TopicTraffic:
-        """Returns the counts of a topic, which begin when it is first asked for."""
+        """Returns the counts of a topic, which begin with the first call."""
         counts = self._topics.get(name)
         if counts is None:
             counts = self._topics[name] = TopicTraffic()
         return counts
 
     def forget(self, name: str) -> None:
-        """A topic has no partition here any more."""
+        """Removes a topic that no longer has a partition here."""
         counts = self._topics.pop(name, None)
         if counts is not None:
             self._gone.add(counts)

@@ -1,7 +1,7 @@
-"""The truncation of a follower's log by a thread, and the work that has to wait for its end.
+"""The truncation of a follower's log by a thread, and the work that waits for its end.
 
-Meanwhile the partition keeps its role, which is to follow: nobody appends to it or reads from it. The next role that
-the metadata assigns waits, and so does other work on the log. Source: kafka.cluster.Partition.truncateTo and its lock.
+Meanwhile the partition keeps its role, follower: it is neither appended to nor read. The next role that the metadata
+assigns waits, and so does other work on the log. Source: kafka.cluster.Partition.truncateTo and its lock.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from broker.replica.roles import Role
 
 
 class Truncation:
-    """A truncation that is under way."""
+    """A truncation in progress."""
 
     __slots__ = ("_done", "_then", "next_role")
 
     def __init__(self) -> None:
         self.next_role: tuple[Role, int] | None = None
-        """The newest role that the partition was assigned meanwhile, and the time of that in ms."""
+        """The newest role that was assigned meanwhile, and when, in ms."""
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._then: list[Callable[[], None]] = []
 
     def defer(self, role: Role, now_ms: int) -> None:
-        """Has the partition take the role over afterwards, unless it is assigned a newer one."""
+        """Defers the role until the truncation ends, unless a newer role is assigned."""
         if self.next_role is None or role.partition_epoch >= self.next_role[0].partition_epoch:
             self.next_role = role, now_ms
 
     def then(self, work: Callable[[], None]) -> None:
-        """Calls `work` afterwards, in the order of the calls of this."""
+        """Calls `work` after the truncation, in the order of the calls of `then`."""
         self._then.append(work)
 
     def end(self, error: BaseException | None) -> None:
-        """Ends the truncation: whoever waits goes on."""
+        """Ends the truncation: its waiters continue."""
         if error is None:
             self._done.set_result(None)
         else:
             self._done.set_exception(error)
-            self._done.exception()  # who began it may be gone
+            self._done.exception()  # the coroutine that began it may be gone
         for work in self._then:
             work()
 
@@ -48,7 +48,7 @@ class Truncation:
 
 
 def after_truncation(truncation: Truncation | None, work: Callable[[], None]) -> None:
-    """Calls `work` now, or once no thread truncates the log any more."""
+    """Calls `work` now, or once no thread truncates the log."""
     if truncation is None:
         work()
     else:

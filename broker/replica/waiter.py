@@ -4,9 +4,10 @@ from __future__ import annotations
 
 
 class Waiter:
-    """Waits until `missing_bytes` more were appended to its partitions, or something else has happened to one of them.
+    """Waits until `missing_bytes` more were appended to its partitions, or something else has happened to a partition.
 
-    With `committed_only`, records that an open transaction holds back do not count; the transaction's end wakes it.
+    With `committed_only`, records that an open transaction holds back don't count; the transaction's end wakes the
+    waiter.
     """
 
     __slots__ = ("committed_only", "missing_bytes")
@@ -16,10 +17,10 @@ class Waiter:
         self.committed_only = committed_only
 
     def appended(self, size_bytes: int) -> None:
-        """Counts bytes that were appended, and wakes when none are missing any more."""
+        """Counts appended bytes, and wakes if no more are missing."""
         self.missing_bytes -= size_bytes
         if self.missing_bytes <= 0:
             self.wake()
 
     def wake(self) -> None:
-        """Has it look at its partitions again; later, since this may be called within an append."""
+        """Has the waiter check its partitions again; later, because this may be called within an append."""

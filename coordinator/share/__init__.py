@@ -1,1 +1,1 @@
-"""The share coordinator: durable state of share partitions on `__share_group_state`."""
+"""The share coordinator: durable share group state on `__share_group_state`."""

@@ -1,7 +1,7 @@
-"""State batches: ranges of records in one delivery state, and how two lists of them become one.
+"""State batches: ranges of records in one delivery state, and how two lists of them are combined.
 
-What is newer wins, except that a record's delivery count never falls, nor, at the same count, its state; neighbours
-that are alike become one batch; nothing stays below the start offset. Source: PersisterStateBatchCombiner (KIP-932).
+The newer batch wins, except that a record's delivery count never decreases, nor its state at the same count; equal
+neighbours become one batch; nothing stays below the start offset. Source: PersisterStateBatchCombiner (KIP-932).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 NO_START_OFFSET: Final = -1
-"""In a write: the start offset stays as it is."""
+"""The start offset of a write that doesn't change it."""
 
 
 class StateBatch(NamedTuple):
-    """Records first to last, both included. Batches sort by offsets, then by what is known of the delivery."""
+    """Records first to last, both included. Batches sort by offsets, then by delivery state and count."""
 
     first_offset: int
     last_offset: int
@@ -29,8 +29,8 @@ _last: Final = attrgetter("last_offset")
 
 
 def combine(so_far: Sequence[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """The batches of both, in order, without overlaps. `so_far` has been combined before: of its batches only those
-    are looked at that touch a new one."""
+    """Returns the combined batches, in order, without overlaps. `so_far` is already combined: only its batches that
+    touch a new batch are examined."""
     waiting = sorted(_from(new, start_offset), reverse=True)
     at = bisect_left(so_far, start_offset, key=_last)
     if at < len(so_far) and so_far[at].first_offset < start_offset:
@@ -47,8 +47,9 @@ def combine(so_far: Sequence[StateBatch], new: Iterable[StateBatch], start_offse
 
 
 def _group(so_far: Sequence[StateBatch], at: int, waiting: list[StateBatch]) -> tuple[list[StateBatch], int]:
-    """Takes off `waiting`, whose last is the first by offset, the batches that touch each other or a batch that was
-    there. Returns them with the batches from `at` on that they touch, and where the others begin."""
+    """Removes from the end of `waiting`, which is sorted by falling offset, the batches that touch each other or a
+    batch in `so_far`. Returns them, with the batches from `at` on that they touch, and the index of the first batch
+    after these."""
     group = [waiting.pop()]
     last = reach = group[0].last_offset
     while True:
@@ -65,8 +66,8 @@ def _group(so_far: Sequence[StateBatch], at: int, waiting: list[StateBatch]) -> 
 
 
 def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBatch]:
-    """Yields the parts of the batches at the start offset or beyond. One that ends before it begins, which no log
-    should have, could be cut into pieces without end."""
+    """Yields the parts of the batches at the start offset or beyond. Skips a batch that ends before it begins, which no
+    log should have: it could be split endlessly."""
     for state_batch in batches:
         if state_batch.first_offset > state_batch.last_offset:
             continue
@@ -77,7 +78,8 @@ def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBat
 
 
 def _merge(batches: list[StateBatch]) -> list[StateBatch]:
-    """Takes the first two batches off the heap until they are apart; what is left of the losing one goes back."""
+    """Combines the first two batches of the heap until none overlap; the remainder of the losing batch goes back to the
+    heap."""
     heap = batches
     heapify(heap)
     done: list[StateBatch] = []
@@ -97,7 +99,7 @@ def _merge(batches: list[StateBatch]) -> list[StateBatch]:
 
 
 def _append(done: list[StateBatch], batch: StateBatch) -> None:
-    """Appends a batch, or lengthens the one before it where both are alike and there is nothing between them."""
+    """Appends a batch, or extends the last batch if it is adjacent and equal."""
     before = done[-1] if done else None
     if before is not None and before.last_offset + 1 == batch.first_offset and before[2:] == batch[2:]:
         done[-1] = StateBatch(before.first_offset, *batch[1:])
@@ -106,7 +108,7 @@ def _append(done: list[StateBatch], batch: StateBatch) -> None:
 
 
 def _overlap(current: StateBatch, candidate: StateBatch, heap: list[StateBatch]) -> StateBatch:
-    """The first of the pieces of two that overlap and differ; the others go onto the heap."""
+    """Returns the first piece of two different batches that overlap; the other pieces go onto the heap."""
     winner, loser = (candidate, current) if _rank(candidate) >= _rank(current) else (current, candidate)
     pieces = [winner]
     if loser.first_offset < winner.first_offset:

@@ -16,5 +16,5 @@ class ShareKey(NamedTuple):
 
     @property
     def coordinator_key(self) -> str:
-        """The key in FindCoordinator requests, by whose hash the state topic's partition is chosen."""
+        """The key in FindCoordinator requests, whose hash selects the state topic's partition."""
         return f"{self.group_id}:{uuid_to_text(self.topic_id)}:{self.partition}"

@@ -22,29 +22,29 @@ from protocol.types import Buffer
 
 VERSION: Final = 0
 NOT_YET: Final = -1
-"""The offset of a record that is about to be written."""
+"""The offset of a record that isn't written yet."""
 
 RECORD_OVERHEAD_BYTES: Final = 24
-"""More than lengths, deltas and headers count take of a record in a batch."""
+"""More than the lengths, deltas and header count of a record in a batch."""
 
 
 class ShareState(NamedTuple):
-    """All that is stored of a share partition: what a ShareSnapshot has."""
+    """The stored state of a share partition: the content of a ShareSnapshot."""
 
     snapshot_epoch: int
     state_epoch: int
     leader_epoch: int
     start_offset: int
-    """-1 as long as the group's reset strategy has not been asked."""
+    """-1 until the group's reset strategy is applied."""
     delivery_complete_count: int
     created_ms: int
     written_ms: int
-    """When the last snapshot was written; later than `created_ms` if that was done for being cold."""
+    """The time of the last snapshot; later than `created_ms` if it was written because the partition was cold."""
     batches: Sequence[StateBatch] = ()
 
 
 class Update(NamedTuple):
-    """A change since the last snapshot: the content of a ShareUpdate. Start offset -1 leaves it as it was."""
+    """A change since the last snapshot: the content of a ShareUpdate. Start offset -1 keeps the present one."""
 
     snapshot_epoch: int
     leader_epoch: int
@@ -54,19 +54,19 @@ class Update(NamedTuple):
 
 
 class ShareRecord(NamedTuple):
-    """A fact of a share partition; with no value it is forgotten."""
+    """A share partition's snapshot or update; None is its tombstone."""
 
     key: ShareKey
     value: ShareState | Update | None
     offset: int = NOT_YET
-    """Where it was read."""
+    """The offset at which it was read."""
 
 
 ShareOutcome: TypeAlias = Outcome[ShareRecord]
 
 
 class EncodedShareRecord(NamedTuple):
-    """A record's bytes."""
+    """An encoded record."""
 
     record: Record
 
@@ -89,11 +89,11 @@ class ShareSerde:
         return [EncodedShareRecord(_log_record(record, now_ms)) for record in records]
 
     def batches(self, encoded: Sequence[EncodedShareRecord]) -> bytearray:
-        """One batch of all of them."""
+        """Returns one batch with all the records."""
         return build([record.record for record in encoded], compression=self._compression())
 
     def decode(self, batches: Buffer) -> Iterator[ShareRecord]:
-        """The records of whole batches. Raises KafkaError CORRUPT_MESSAGE for bytes that are no record."""
+        """Yields the records of whole batches. Raises KafkaError CORRUPT_MESSAGE for bytes that are not a record."""
         for position, header in batch.iter_batches(batches):
             if header.is_control:
                 continue

@@ -1,4 +1,4 @@
-"""Which records of the state topic are needed no more: those before the oldest of all newest snapshots.
+"""The records of the state topic that are no longer needed: the records before the oldest of all newest snapshots.
 
 Source: ShareCoordinatorOffsetsManager (KIP-932).
 """
@@ -9,9 +9,9 @@ from coordinator.share.key import ShareKey
 
 
 class Redundant:
-    """The offset of the newest snapshot of each share partition, and the least of them.
+    """The offset of the newest snapshot of each share partition, and the lowest of them.
 
-    Snapshots come in the order of their offsets, so the table, kept in that order, has the least first.
+    Snapshots come in the order of their offsets, so the dict, kept in that order, has the lowest first.
     """
 
     __slots__ = ("_newest", "_since_empty")
@@ -19,7 +19,7 @@ class Redundant:
     def __init__(self) -> None:
         self._newest: dict[ShareKey, int] = {}
         self._since_empty: int | None = None
-        """The last tombstone, once there is nothing else."""
+        """The offset of the last tombstone, if no snapshot is left."""
 
     def snapshot(self, key: ShareKey, offset: int) -> None:
         self._newest.pop(key, None)
@@ -31,6 +31,6 @@ class Redundant:
 
     @property
     def before(self) -> int | None:
-        """Records below this offset may go; None if there are none yet."""
+        """Returns the offset below which records may be deleted; None if there are none yet."""
         least = next(iter(self._newest.values()), self._since_empty)
         return least or None

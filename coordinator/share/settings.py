@@ -1,6 +1,6 @@
 """The broker's options for the share coordinator.
 
-Each attribute is the option of Kafka's that has its name, with dots, behind share.coordinator; so are the defaults.
+Each attribute is Kafka's option of that name, with dots, after share.coordinator; the defaults are Kafka's.
 """
 
 from __future__ import annotations

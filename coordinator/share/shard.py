@@ -1,7 +1,7 @@
 """The share coordinator's shard: the states of the share partitions that hash to one partition of the state topic.
 
-A write becomes a ShareUpdate, each `snapshot_update_records_per_snapshot`-th one a ShareSnapshot of the whole; who
-writes for an older leader or an older state is fenced. Share partitions that nobody writes to get a snapshot now and
+A write becomes a ShareUpdate, and every `snapshot_update_records_per_snapshot`-th write a ShareSnapshot of the whole
+state; a write of an older leader epoch or state epoch is fenced. Share partitions without writes get a snapshot now and
 then, so that the topic can be pruned. Source: ShareCoordinatorShard (KIP-932, KIP-1226).
 """
 
@@ -23,17 +23,17 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
 ANY_EPOCH: Final = -1
-"""Of a request that does not care for epochs."""
+"""The epoch of a request that skips the epoch checks."""
 
 NO_COUNT: Final = -1
-"""No delivery-complete count is known."""
+"""The delivery-complete count if it is unknown."""
 
 FIRST_SNAPSHOT: Final = 0
 NO_LEADER_YET: Final = 0
 
 
 class TopicIdLookup(Protocol):
-    """Topics as they are now; the cluster's image is one."""
+    """Looks up current topics; the cluster's image does."""
 
     def topic_by_id(self, topic_id: Uuid) -> Topic | None: ...
 
@@ -49,7 +49,7 @@ class StateWrite(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """A share partition without its records' states; one that is unknown has no start offset."""
+    """A share partition without its records' states; the defaults describe an unknown one."""
 
     state_epoch: int = 0
     leader_epoch: int = 0
@@ -70,7 +70,7 @@ class ShareShard:
         """Updates since the last snapshot."""
         self.redundant = Redundant()
         self.next_offset = 0
-        """The offset that the next record will have."""
+        """The offset of the next record."""
         self._cold_at_ms: int | None = None
 
     # Decisions.
@@ -78,7 +78,7 @@ class ShareShard:
     def initialize(
         self, key: ShareKey, state_epoch: int, start_offset: int, ticket: Ticket[None], now_ms: int
     ) -> ShareOutcome:
-        """A state to begin with, whatever there was. Raises FENCED_STATE_EPOCH."""
+        """Initializes a state, in place of any earlier one. Raises FENCED_STATE_EPOCH."""
         self._check_state_epoch(key, state_epoch)
         self._check_exists(key)
         present = self.states.get(key)
@@ -94,7 +94,7 @@ class ShareShard:
         return Outcome((ShareRecord(key, state),), (Reply(ticket, None),))
 
     def write(self, key: ShareKey, written: StateWrite, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
-        """Raises INVALID_REQUEST of a share partition that was never initialized, FENCED_LEADER_EPOCH,
+        """Writes a leader's change. Raises INVALID_REQUEST for an uninitialized share partition, FENCED_LEADER_EPOCH,
         FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION."""
         state = self._initialized(key, "Write")
         self._check_leader_epoch(key, written.leader_epoch)
@@ -106,7 +106,7 @@ class ShareShard:
         return Outcome((record,), (Reply(ticket, None),))
 
     def read(self, key: ShareKey, leader_epoch: int, ticket: Ticket[ShareState], now_ms: int) -> ShareOutcome:
-        """The state, for a leader, which from now on is the only one that may write. Raises INVALID_REQUEST,
+        """Answers a leader with the state, and fences the writes of earlier leaders. Raises INVALID_REQUEST,
         FENCED_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION."""
         state = self._initialized(key, "Read")
         self._check_leader_epoch(key, leader_epoch)
@@ -118,27 +118,27 @@ class ShareShard:
         return Outcome((record,), (Reply(ticket, state),))
 
     def summary(self, key: ShareKey, ticket: Ticket[Summary], now_ms: int) -> ShareOutcome:
-        """Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        """Answers with the summary of a state. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         self._check_exists(key)
         state = self.states.get(key)
         summary = Summary() if state is None else Summary(*state[1:5])
         return Outcome((), (Reply(ticket, summary),))
 
     def delete(self, key: ShareKey, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
-        """The state is forgotten, if there is one. Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        """Deletes the state, if there is one. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         self._check_exists(key)
         records = (ShareRecord(key, None),) if key in self.states else ()
         return Outcome(records, (Reply(ticket, None),))
 
     def topics_deleted(self, topic_ids: Collection[Uuid], ticket: Ticket[None], now_ms: int) -> ShareOutcome:
-        """The states of topics that are gone go as well."""
+        """Deletes the states of deleted topics."""
         records = [ShareRecord(key, None) for key in self.states if key.topic_id in topic_ids]
         return Outcome(records, (Reply(ticket, None),))
 
     def _record(
         self, key: ShareKey, state: ShareState, written: StateWrite, leader_epoch: int, now_ms: int
     ) -> ShareRecord:
-        """An update, or a snapshot if there were enough of those."""
+        """Returns an update, or a snapshot after enough updates."""
         if self.update_counts.get(key, 0) < self.settings().snapshot_update_records_per_snapshot:
             batches = combine((), written.batches, written.start_offset)
             count = written.delivery_complete_count
@@ -185,7 +185,7 @@ class ShareShard:
     # Records.
 
     def apply(self, record: ShareRecord) -> None:
-        """The only writer of durable state."""
+        """Changes durable state, as no other method does."""
         key, value, offset = record
         offset = self.next_offset if offset == NOT_YET else offset
         self.next_offset = offset + 1
@@ -233,12 +233,12 @@ class ShareShard:
     # Time.
 
     def activate(self, now_ms: int, end_offset: int) -> None:
-        """All records are loaded, up to this offset of the log."""
+        """Starts the shard after all records are loaded, up to this offset of the log."""
         self.next_offset = end_offset
         self._cold_at_ms = now_ms + self.settings().cold_partition_snapshot_interval_ms
 
     def expire(self, now_ms: int) -> ShareOutcome:
-        """Snapshots of share partitions that have none newer than the interval, unless all are cold already."""
+        """Writes snapshots of share partitions without a snapshot in the interval, unless all are cold already."""
         interval_ms = self.settings().cold_partition_snapshot_interval_ms
         self._cold_at_ms = now_ms + interval_ms
         if all(state.created_ms != state.written_ms for state in self.states.values()):
@@ -255,9 +255,9 @@ class ShareShard:
         return self._cold_at_ms
 
     def expire_failed(self, error: Exception, now_ms: int) -> int:
-        """Share partitions stay without their snapshot until the next look."""
+        """Leaves share partitions without their snapshot until the next interval."""
         return now_ms + EXPIRY_RETRY_MS
 
     def tickets(self) -> Iterable[Hashable]:
-        """Nobody waits for a later decision."""
+        """Returns no tickets: no request waits for a later decision."""
         return ()

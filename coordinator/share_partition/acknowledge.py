@@ -1,6 +1,6 @@
-"""Acknowledgement: what a member says of records that it has, over whole batches, parts of them, or each record.
+"""Applies a member's acknowledgements of its records: of whole batches, parts of them, or single records.
 
-All of a request's acknowledgements of a partition are taken, or none is. Source: SharePartition.acknowledge (KIP-932,
+All of a request's acknowledgements of a partition are applied, or none is. Source: SharePartition.acknowledge (KIP-932,
 KIP-1222).
 """
 
@@ -17,7 +17,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class Acknowledgement(NamedTuple):
-    """Records first to last, and one type for all of them, or one for each."""
+    """Records first to last, with one type for all of them, or a type for each."""
 
     first: int
     last: int
@@ -27,9 +27,9 @@ class Acknowledgement(NamedTuple):
 def acknowledge(
     partition: SharePartition, member_id: str, acknowledgements: Iterable[Acknowledgement], now_ms: int
 ) -> Change | None:
-    """The change that the acknowledgements ask for, to be written; None if there is nothing to write.
+    """Returns the change to write for these acknowledgements; None if there is nothing to write.
 
-    Raises INVALID_REQUEST and INVALID_RECORD_STATE, with everything as it was.
+    Raises INVALID_REQUEST and INVALID_RECORD_STATE, with nothing changed.
     """
     change = Change()
     try:
@@ -64,7 +64,7 @@ def _acknowledge(
 
 
 def _batches(partition: SharePartition, acknowledgement: Acknowledgement) -> Sequence[InFlightBatch]:
-    """The batches that the offsets are in, which must be in flight."""
+    """Returns the batches that have the offsets, which must be in flight."""
     cache = partition.cache
     floor = cache.floor(acknowledgement.first)
     if floor is None and acknowledgement.first < partition.start_offset <= acknowledgement.last:
@@ -87,7 +87,7 @@ def _batches(partition: SharePartition, acknowledgement: Acknowledgement) -> Seq
 def _runs(
     partition: SharePartition, batch: InFlightBatch, acknowledgement: Acknowledgement, member_id: str
 ) -> Iterator[tuple[Run, int]]:
-    """The runs of a batch with what is said of each, all checked to be the member's to speak of."""
+    """Yields the runs of a batch with the acknowledgement type of each; all are checked to be the member's."""
     if not batch.is_tracked:
         _check(batch.runs.head, member_id)
         starts_inside = batch.first < partition.start_offset <= batch.last
@@ -106,7 +106,7 @@ def _runs(
 
 
 def _spans(acknowledgement: Acknowledgement, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-    """Offsets from `first` to `last` by runs of the same type."""
+    """Yields the offsets from `first` to `last` as ranges of one type."""
     if len(acknowledgement.types) == 1:
         if first <= last:
             yield first, last, acknowledgement.types[0]
@@ -119,7 +119,7 @@ def _spans(acknowledgement: Acknowledgement, first: int, last: int) -> Iterator[
 
 
 def _check(run: Run, member_id: str) -> None:
-    """Raises INVALID_RECORD_STATE unless the member has the run, and has not just spoken of it."""
+    """Raises INVALID_RECORD_STATE unless the member has the run, and has not just acknowledged it."""
     if run.change is not None:
         message = "The record state is invalid. The acknowledgement of delivery could not be completed."
     elif run.state is not ACQUIRED:

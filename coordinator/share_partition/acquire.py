@@ -1,8 +1,8 @@
-"""Acquisition: what of the batches that were read goes to a member, under a lock.
+"""Acquisition: gives a member records of the fetched batches, under a lock.
 
-Whole batches of the log are acquired, which may be more than was asked for, except in the mode RECORD_LIMIT. Records
-that fail again and again come in ever smaller portions, at the last attempt alone, so that one that poisons its
-consumer takes no others with it. Source: SharePartition.acquire (KIP-932, KIP-1206).
+Whole batches of the log are acquired, which may be more records than requested, except in the mode RECORD_LIMIT.
+Records that fail repeatedly come in ever smaller portions, and alone at their last attempt, so that a record that
+crashes its consumer affects no others. Source: SharePartition.acquire (KIP-932, KIP-1206).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import AVAILABLE, FREE
 
 LEAST_THROTTLED_COUNT: Final = 2
-"""Records are throttled after half of their deliveries, but never before this many; with no more allowed than this,
-the last attempt is not made alone either."""
+"""The lowest delivery count of throttling, which begins after half of the allowed deliveries. If no more deliveries are
+allowed than this, the last attempt isn't made alone either."""
 
 
 _last: Final = attrgetter("last")
@@ -35,17 +35,17 @@ class DeliveryThrottle(NamedTuple):
 
     @classmethod
     def of(cls, max_delivery_count: int) -> DeliveryThrottle:
-        """Returns the throttle of a group's limit of deliveries."""
+        """Returns the throttle of a group's delivery count limit."""
         starts_at = max(LEAST_THROTTLED_COUNT, (max_delivery_count + 1) // 2)
         return cls(starts_at, max_delivery_count - (max_delivery_count > LEAST_THROTTLED_COUNT))
 
     def portion(self, size: int, delivery_count: int) -> int:
-        """Returns how many records of a batch of this size come at once: half, then a quarter, and so on."""
+        """Returns the number of records of a batch of this size that come at once: half, then a quarter, and so on."""
         return max(1, size >> (delivery_count - self.starts_at + 1))
 
 
 class Acquisition:
-    """One fetch at work."""
+    """The acquisition of one fetch."""
 
     __slots__ = ("count", "fetched", "limit", "lock_until_ms", "partition", "request", "result", "throttle")
 
@@ -58,7 +58,7 @@ class Acquisition:
         self.lock_until_ms = now_ms + partition.limits.lock_duration_ms
         self.throttle = DeliveryThrottle.of(partition.limits.max_delivery_count)
         self.limit = 0
-        """How many to acquire, before whole batches round it up."""
+        """The number of records to acquire, before whole batches round it up."""
         self.count = 0
         self.result: list[Acquired] = []
 
@@ -89,7 +89,8 @@ class Acquisition:
         return self.result
 
     def _room(self, fetch_offset: int) -> int:
-        """The last offset to acquire. Where there is no room left, what is in flight already may still be had."""
+        """Returns the last offset to acquire. If no more records may be in flight, those in flight may still be
+        acquired again."""
         partition, last = self.partition, self.fetched[-1].last
         most = self.request.max_records
         self.limit = min(most, partition.limits.max_in_flight_records - partition.in_flight_count)
@@ -99,7 +100,8 @@ class Acquisition:
         return last
 
     def _between(self, in_flight: Sequence[InFlightBatch], base: int, last: int) -> None:
-        """Some of what was read is in flight: what is available of it, what is missing in it, what follows it."""
+        """Acquires records that are partly in flight: available ones, missing ones between them, and new ones after
+        them."""
         partition, first = self.partition, self.fetched[0].first
         gap_start = base
         for batch in in_flight:
@@ -122,7 +124,7 @@ class Acquisition:
             partition.close_gap(self.result[-1].last + 1)
 
     def _again(self, batch: InFlightBatch, first: int, last: int) -> bool:
-        """Takes the available records of a batch in flight; False if nothing else may come along with it."""
+        """Acquires the available records of a batch in flight; False if no other records may come with it."""
         throttled = self._is_throttled(batch, first, last)
         if throttled and self.count:
             return False
@@ -150,7 +152,7 @@ class Acquisition:
         return any(run.delivery_count >= throttled_from and run.can_be_acquired for run in runs)
 
     def _part(self, batch: InFlightBatch, first: int, last: int) -> int:
-        """Records of a batch one by one, as far as may be; how many."""
+        """Acquires records of a batch one by one, as far as allowed; returns their number."""
         batch.is_tracked = True
         throttle = self.throttle
         portion = self.left if self.request.is_exact else last - first + 1
@@ -193,7 +195,7 @@ class Acquisition:
         partition.close_gap(self.result[-1].last + 1)
 
     def _batch_end(self, offset: int) -> int:
-        """The end of the log's batch that has the offset."""
+        """Returns the last offset of the log's batch that has the offset."""
         at = bisect_left(self.fetched, offset, key=_last)
         has_batch = at < len(self.fetched) and self.fetched[at].first <= offset
         return self.fetched[at].last if has_batch else offset
@@ -202,7 +204,7 @@ class Acquisition:
         if self.request.is_exact:
             self._take_some(first, last, min(last, first + most - 1))
             return
-        least = max(self.request.batch_size, 1)  # no range is empty, whatever is asked for
+        least = max(self.request.batch_size, 1)  # no range is empty, whatever the request's batch size is
         if last - first + 1 > least:
             at = bisect_left(self.fetched, first, key=_last)
             while at < len(self.fetched) and self.fetched[at].first <= last:
@@ -214,7 +216,7 @@ class Acquisition:
         self._take_some(first, last, last)
 
     def _take_some(self, first: int, last: int, until: int) -> None:
-        """A new batch in flight, of which the records up to `until` are acquired now."""
+        """Adds a batch in flight, and acquires its records up to `until`."""
         run = Run(first, last, AVAILABLE, 0)
         batch = self.partition.cache.add(run)
         if until < last:
@@ -230,7 +232,7 @@ def acquire(
     fetched: Sequence[FetchedBatch],
     now_ms: int,
 ) -> list[Acquired]:
-    """Acquires records of consecutive batches that were read from `fetch_offset`; the ranges, in order."""
+    """Acquires records of consecutive batches that were read from `fetch_offset`; returns the ranges, in order."""
     if not partition.is_active or request.max_records <= 0 or not fetched or fetched[-1].last < partition.start_offset:
         return []
     if partition.holdback is not None:
@@ -239,7 +241,7 @@ def acquire(
 
 
 def pass_over(partition: SharePartition, fetch_offset: int, base: int) -> None:
-    """Records that were asked for and not read are gone from the log: compacted away."""
+    """Archives records that were requested but not read: compaction has removed them from the log."""
     if partition.gap is not None and fetch_offset <= partition.first_missing(partition.gap.start) < base:
         partition.close_gap(base)
     if archive(partition, fetch_offset, base - 1, FREE):
@@ -247,7 +249,7 @@ def pass_over(partition: SharePartition, fetch_offset: int, base: int) -> None:
 
 
 def joined(ranges: Iterable[Acquired]) -> Iterable[Acquired]:
-    """Neighbours of the same delivery count as one."""
+    """Yields the ranges, with neighbours of the same delivery count joined."""
     current: Acquired | None = None
     for part in ranges:
         if current is not None and part.first == current.last + 1 and part.delivery_count == current.delivery_count:

@@ -1,7 +1,7 @@
-"""ByOffset: items in the order of their first offsets, found, added and removed in logarithmic time.
+"""ByOffset: items in the order of their first offsets, with look-up, addition and removal in logarithmic time.
 
-The items are kept in chunks of bounded length, so that an insertion moves a bounded number of them: a batch of the log
-may have more than a hundred thousand records, and a member may treat each of them differently.
+The items are stored in chunks of bounded length, so that an insertion moves a bounded number of them: a batch of the
+log may have more than a hundred thousand records, and a member may acknowledge each of them differently.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Final, Generic, Protocol, TypeVar
 
 LONGEST_CHUNK: Final = 512
-"""Long enough that few chunks are searched, short enough that an insertion into one costs less than the search."""
+"""Long enough that few chunks are searched, short enough that an insertion costs less than the search."""
 
 
 class Ranged(Protocol):
-    """Offsets first to last, both included. `first` doesn't change while the item is kept."""
+    """Offsets first to last, both included. `first` doesn't change while the item is stored."""
 
     first: int
     last: int
@@ -60,7 +60,7 @@ class ByOffset(Generic[T]):
         return self._chunks[-1][-1]
 
     def floor(self, offset: int) -> T | None:
-        """Returns the item that has the offset, or the item before it."""
+        """Returns the item that has the offset, or else the item before it."""
         at = bisect_right(self._lows, offset) - 1
         return self._chunks[at][bisect_right(self._firsts[at], offset) - 1] if at >= 0 else None
 
@@ -77,7 +77,7 @@ class ByOffset(Generic[T]):
         return result
 
     def add(self, item: T) -> None:
-        """Adds an item that overlaps none of the others."""
+        """Adds an item that overlaps no other."""
         if not self._lows:
             self._insert_chunk(0, [item], [item.first])
             return

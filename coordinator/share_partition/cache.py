@@ -1,9 +1,9 @@
-"""The records in flight: batches in the order of their offsets, each one run, or several once its records part ways.
+"""The records in flight: batches in the order of their offsets, each with one run, or several if its records differ.
 
-A batch has the records that were acquired at once. It stays one run as long as it is acknowledged as a whole; from the
-first acknowledgement of a part on it is tracked, as Kafka does by offset and we by runs. All that is done to a part of
-a batch costs as much as the part has runs, however many the batch has. Source: Kafka's InFlightBatch, and the skip list
-that SharePartition keeps them in.
+A batch has the records that were acquired together. It stays one run as long as it is acknowledged as a whole; from the
+first acknowledgement of a part on it is tracked, by offset in Kafka and by runs here. An operation on a part of a batch
+costs as much as the part has runs, however many the batch has. Source: Kafka's InFlightBatch, and the skip list that
+SharePartition keeps them in.
 """
 
 from __future__ import annotations
@@ -38,17 +38,16 @@ class InFlightBatch:
         return self.first >= first and self.last <= last
 
     def part(self, first: int, last: int) -> list[Run]:
-        """The runs that have offsets from `first` to `last`, as they are."""
+        """Returns the runs that have offsets from `first` to `last`, uncut."""
         return self.runs.between(first, last)
 
     def cut(self, first: int, last: int) -> list[Run]:
-        """The runs from `first` to `last`, cut so that none goes beyond; the batch is tracked from now on."""
+        """Returns the runs from `first` to `last`, cut at both ends; the batch is tracked from now on."""
         span = max(first, self.first), min(last, self.last), 0
         return [run for run, _ in self.cut_by((span,))]
 
     def cut_by(self, spans: Iterable[tuple[int, int, int]]) -> Iterator[tuple[Run, int]]:
-        """Yields the runs of spans within the batch, cut so that none goes beyond its span, each with the span's third
-        number."""
+        """Yields the runs of spans within the batch, cut at the spans' ends, each with the span's third number."""
         self.is_tracked = True
         rest: Run | None = None
         for first, last, number in spans:
@@ -59,7 +58,7 @@ class InFlightBatch:
                 yield run, number
 
     def _run_at(self, offset: int) -> Run:
-        """Returns the run that begins at an offset of the batch, cut if need be."""
+        """Returns the run that begins at an offset of the batch, after a cut if needed."""
         run = self.runs.floor(offset)
         assert run is not None
         return run if run.first == offset else self._split(run, offset)
@@ -70,7 +69,7 @@ class InFlightBatch:
         return rest
 
     def join_before(self, offset: int) -> None:
-        """Makes one of the runs on both sides of the boundary before `offset`, if they are alike."""
+        """Joins the runs on both sides of the boundary before `offset`, if they are alike."""
         if not self.first < offset <= self.last:
             return
         run, before = self.runs.floor(offset), self.runs.floor(offset - 1)
@@ -81,7 +80,7 @@ class InFlightBatch:
             before.absorb(run)
 
     def forget(self, runs: list[Run]) -> None:
-        """Makes one of the batch's first runs, which are done with and below the start offset."""
+        """Joins a batch's first runs, which are terminal and below the start offset."""
         for run in runs[1:]:
             self.runs.remove(run)
             runs[0].absorb(run)
@@ -121,28 +120,28 @@ class Cache:
             yield from batch.runs
 
     def add(self, run: Run) -> InFlightBatch:
-        """Adds a batch that is this run, and returns it."""
+        """Adds a batch with this run, and returns it."""
         batch = InFlightBatch(run)
         self.batches.add(batch)
         run.enter(self.index)
         return batch
 
     def floor(self, offset: int) -> InFlightBatch | None:
-        """The batch that has the offset, or the one before it."""
+        """Returns the batch that has the offset, or else the batch before it."""
         return self.batches.floor(offset)
 
     def overlapping(self, first: int, last: int) -> list[InFlightBatch]:
-        """The batches that have offsets from `first` to `last`."""
+        """Returns the batches that have offsets from `first` to `last`."""
         return self.batches.between(first, last)
 
     def batch_of(self, run: Run) -> InFlightBatch:
-        """The batch that has the run."""
+        """Returns the batch that has the run."""
         batch = self.batches.floor(run.first)
         assert batch is not None
         return batch
 
     def join(self, runs: Iterable[Run]) -> None:
-        """Makes one run of each of these, in order, and its neighbours in the batch that are alike."""
+        """Joins each of these runs, in order, with its neighbours in the batch that are alike."""
         joined = -1
         for run in runs:
             batch = self.batch_of(run)
@@ -152,7 +151,7 @@ class Cache:
             batch.join_before(joined)
 
     def move_start(self, offset: int) -> None:
-        """Moves the start offset forward; records that it passes are no longer counted."""
+        """Moves the start offset forward; records below it are no longer counted."""
         start = self.index.start_offset
         for batch in self.batches.between(start, offset - 1):
             for run in batch.part(start, offset - 1):
@@ -160,11 +159,11 @@ class Cache:
         self.index.start_offset = offset
 
     def drop_until(self, offset: int) -> None:
-        """Drops the batches up to this offset, all of them done with and below the start offset."""
+        """Removes the batches up to this offset, which are all terminal and below the start offset."""
         while self.batches and self.batches.head.last <= offset:
             self.batches.remove(self.batches.head)
 
     def clear(self) -> None:
-        """Drops all batches, all of them done with."""
+        """Removes all batches, which are all terminal."""
         self.batches.clear()
         self.index.done_count = 0

@@ -1,4 +1,4 @@
-"""Leases end, and records vanish: locks run out, members go, the log's start moves, transactions turn out aborted.
+"""Releases and archives records: when locks expire, members leave, the log's start moves, or transactions abort.
 
 Source: SharePartition's releaseAcquisitionLockOnTimeout, releaseAcquiredRecords and updateCacheAndOffsets (KIP-932).
 """
@@ -24,9 +24,9 @@ Range = tuple[int, int]
 
 
 def expire(partition: SharePartition, now_ms: int) -> Change | None:
-    """Ends the leases whose time is up, and the pauses of what was let go.
+    """Releases records whose lock has expired, and ends delays that are over. Returns the change to write, if any.
 
-    What is written of it may fail to be: the records are available either way.
+    If the write fails, the records are available all the same.
     """
     change = Change()
     due = partition.cache.index.timed.up_to(now_ms)
@@ -41,7 +41,7 @@ def expire(partition: SharePartition, now_ms: int) -> Change | None:
 
 
 def _at_start(partition: SharePartition, run: Run) -> Sequence[Run]:
-    """The run; in two where the start offset has moved into it."""
+    """Returns the run, cut in two if the start offset has moved into it."""
     if run.first < partition.start_offset <= run.last:
         batch, first, last = partition.cache.batch_of(run), run.first, run.last
         batch.cut(partition.start_offset, last)
@@ -63,7 +63,7 @@ def _end_lease(partition: SharePartition, run: Run, change: Change, now_ms: int)
 
 
 def release(partition: SharePartition, member_id: str) -> Change | None:
-    """A member is gone: what it has is available again once that is written; None if it has nothing."""
+    """Releases a member's records once the change is written; returns None if the member has none."""
     change = Change()
     for run in in_order(partition.cache.index.by_member.get(member_id, set())):
         for piece in _at_start(partition, run):
@@ -72,8 +72,8 @@ def release(partition: SharePartition, member_id: str) -> Change | None:
 
 
 def move_log_start(partition: SharePartition, log_start_offset: int) -> None:
-    """The log begins later than the share partition: what was available before that is archived; what is acquired
-    may still be acknowledged, without effect."""
+    """Archives available records before the log's new start; acquired records may still be acknowledged, without
+    effect."""
     if log_start_offset <= partition.start_offset:
         return
     if partition.cache:
@@ -84,12 +84,12 @@ def move_log_start(partition: SharePartition, log_start_offset: int) -> None:
     else:
         partition.end_offset = log_start_offset
     partition.cache.move_start(log_start_offset)
-    partition.advance()  # what is left may be done with, and nobody would come to say so
+    partition.advance()  # the remaining records may all be terminal, and nothing else would advance
 
 
 def archive(partition: SharePartition, first: int, last: int, states: Container[RecordState]) -> bool:
-    """Archives the records from first to last that are in one of the states, because the log has them no more. Returns
-    whether there were any."""
+    """Archives the records from first to last that are in one of the states, because the log no longer has them. True
+    if there were any."""
     archived = False
     for batch in partition.cache.overlapping(first, last):
         if not batch.is_tracked and batch.runs.head.state not in states:
@@ -103,8 +103,8 @@ def archive(partition: SharePartition, first: int, last: int, states: Container[
 
 
 def buried(partition: SharePartition, ranges: Iterable[Range]) -> Change | None:
-    """Dead letters are written: their records are archived, whether or not that can be stored. Where it cannot, they
-    are written again after a restart."""
+    """Archives records whose dead letters are written, even if that can't be stored: then their dead letters are
+    written again after a restart."""
     change = Change()
     for first, last in ranges:
         partition.rejected.difference_update(range(first, last + 1))
@@ -118,6 +118,6 @@ def buried(partition: SharePartition, ranges: Iterable[Range]) -> Change | None:
 
 
 def archive_aborted(partition: SharePartition, aborted: Iterable[Range]) -> None:
-    """Batches of transactions that were aborted, acquired only to be passed over (read_committed)."""
+    """Archives acquired records of aborted transactions (read_committed)."""
     for first, last in aborted:
         archive(partition, first, last, {ACQUIRED})

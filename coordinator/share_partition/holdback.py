@@ -1,15 +1,15 @@
-"""Holdback: records that are in flight but not to be had yet, for the sake of their time or of their key.
+"""Holdback: keeps records in flight from being acquired, because of their delivery time or their key.
 
-Both are Odradek's own, and off unless a group asks for them. What is to be held back says a record's content, so that
-records are *learned* in the order of their offsets before any of them is acquired: `known_until` is the first that was
-not. What is learned enters the cache as available, and is as good as in flight: it takes room, and it bounds what has
-to be remembered.
+Both are Odradek's own, and off unless a group sets their options. Both depend on a record's content, so records are
+*learned* in the order of their offsets before any of them is acquired: `known_until` is the first that is not.
+Learned records enter the cache as available, and count as in flight, which also bounds the memory of their keys and
+times.
 
     by time   a record is DELAYED, as after a release, until its time has come (run.py, expiry.py)
-    by key    of a key's records that are not done with, those that a member has are one member's, and none is
-              acquired before an earlier one is: it waits for those that are delayed, let go, or being settled
+    by key    unfinished records of a key are acquired by one member only, and none is acquired before an earlier
+              one is: it waits for records that are delayed, released, or in a change
 
-Nothing of it is stored: a share partition that is loaded learns from the log again.
+Nothing here is stored: a share partition that is loaded learns from the log again.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, AVAILABLE, DELAYED, FREE
 
 LARGEST_BATCH: Final = 64
-"""Records that enter the cache together. They part ways soon: what is looked for in a batch is found quickly."""
+"""Maximum of records that enter the cache as one batch. They soon differ, and searching a small batch is fast."""
 
 TICK_MS: Final = 10
-"""Times are rounded up to these, so that many that are close are one alarm."""
+"""Times are rounded up to this, so that records with close times share a timer."""
 
 
 class HoldbackRules(NamedTuple):
-    """A group's options: by which header records are delayed, and whether keys keep their order."""
+    """A group's options: the header that delays records, and whether keys keep their order."""
 
     delay_header: str = ""
-    """The name of the header that says when a record may be delivered; empty for none."""
+    """The name of the header with a record's delivery time; empty for none."""
     delay_max_ms: int = 0
     by_key: bool = False
 
@@ -54,15 +54,15 @@ class Facts(NamedTuple):
     first: int
     last: int
     batches: Sequence[tuple[int, int]]
-    """Where the log has batches, as offsets first and last. What lies between is gone."""
+    """First and last offsets of the log's batches. Offsets between them are gone from the log."""
     keys: Mapping[int, int]
-    """By offset, for records that have a key: a number that stands for it."""
+    """A number for each record's key, by offset, for records that have a key."""
     times: Mapping[int, int]
-    """By offset, for records that are not to be delivered before a time in ms."""
+    """The delivery time in ms, by offset, for records that must not be delivered earlier."""
 
 
 class Piece(NamedTuple):
-    """Records of a batch in flight that a member may have."""
+    """Records of a batch in flight that a member may acquire."""
 
     batch: InFlightBatch
     first: int
@@ -83,16 +83,17 @@ class Holdback:
         self._forgotten_until = 0
 
     def frontier(self, partition: SharePartition) -> int:
-        """The first offset of which nothing is known."""
+        """Returns the first offset that isn't learned."""
         return max(self.known_until, partition.start_offset)
 
     def learnable_until(self, partition: SharePartition) -> int:
-        """Offsets up to here may be learned: as far as there is room, and what is in flight anyway."""
+        """Returns the last offset that may be learned: within the limit of records in flight, or in flight already."""
         return max(partition.start_offset + partition.limits.max_in_flight_records - 1, partition.end_offset)
 
     def learnable(self, partition: SharePartition, fetched: Iterable[FetchedBatch]) -> list[FetchedBatch]:
-        """The batches to learn of those that were read: whole ones. Of one that is larger than all the room there can
-        be a part is learned, once half of the room is free: each part costs as much to read as all before it."""
+        """Returns the fetched batches to learn, whole if possible. If a batch is larger than the limit of records in
+        flight, a part of it is learned once half of the limit is free: each part costs as much to read as all parts
+        before it."""
         first, until = self.frontier(partition), self.learnable_until(partition)
         most = partition.limits.max_in_flight_records
         result = []
@@ -113,14 +114,14 @@ class Holdback:
         return self.frontier(partition) <= self.learnable_until(partition)
 
     def next_offset(self, partition: SharePartition, member_id: str) -> int | None:
-        """Where to read for a member: the first record that it may have, else what is to be learned; None if there is
-        no room for more."""
+        """Returns the offset to read from for a member: the first record that it may acquire, or else the first to
+        learn; None if no more records may be in flight."""
         for piece in self._free(partition, member_id, 0, self.frontier(partition) - 1):
             return piece.first
         return self.frontier(partition) if self.can_learn(partition) else None
 
     def learn(self, partition: SharePartition, facts: Facts, now_ms: int) -> None:
-        """Takes in what follows what is known already; anything else is left."""
+        """Adds facts that continue the learned offsets; ignores any others."""
         first = self.frontier(partition)
         if not facts.first <= first <= facts.last:
             return
@@ -140,7 +141,7 @@ class Holdback:
         partition.advance()
 
     def _forget(self, start_offset: int) -> None:
-        """Keys of what is done with."""
+        """Removes the keys of records below the start offset."""
         if start_offset - self._forgotten_until > len(self.keys):
             self.keys = {offset: key for offset, key in self.keys.items() if offset >= start_offset}
         else:
@@ -158,7 +159,7 @@ class Holdback:
         fetched: Sequence[FetchedBatch],
         now_ms: int,
     ) -> list[Acquired]:
-        """As `acquire.acquire`, but record by record, whatever the mode: never more than were asked for."""
+        """Acquires as `acquire.acquire` does, but record by record in every mode: never more than requested."""
         if fetch_offset < fetched[0].first:
             pass_over(partition, fetch_offset, fetched[0].first)
         last = min(fetched[-1].last, self.frontier(partition) - 1)
@@ -175,8 +176,8 @@ class Holdback:
         return list(joined(Acquired(piece.first, piece.last, piece.delivery_count + 1) for piece in pieces))
 
     def _free(self, partition: SharePartition, member_id: str, first: int, last: int) -> Iterator[Piece]:
-        """Yields the records that the member may have from `first` to `last`, in order; each one only if it has all
-        before it."""
+        """Yields the records from `first` to `last` that the member may acquire, in order; a record's key requires that
+        the member acquires the earlier records first."""
         first = max(first, partition.start_offset)
         if self.rules.by_key:
             yield from self._free_by_key(partition, member_id, first, last)
@@ -195,7 +196,8 @@ class Holdback:
                     yield from self._open(batch, run, range(max(run.first, begin), run.last + 1), window, closed)
 
     def _open(self, batch: InFlightBatch, run: Run, offsets: range, window: range, closed: set[int]) -> Iterator[Piece]:
-        """Yields the parts of a run that are in the window and of no key in `closed`; closes all other keys."""
+        """Yields the parts of a run that are in the window and whose keys are not in `closed`; adds the keys of other
+        records to `closed`."""
         keys = self.keys
         may_be = window if run.can_be_acquired else range(0)
         start = -1
@@ -214,7 +216,8 @@ class Holdback:
             yield Piece(batch, start, offsets[-1], run.delivery_count)
 
     def _holders(self, partition: SharePartition) -> dict[int, str]:
-        """By key, the member that has records of it; nobody, where there are several from before the option was set."""
+        """Returns, by key, the member that has its records; NOBODY if several members have some from before the option
+        was set."""
         keys, result = self.keys, dict[int, str]()
         for batch in partition.cache:
             for run in batch.runs:
@@ -229,7 +232,7 @@ class Holdback:
 
 
 def holder_of(run: Run) -> str | None:
-    """The member that has the run, or may get it back if what it said of it is not written."""
+    """Returns the member that has the run, or gets it back if its acknowledgement isn't written."""
     if run.state is ACQUIRED:
         return run.member_id
     if run.change is not None and run.before[0] is ACQUIRED:
@@ -244,7 +247,7 @@ def holdback_of(partition: SharePartition) -> Holdback:
 
 
 def hold_back(partition: SharePartition, rules: HoldbackRules) -> None:
-    """The rules from now on. Others than before are as if the share partition had just been loaded."""
+    """Sets the rules. A change has the same effect as loading the share partition again."""
     if (NO_RULES if partition.holdback is None else holdback_of(partition).rules) == rules:
         return
     delayed = [run for run in partition.cache.runs() if run.state is DELAYED and not run.delivery_count]
@@ -255,7 +258,7 @@ def hold_back(partition: SharePartition, rules: HoldbackRules) -> None:
 
 
 def _enter(partition: SharePartition, first: int, last: int, largest: int = LARGEST_BATCH) -> None:
-    """Brings these offsets in flight, as available, as far as they are not."""
+    """Adds these offsets as available records in flight, unless they are in flight already."""
     if first > last:
         return
     at = first
@@ -267,7 +270,7 @@ def _enter(partition: SharePartition, first: int, last: int, largest: int = LARG
 
 
 def _enter_hole(partition: SharePartition, first: int, last: int) -> None:
-    """Archives offsets that are not in the log any more."""
+    """Archives offsets that are no longer in the log."""
     if first <= last:
         _enter(partition, first, last, last - first + 1)
         archive(partition, first, last, FREE)
@@ -279,7 +282,7 @@ def _add(partition: SharePartition, first: int, last: int, largest: int) -> None
 
 
 def _alike(times: Mapping[int, int], first: int, now_ms: int) -> Iterator[tuple[int, int, int]]:
-    """Consecutive offsets from `first` on that wait for the same time."""
+    """Yields ranges of consecutive offsets from `first` on that wait for the same time."""
     start, last, due_ms = -1, -2, 0
     for offset, time_ms in times.items():
         if offset < first or time_ms <= now_ms:
@@ -303,8 +306,8 @@ def _delay(partition: SharePartition, first: int, last: int, until_ms: int) -> N
 
 
 def _portion(free: Iterator[Piece], most: int, max_delivery_count: int) -> Iterator[Piece]:
-    """As many as are wanted. Records that fail again and again come in smaller portions and without others, at their
-    last attempt alone (as in acquire.py)."""
+    """Yields as many records as requested. Records that fail repeatedly come in smaller portions and separately, and
+    alone at their last attempt (as in acquire.py)."""
     throttle = DeliveryThrottle.of(max_delivery_count)
     left, is_throttled, has_any = most, False, False
     for piece in free:

@@ -1,4 +1,4 @@
-"""A fetch from a share partition: its limits, the batches that were read for it, and the records that it acquires."""
+"""A fetch from a share partition: its limits, the batches read for it, and the records that it acquires."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ RECORD_LIMIT: Final = 1
 
 
 class AcquireRequest(NamedTuple):
-    """The limits of what a fetch acquires of one partition."""
+    """The limits of a fetch's acquisition from one partition."""
 
     member_id: str
     max_records: int
@@ -22,7 +22,7 @@ class AcquireRequest(NamedTuple):
 
 
 class FetchedBatch(NamedTuple):
-    """A batch of the log as it was read: its offsets, and where its bytes are."""
+    """A batch of the log: its offsets, and the position of its bytes."""
 
     first: int
     last: int
@@ -31,7 +31,7 @@ class FetchedBatch(NamedTuple):
 
 
 class Acquired(NamedTuple):
-    """Records that are the member's now, and for the how many-eth time they are delivered."""
+    """Records that the member has acquired, and the number of their delivery."""
 
     first: int
     last: int

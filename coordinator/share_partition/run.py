@@ -1,7 +1,7 @@
-"""Run: consecutive records in one state, for one member, under one lock; and the change that one of them is in.
+"""Run: consecutive records in one state, for one member, under one lock, perhaps in a change.
 
-A change is begun, written, and only then committed; if the write fails, it is undone. In between, nobody else can
-touch the records. Source: Kafka's InFlightState, of which a run stands for many.
+A change is begun, written, and only then committed; if the write fails, it is undone. Between, no other request can
+change the records. Source: Kafka's InFlightState; a run stands for many of these.
 """
 
 from __future__ import annotations
@@ -25,56 +25,57 @@ NO_LOCK: Final = 0
 
 
 class Limits(NamedTuple):
-    """The group's options; read anew with each request, since they change."""
+    """The group's options; read with each request, because they change."""
 
     max_delivery_count: int = 5
     max_in_flight_records: int = 2_000
     lock_duration_ms: int = 30_000
     renew_enabled: bool = True
     has_dead_letters: bool = False
-    """Records that are given up go to a dead-letter queue first (KIP-1191)."""
+    """True if rejected and undeliverable records go to a dead-letter queue first (KIP-1191)."""
     redelivery_backoff_ms: int = 0
     redelivery_backoff_max_ms: int = 60_000
-    """Records that were let go are offered again after a pause, which doubles with each delivery."""
+    """Longest pause before released records are offered again; the pause doubles with each delivery."""
 
 
 class Change:
-    """Records that are to be in another state once it is written."""
+    """Records that change their state once the change is written."""
 
     __slots__ = ("batches", "delivery_complete_count", "runs", "start_offset")
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
-        """The runs that are to be committed or undone, as far as they are still in this change."""
+        """The runs to commit or undo, as far as they are still in this change."""
         self.batches: list[StateBatch] = []
-        """The state batches that are to be written, with the two below."""
+        """The state batches to write, together with the two values below."""
         self.start_offset = 0
         self.delivery_complete_count = 0
 
     @property
     def has_dead_letters(self) -> bool:
-        """Whether some of the records are given up, and wait for the dead-letter queue."""
+        """True if some of the records wait for the dead-letter queue."""
         return any(batch.delivery_state == ARCHIVING for batch in self.batches)
 
     def note(self, run: Run) -> None:
-        """To be written, without a way back."""
+        """Adds a run's state to the batches to write, without a way to undo it."""
         self.batches.append(StateBatch(run.first, run.last, int(run.state), run.delivery_count))
 
 
 def given_up(limits: Limits) -> RecordState:
-    """Where records go that are rejected, or were delivered too often."""
+    """Returns the state of records that are rejected, or were delivered too often."""
     return ARCHIVING if limits.has_dead_letters else ARCHIVED
 
 
 def settled(next_state: RecordState, delivery_count: int, limits: Limits) -> RecordState:
-    """The state that a record comes to of which `wanted` is said: what was delivered too often is not again."""
+    """Returns the state after a release or an acknowledgement: a release archives the record once the delivery limit is
+    reached."""
     if next_state is AVAILABLE and delivery_count >= limits.max_delivery_count:
         return given_up(limits)
     return next_state
 
 
 class Index(Protocol):
-    """The index that a run keeps true (run_index.py)."""
+    """The index that a run updates (run_index.py)."""
 
     def add(self, run: Run) -> None: ...
     def remove(self, run: Run) -> None: ...
@@ -83,7 +84,7 @@ class Index(Protocol):
 
 
 class Run:
-    """Offsets first to last, both included. Its state changes by these methods alone, which keep the index true."""
+    """Offsets first to last, both included. Its state is changed only by these methods, which update the index."""
 
     __slots__ = ("before", "change", "delivery_count", "first", "index", "last", "lock_until_ms", "member_id", "state")
 
@@ -105,7 +106,7 @@ class Run:
         self.member_id = member_id
         self.lock_until_ms = lock_until_ms
         self.change: Change | None = None
-        """The change that is not yet committed."""
+        """The change that isn't yet committed."""
         self.before = (state, member_id)
         """Its state and member before that change."""
 
@@ -121,7 +122,7 @@ class Run:
         return self.state is AVAILABLE and self.change is None
 
     def enter(self, index: Index) -> None:
-        """Into the index of the cache that has the run from now on."""
+        """Adds the run to the index of the cache that has it from now on."""
         self.index = index
         index.add(self)
 
@@ -139,27 +140,27 @@ class Run:
         assert state in MAY_BECOME[self.state], f"{self!r} cannot become {state.name}"
 
     def become(self, state: RecordState) -> None:
-        """To another state for good; an assertion error where that may not follow."""
+        """Changes the state for good; an assertion error if the state may not follow."""
         self._must_follow(state)
         self._become(state)
 
     def acquire(self, member_id: str, lock_until_ms: int) -> None:
-        """Delivered once more, to this member."""
+        """Delivers the records once more, to this member."""
         self._must_follow(ACQUIRED)
         self.delivery_count += 1
         self._become(ACQUIRED, member_id, lock_until_ms)
 
     def renew(self, lock_until_ms: int) -> None:
-        """The member keeps the records until then."""
+        """Extends the member's lock until `lock_until_ms`."""
         self._become(ACQUIRED, self.member_id, lock_until_ms)
 
     def delay(self, until_ms: int) -> None:
-        """Is not offered before `until_ms`; `become` ends the delay."""
+        """Delays the records until `until_ms`; `become` ends the delay."""
         self._must_follow(DELAYED)
         self._become(DELAYED, lock_until_ms=until_ms)
 
     def begin(self, state: RecordState, change: Change) -> None:
-        """Into another state if the change is written. Raises INVALID_RECORD_STATE where that may not follow."""
+        """Changes the state if the change is written. Raises INVALID_RECORD_STATE if the state may not follow."""
         if state not in MAY_BECOME[self.state]:
             raise KafkaError(
                 ErrorCode.INVALID_RECORD_STATE, f"records {self.first} to {self.last} are {self.state.name.lower()}"
@@ -170,22 +171,23 @@ class Run:
         change.note(self)
 
     def commit(self) -> None:
-        """The change is written."""
+        """Completes the change, which is written."""
         self._become(self.state)
 
     def undo(self, limits: Limits, now_ms: int) -> None:
-        """The change is not written: as before, or released, if the lock has run out since."""
+        """Undoes the change, which isn't written: restores the state, or releases the records if their lock has
+        expired."""
         state, member_id = self.before
         self._become(state, member_id, self.lock_until_ms)
         if state is ACQUIRED and self.lock_until_ms <= now_ms:
             self.become(settled(AVAILABLE, self.delivery_count, limits))
 
     def archive(self) -> None:
-        """The records are gone from the log: whatever else is under way does not matter any more."""
+        """Archives records that are gone from the log; a pending change no longer matters."""
         self._become(ARCHIVED)
 
     def split(self, offset: int) -> Run:
-        """Cuts the run in two; it keeps what is below `offset`, the new one has the rest."""
+        """Cuts the run in two; it keeps the offsets below `offset`, and the returned run has the rest."""
         rest = Run(offset, self.last, self.state, self.delivery_count, self.member_id, self.lock_until_ms)
         rest.change, rest.before = self.change, self.before
         self.last = offset - 1
@@ -196,12 +198,12 @@ class Run:
         return rest
 
     def absorb(self, following: Run) -> None:
-        """Becomes one with the run that follows, which is like it and no longer in the batch."""
+        """Extends the run by the following run, which is like it and no longer in the batch."""
         self.index.remove_part(following)
         self.last = following.last
 
     def is_like(self, following: Run) -> bool:
-        """True if the two can be one: none is in a change."""
+        """True if the two can be joined: neither is in a change."""
         return (
             self.state is following.state
             and self.delivery_count == following.delivery_count

@@ -1,6 +1,6 @@
-"""RunIndex: the runs of a share partition by state, lock and member, so that no request has to look at all of them.
+"""RunIndex: the runs of a share partition by state, lock and member, so that no request must search all of them.
 
-A run enters it when it enters the cache, and each change of the run's state keeps it true (run.py).
+A run is added when it enters the cache, and each change of the run's state updates the index (run.py).
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from coordinator.share_partition.run import Run
 from coordinator.share_partition.states import ACQUIRED, ARCHIVING, AVAILABLE, DELAYED, TERMINAL
 
 STALE_KEYS: Final = 64
-"""Keys that a heap may have beyond twice those in use; then it is made anew."""
+"""Stale keys that a heap may have beyond twice the keys in use; then it is rebuilt."""
 
 
 class RunsByKey:
-    """Runs by a number, an offset or a time; the least number is found at once."""
+    """Runs by a number, an offset or a time, with fast access to the lowest."""
 
     __slots__ = ("_heap", "_runs")
 
     def __init__(self) -> None:
         self._runs: dict[int, set[Run]] = {}
         self._heap: list[int] = []
-        """All keys in use, and keys that no run has by now."""
+        """All keys in use, and stale keys without runs."""
 
     def __bool__(self) -> bool:
         return bool(self._runs)
@@ -46,14 +46,14 @@ class RunsByKey:
             del self._runs[key]
 
     def least(self) -> int | None:
-        """Returns the least key, None if there is no run."""
+        """Returns the lowest key; None if there is no run."""
         heap = self._heap
         while heap and heap[0] not in self._runs:
             heappop(heap)
         return heap[0] if heap else None
 
     def up_to(self, key: int) -> list[Run]:
-        """Returns the runs whose keys are not above this one, in the order of their offsets."""
+        """Returns the runs whose keys are at most this key, in the order of their offsets."""
         keys: list[int] = []
         while (least := self.least()) is not None and least <= key:
             heappop(self._heap)
@@ -76,29 +76,29 @@ class RunIndex:
 
     def __init__(self) -> None:
         self.start_offset = 0
-        """Everything below it is done with (SPSO)."""
+        """The offset below which all records are terminal (SPSO)."""
         self.done_count = 0
-        """Records from the start offset on that are in a terminal state (KIP-1226)."""
+        """Terminal records from the start offset on (KIP-1226)."""
         self.available = RunsByKey()
         """Runs that can be acquired, by their first offset."""
         self.timed = RunsByKey()
-        """Runs that are acquired or delayed, by the time at which that ends."""
+        """Acquired or delayed runs, by the end of their lock or delay."""
         self.by_member: dict[str, set[Run]] = {}
-        """Runs that are acquired, by their member."""
+        """Acquired runs, by their member."""
         self.archiving: set[Run] = set()
         """Runs that wait to be written to the dead-letter queue."""
 
     def from_start(self, run: Run) -> int:
-        """Returns how many of a run's records are at or beyond the start offset."""
+        """Returns the number of a run's records at or beyond the start offset."""
         return max(run.last - max(self.start_offset, run.first) + 1, 0)
 
     def pass_over(self, run: Run, offset: int) -> None:
-        """Counts a run's records below `offset` no longer, which is about to be the start offset."""
+        """Removes a run's records below `offset`, the next start offset, from the count."""
         if run.state in TERMINAL:
             self.done_count -= min(run.last, offset - 1) - max(run.first, self.start_offset) + 1
 
     def add(self, run: Run) -> None:
-        """Adds a run as it is now."""
+        """Adds a run in its present state."""
         state = run.state
         if state in TERMINAL:
             self.done_count += self.from_start(run)
@@ -115,7 +115,7 @@ class RunIndex:
             self.archiving.add(run)
 
     def remove(self, run: Run) -> None:
-        """Removes a run, which is as it was when it was added."""
+        """Removes a run, whose state must be the same as when it was added."""
         state = run.state
         if state in TERMINAL:
             self.done_count -= self.from_start(run)

@@ -1,7 +1,7 @@
 """SharePartition: one share group's view of one partition, on the broker that leads it.
 
-It has no clock, no log and no coordinator: it is told the time and what was read, and gives back what was acquired and
-what is to be written. The owner writes a `Change` and says by `complete` how that went.
+It has no clock, no log and no coordinator: calls pass in the time and the fetched batches, and return the acquired
+records and the changes to write. The owner writes a `Change` and reports the result with `complete`.
 
                 start offset                    end offset
     … terminal ──────┬──────────────┬──────────────┬─────── not yet read …
@@ -38,8 +38,8 @@ NO_DEADLINE: Final = 1 << 62
 
 
 class Gap(NamedTuple):
-    """After loading: offsets from `start` on may be missing between the batches that were stored, as long as nothing
-    beyond `end` was acquired."""
+    """Offsets from `start` on that may be missing between the stored batches after loading, as long as nothing beyond
+    `end` was acquired."""
 
     start: int
     end: int
@@ -56,42 +56,42 @@ class Acquirer(Protocol):
         fetched: Sequence[FetchedBatch],
         now_ms: int,
     ) -> list[Acquired]:
-        """As `acquire.acquire`, for a partition that is active and a request that has room."""
+        """Acquires as `acquire.acquire` does, for an active partition and a request for at least one record."""
         ...
 
 
 class SharePartition:
-    """The records in flight, and where the next are acquired. Its modules acquire, acknowledge and release have the
-    rules."""
+    """The records in flight of one share partition, and the offset to acquire next. The modules acquire, acknowledge
+    and expiry have the rules."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.lifecycle = Lifecycle.EMPTY
         self.cache = Cache()
         self.end_offset = 0
-        """The last offset in flight (SPEO); the start offset when there is none."""
+        """The last offset in flight (SPEO); the start offset if there is none."""
         self.gap: Gap | None = None
         self.rejected: set[int] = set()
-        """Records that wait for the dead-letter queue because of a rejection, though it was their last delivery."""
+        """Records that wait for the dead-letter queue because of a rejection at their last delivery."""
         self.holdback: Acquirer | None = None
-        """Holds records back by their time or their key (holdback.py), if the group has options for that."""
+        """Holds records back by their time or key (holdback.py), if the group sets options for that."""
 
     def __repr__(self) -> str:
         return f"SharePartition({self.lifecycle.value} {self.start_offset}-{self.end_offset} {self.cache.batches})"
 
     @property
     def start_offset(self) -> int:
-        """Everything below it is done with (SPSO)."""
+        """The offset below which all records are terminal (SPSO)."""
         return self.cache.index.start_offset
 
     @property
     def delivery_complete_count(self) -> int:
-        """Records from the start offset on that are in a terminal state (KIP-1226)."""
+        """Terminal records from the start offset on (KIP-1226)."""
         return self.cache.index.done_count
 
     @property
     def next_lock_ms(self) -> int:
-        """When to call `expire`."""
+        """The time when `expire` is due."""
         due_ms = self.cache.index.timed.least()
         return NO_DEADLINE if due_ms is None else due_ms
 
@@ -103,17 +103,16 @@ class SharePartition:
     # Life.
 
     def enter(self, lifecycle: Lifecycle) -> None:
-        """Into another state of life; an assertion error where that may not follow."""
+        """Changes the lifecycle state; an assertion error if the state may not follow."""
         assert lifecycle in LIFE[self.lifecycle], f"{self.lifecycle} is not followed by {lifecycle}"
         self.lifecycle = lifecycle
 
     def fence(self) -> None:
-        """Another leader, or another beginning, has taken over."""
+        """Ends the share partition here: another leader, or a new initialization, has replaced it."""
         self.lifecycle = Lifecycle.FENCED
 
     def load(self, start_offset: int, batches: Iterable[StateBatch]) -> None:
-        """Takes over what was stored. Raises UNKNOWN_SERVER_ERROR for what cannot have been; the partition has
-        failed then."""
+        """Loads the stored state. Raises UNKNOWN_SERVER_ERROR if it is invalid; the partition has then failed."""
         self.cache.move_start(start_offset)
         gap_start = None
         expected = start_offset
@@ -121,7 +120,9 @@ class SharePartition:
             is_range = start_offset <= batch.first_offset <= batch.last_offset
             if not is_range or batch.delivery_state not in STORED:
                 self.enter(Lifecycle.FAILED)
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{batch} is no batch of a share partition")
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR, f"{batch} is not a valid state batch of a share partition"
+                )
             if gap_start is None and batch.first_offset > expected:
                 gap_start = expected
             expected = batch.last_offset + 1
@@ -134,7 +135,7 @@ class SharePartition:
         self.enter(Lifecycle.ACTIVE)
 
     def _load_batch(self, batch: StateBatch) -> None:
-        """Leases end with the leader that gave them."""
+        """Adds a stored batch; acquired records become available, because locks end with their leader."""
         state = RecordState(batch.delivery_state)
         state = AVAILABLE if state is ACQUIRED else state
         self.cache.add(Run(batch.first_offset, batch.last_offset, state, batch.delivery_count))
@@ -151,23 +152,23 @@ class SharePartition:
 
     @property
     def in_flight_count(self) -> int:
-        """Offsets from start to end, whatever their state: the room that they take."""
+        """The number of offsets from start to end, in any state: the part of the limit in use."""
         return self.end_offset - self.start_offset + 1 if self.cache else 0
 
     @property
     def can_acquire(self) -> bool:
-        """Whether a fetch may find something, as far as this is about room."""
+        """True if a fetch may acquire records within the limit of records in flight."""
         if self.next_fetch_offset() != self.end_offset + 1:
             return True
         return self.in_flight_count < self.limits.max_in_flight_records
 
     @property
     def is_drained(self) -> bool:
-        """Nothing is in flight at or beyond the start offset."""
+        """True if nothing is in flight at or beyond the start offset."""
         return not self.cache or self.start_offset > self.cache.last_offset
 
     def next_fetch_offset(self) -> int:
-        """Where to read: the first record that is available again, else what follows the end."""
+        """Returns the offset to read from: the first available record, or else the offset after the end."""
         if self.is_drained:
             return self.end_offset
         offset = self.end_offset + 1
@@ -179,7 +180,7 @@ class SharePartition:
         return offset
 
     def first_missing(self, offset: int) -> int:
-        """Returns the first offset from this one on that is not in flight."""
+        """Returns the first offset from `offset` on that isn't in flight."""
         for batch in self.cache.overlapping(offset, self.end_offset):
             if batch.first > offset:
                 break
@@ -187,7 +188,7 @@ class SharePartition:
         return offset
 
     def close_gap(self, offset: int) -> None:
-        """Everything below `offset` was looked at."""
+        """Ends the gap below `offset`, which was read."""
         if self.gap is None:
             return
         floor = self.cache.floor(offset)
@@ -199,7 +200,7 @@ class SharePartition:
     # Written, or not.
 
     def complete(self, change: Change, is_written: bool, now_ms: int) -> bool:
-        """The change is durable, or is not to be; whether a fetch that waits should look again."""
+        """Completes or undoes a change whose write succeeded or failed. True if a waiting fetch should try again."""
         runs = [run for run in change.runs if run.change is change]
         for run in runs:
             self._complete_run(run, is_written, now_ms)
@@ -218,26 +219,26 @@ class SharePartition:
             run.archive()
 
     def delay(self, run: Run, now_ms: int) -> None:
-        """Records that were let go are not offered again at once, if the group wants that."""
+        """Delays released records before they are offered again, if the group has a backoff."""
         backoff_ms = self.limits.redelivery_backoff_ms
         if backoff_ms and run.state is AVAILABLE:
             pause_ms = min(backoff_ms << min(run.delivery_count - 1, 30), self.limits.redelivery_backoff_max_ms)
             run.delay(now_ms + pause_ms)
 
     def seal(self, change: Change) -> Change:
-        """The change is complete: with the offsets that are written beside it."""
+        """Returns the change, complete with the offsets that are written with it."""
         change.start_offset = self.start_offset
         change.delivery_complete_count = self.delivery_complete_count
         return change
 
     def advance(self) -> bool:
-        """Moves the start offset over what is done with, which leaves the cache, and over what is not there; whether
-        it moved."""
+        """Moves the start offset over terminal records, which leave the cache, and over missing offsets. True if it
+        moved."""
         skipped = self._skip_hole()
         return self._pass_done() or skipped
 
     def _skip_hole(self) -> bool:
-        """Moves the start offset over offsets before the first batch that are in no gap: the log does not have them."""
+        """Moves the start offset over offsets before the first batch that are in no gap: the log doesn't have them."""
         if not self.cache:
             return False
         target = self.cache.first_offset
@@ -265,15 +266,15 @@ class SharePartition:
         return True
 
     def _following(self, done: int) -> int:
-        """Returns where the start offset goes if everything up to `done` is done with: past offsets that the log does
-        not have."""
+        """Returns the next start offset if all records up to `done` are terminal: past offsets that the log doesn't
+        have."""
         following = self.cache.overlapping(done + 1, self.end_offset)[0].first
         if self.gap is not None and self.has_gap:
             following = min(self.gap.start, following)
         return max(following, done + 1)
 
     def _forget_passed(self) -> None:
-        """Joins the runs of the first batch that are done with and below the start offset: nobody asks for them."""
+        """Joins the first batch's terminal runs below the start offset, which are no longer needed separately."""
         batch = self.cache.batches.head
         passed = list(takewhile(self._is_passed, batch.part(batch.first, self.start_offset - 1)))
         batch.forget(passed)
@@ -282,7 +283,7 @@ class SharePartition:
         return run.last < self.start_offset and run.state in TERMINAL and run.change is None
 
     def _can_move(self) -> bool:
-        """Whether the record at the start offset is done with."""
+        """True if the record at the start offset is terminal."""
         batch = self.cache.floor(self.start_offset)
         if batch is None:
             return False
@@ -290,7 +291,7 @@ class SharePartition:
         return run is not None and run.change is None and run.state in TERMINAL
 
     def _last_done(self) -> int | None:
-        """The last offset that all before it are done with."""
+        """Returns the last offset up to which all records are terminal; None if there is none."""
         done: int | None = None
         for batch in self.cache:
             if self.gap is not None and self.has_gap and batch.last >= self.gap.start:

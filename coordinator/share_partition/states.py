@@ -17,7 +17,7 @@ from typing import Final
 
 
 class RecordState(IntEnum):
-    """As it is stored in state batches, but for DELAYED: that is stored as AVAILABLE."""
+    """The state as state batches store it, except for DELAYED, which is stored as AVAILABLE."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -25,7 +25,7 @@ class RecordState(IntEnum):
     ARCHIVING = 3
     ARCHIVED = 4
     DELAYED = -1
-    """Available, and not offered before a certain time; nobody can acknowledge it meanwhile."""
+    """Available, but not offered before a certain time; it can't be acknowledged meanwhile."""
 
 
 AVAILABLE: Final = RecordState.AVAILABLE
@@ -46,17 +46,17 @@ MAY_BECOME: Final[Mapping[RecordState, frozenset[RecordState]]] = {
     ARCHIVING: frozenset({ARCHIVED}),
     ARCHIVED: frozenset(),
 }
-"""The changes that consumers and time cause. A record that vanishes from the log is archived besides, whoever has
-it."""
+"""The changes that consumers and time cause. In addition, a record that the log no longer has is archived from any
+state."""
 
 TERMINAL: Final = frozenset({ACKNOWLEDGED, ARCHIVED})
 
 FREE: Final = frozenset({AVAILABLE, DELAYED})
-"""Nobody has the record, and somebody may get it."""
+"""States of records that no member has, and that a member may acquire."""
 
 
 class AcknowledgeType(IntEnum):
-    """A consumer's acknowledgement of a record; GAP is for an offset at which there is none."""
+    """A consumer's acknowledgement of a record; GAP is for an offset without a record."""
 
     GAP = 0
     ACCEPT = 1
@@ -73,11 +73,11 @@ MEANS: Final[Mapping[int, RecordState]] = {
     AcknowledgeType.RELEASE: AVAILABLE,
     AcknowledgeType.REJECT: ARCHIVED,
 }
-"""The state that an acknowledgement asks for; RENEW asks for none."""
+"""The state after an acknowledgement; RENEW changes no state."""
 
 
 class Lifecycle(Enum):
-    """A share partition on its leader."""
+    """The lifecycle of a share partition on its leader."""
 
     EMPTY = "empty"
     INITIALIZING = "initializing"

@@ -1,6 +1,6 @@
-"""Decisions on requests by a transactional id's state: the next transaction, or the error that the client gets.
+"""Decides requests by a transactional id's state: returns the next transaction, or raises the client's error.
 
-Each function takes the transaction as it is and gives the one that is to be written. Source: Kafka's
+Each function takes the present transaction and returns the transaction to write. Source: Kafka's
 TransactionCoordinator, as of 4.3.1.
 """
 
@@ -25,7 +25,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 
 NewProducerId: TypeAlias = Callable[[], int]
-"""A producer id that nobody had. Raises KafkaError(COORDINATOR_LOAD_IN_PROGRESS) while there is none at hand."""
+"""Returns an unused producer id. Raises KafkaError(COORDINATOR_LOAD_IN_PROGRESS) while none is available."""
 
 
 # InitProducerId
@@ -34,9 +34,9 @@ NewProducerId: TypeAlias = Callable[[], int]
 def starting(
     transaction: Transaction, timeout_ms: int, expected: Producer | None, new_producer_id: NewProducerId, now_ms: int
 ) -> Transaction:
-    """A producer begins with this id, no transaction being open.
+    """Returns the transaction after a producer begins with this id, if no transaction is open.
 
-    `expected` is the producer that it was, if it goes on after an error (KIP-360). Raises PRODUCER_FENCED.
+    `expected` is the producer's earlier identity if it continues after an error (KIP-360). Raises PRODUCER_FENCED.
     """
     if transaction.is_epoch_exhausted and expected in (None, transaction.producer):
         return steps.next_producer_id(
@@ -77,8 +77,7 @@ def check_may_grow(transaction: Transaction, producer: Producer) -> None:
 
 
 def check_producer(transaction: Transaction, producer: Producer) -> None:
-    """Raises INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED unless this is the producer id and epoch of the
-    transaction."""
+    """Raises INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED unless this is the transaction's producer id and epoch."""
     if transaction.producer_id != producer.producer_id:
         raise _other_producer(transaction, producer)
     if transaction.epoch != producer.epoch:
@@ -86,7 +85,7 @@ def check_producer(transaction: Transaction, producer: Producer) -> None:
 
 
 def check_markers_are_written(transaction: Transaction) -> None:
-    """Raises CONCURRENT_TRANSACTIONS while the markers of the transaction that ended are being written."""
+    """Raises CONCURRENT_TRANSACTIONS while the markers of the ended transaction are being written."""
     if transaction.state in ENDING:
         raise KafkaError(
             ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -97,7 +96,7 @@ def check_markers_are_written(transaction: Transaction) -> None:
 def growing(
     transaction: Transaction, partitions: Collection[TopicPartition], client_version: int, now_ms: int
 ) -> Transaction | None:
-    """The transaction with these partitions too; None if it has them all."""
+    """Returns the transaction with these partitions added; None if it has them all."""
     if transaction.state is State.ONGOING and transaction.partitions.issuperset(partitions):
         return None
     return steps.with_partitions(transaction, partitions, client_version, now_ms)
@@ -107,7 +106,7 @@ def growing(
 
 
 class Verdict(Enum):
-    """The meaning of an EndTxn, in the state that its id is in."""
+    """The meaning of an EndTxn in the present state of its transactional id."""
 
     END = "end the transaction"
     EMPTY_ABORT = "abort a transaction that no partition ever joined"
@@ -121,7 +120,7 @@ END_V1: dict[tuple[State, bool], Verdict] = {
     (State.COMPLETE_COMMIT, True): Verdict.DONE,
     (State.COMPLETE_ABORT, False): Verdict.DONE,
 }
-"""(state, committed) → verdict before transactions v2; what is not here is INVALID."""
+"""(state, committed) → verdict before transactions v2; other combinations are INVALID."""
 
 END_V2: dict[tuple[State, bool, bool], Verdict] = {
     (State.ONGOING, True, False): Verdict.END,
@@ -132,12 +131,12 @@ END_V2: dict[tuple[State, bool, bool], Verdict] = {
     (State.COMPLETE_COMMIT, False, False): Verdict.EMPTY_ABORT,
     (State.COMPLETE_ABORT, False, False): Verdict.EMPTY_ABORT,
 }
-"""(state, committed, by the epoch that the last end bumped) → verdict since then. A client that has written nothing
-may abort: it cannot know whether its records arrived, and were added for it."""
+"""(state, committed, by the epoch that the last end bumped) → verdict since transactions v2. A client without written
+records may abort: it can't know whether its records arrived, and were added for it."""
 
 
 class Ending(NamedTuple):
-    """The transaction to write, None if there is nothing to do, and what its client goes on with."""
+    """The transaction to write, None for no change, and the producer id and epoch that the client continues with."""
 
     transaction: Transaction | None
     producer: Producer
@@ -152,8 +151,8 @@ def ending(
     new_producer_id: NewProducerId,
     now_ms: int,
 ) -> Ending:
-    """A producer ends its transaction. Raises INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS,
-    INVALID_TXN_STATE."""
+    """Returns the transaction after EndTxn. Raises INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
+    CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE."""
     if client_version < V2:
         verdict = _verdict_v1(transaction, producer, committed)
         next_producer_id = NO_PRODUCER_ID
@@ -206,8 +205,8 @@ def _verdict_v2(transaction: Transaction, producer: Producer, committed: bool) -
 
 
 def fencing(transaction: Transaction, version: int, new_producer_id: NewProducerId, now_ms: int) -> Transaction:
-    """An ongoing transaction is aborted for a newer producer of its id, or because its time is up; `version` is the
-    cluster's transaction.version. Raises what `new_producer_id` does."""
+    """Returns an ongoing transaction's abort, for a newer producer of its id or because of its timeout; `version` is
+    the cluster's transaction.version. Raises as `new_producer_id` does."""
     must_change = version >= V2 and transaction.is_epoch_exhausted
     next_producer_id = new_producer_id() if must_change else NO_PRODUCER_ID
     return steps.fenced(transaction, version, next_producer_id, now_ms)

@@ -1,4 +1,4 @@
-"""Which markers are still to be written, of the transactions that are decided.
+"""The markers of decided transactions that must still be written.
 
 Source: Kafka's TransactionMarkerChannelManager.
 """
@@ -14,23 +14,24 @@ from protocol.types import TopicPartition
 
 
 class Markers(NamedTuple):
-    """A transaction's end, and the partitions that are to know of it."""
+    """The end of a transaction, and the partitions that need its marker."""
 
     transactional_id: str
     producer_id: int
     epoch: int
     committed: bool
     transaction_version: int
-    """The transaction version of the client: from 2 on, a partition takes a marker only with a new epoch (KIP-1228)."""
+    """The transaction version of the client: from 2 on, a partition accepts a marker only with a new epoch
+    (KIP-1228)."""
     partitions: tuple[TopicPartition, ...]
 
 
 Written: TypeAlias = Mapping[str, Iterable[TopicPartition]]
-"""By transactional id, the partitions that have their marker now, or will never need one."""
+"""The partitions, by transactional id, that have their marker now, or will never need it."""
 
 
 def markers_of(ending: Transaction, partitions: Iterable[TopicPartition]) -> Markers:
-    """The markers of a decided transaction, for those of its partitions."""
+    """Returns the markers of a decided transaction for these partitions."""
     return Markers(
         ending.transactional_id,
         ending.producer_id,

@@ -1,4 +1,4 @@
-"""The records of `__transaction_state`: a transactional id, and its transaction or nothing.
+"""The records of `__transaction_state`: a transactional id, and its transaction or a tombstone.
 
 Keys and values are those of Apache Kafka 4.3: value version 0, or from transaction.version 1 on the flexible version 1.
 Source: org.apache.kafka.coordinator.transaction.TransactionLog.
@@ -20,23 +20,23 @@ from protocol.records.record import Record, read_records
 from protocol.types import Buffer, TopicPartition
 
 FLEXIBLE_SINCE = 1
-"""The transaction.version from which on values are of version 1, which has the producer ids before and after."""
+"""The transaction.version from which on values have version 1, with the previous and next producer ids."""
 
 
 class TransactionRecord(NamedTuple):
-    """The transaction of a transactional id from now on; None deletes it."""
+    """The current transaction of a transactional id; None deletes the id."""
 
     transactional_id: str
     transaction: Transaction | None
 
 
 def written(transaction: Transaction) -> TransactionRecord:
-    """The record that makes the transaction the id's current one."""
+    """Returns the record that makes the transaction the id's current one."""
     return TransactionRecord(transaction.transactional_id, transaction)
 
 
 def forgotten(transactional_id: str) -> TransactionRecord:
-    """The tombstone of an expired id."""
+    """Returns the tombstone of an expired id."""
     return TransactionRecord(transactional_id, None)
 
 
@@ -51,28 +51,29 @@ class Batch(NamedTuple):
 
     @property
     def at_once(self) -> bool:
-        """Transactions are decided one by one: their records are not gathered."""
+        """Always True: a transaction's records are not gathered with others."""
         return True
 
 
 def joined(encoded: Sequence[Batch]) -> bytearray:
-    """The bytes of what a form has encoded."""
+    """Returns the bytes of encoded batches."""
     return bytearray().join(batch.data for batch in encoded)
 
 
 class TransactionSerde:
-    """How the runtime writes and reads these records: one batch for an outcome, so that it is there whole."""
+    """Encodes and decodes these records: one batch for an outcome, so that it is written as a whole."""
 
     def __init__(self, transaction_version: Callable[[], int]) -> None:
         self._transaction_version = transaction_version
 
     def encode(self, records: Sequence[TransactionRecord], now_ms: int) -> list[Batch]:
-        """One batch of all of the records."""
+        """Returns one batch with all of the records."""
         version = 1 if self._transaction_version() >= FLEXIBLE_SINCE else 0
         return [Batch(build([_log_record(record, version, now_ms) for record in records]))]
 
     def decode(self, batches: Buffer) -> Iterator[TransactionRecord]:
-        """The records of whole batches; types of later Kafkas are passed over. Raises ProtocolError, KafkaError."""
+        """Yields the records of whole batches; skips record types of later Kafka versions. Raises ProtocolError,
+        KafkaError."""
         for position, header in batch.iter_batches(batches):
             if header.is_control:
                 continue

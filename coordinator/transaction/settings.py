@@ -1,6 +1,6 @@
 """The broker's options for the transaction coordinator.
 
-Each attribute is the option of Kafka's that has its name, with dots; the defaults are Kafka's.
+Each attribute is Kafka's option of that name, with dots; the defaults are Kafka's.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 RETRY_MS: Final = 100
-"""How long a marker waits that could not be written: its partition's log is offline, or its coordinator loads."""
+"""Pause before a marker is written again: its partition's log is offline, or its coordinator is loading."""
 
 
 class TransactionSettings(NamedTuple):

@@ -1,9 +1,9 @@
 """The transaction coordinator's shard: one per partition of `__transaction_state`, with all ids that hash to it.
 
-A transaction ends in two steps. The decision is a record; once that is committed, the one who writes markers (who asks
-by `write_on` what to do next) puts one into every partition of the transaction; when all have it, a second record says
-so, and the id is free for its next transaction. A coordinator that loads a decided transaction begins with all of its
-markers again: to write one twice does no harm. Source: Kafka's TransactionCoordinator and TransactionStateManager.
+A transaction ends in two steps. The decision is a record; once that is committed, the marker writer (which asks with
+`write_on` for its next work) writes a marker to every partition of the transaction; when all have it, a second record
+completes the transaction, and the id is free for its next one. A coordinator that loads a decided transaction writes
+all of its markers again, which does no harm. Source: Kafka's TransactionCoordinator and TransactionStateManager.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from protocol.types import TopicPartition
 TransactionOutcome: TypeAlias = Outcome[TransactionRecord]
 
 MAX_TOMBSTONE_BYTES = 256 * 1024
-"""Of ids in one batch, so that it stays below max.message.bytes; the rest of what is expired follows at once."""
+"""Maximum of ids in a batch of tombstones, so that it stays below max.message.bytes; the remaining expired ids follow
+at once."""
 
 NEVER = 1 << 62
 
 
 class TransactionEnvironment(NamedTuple):
-    """The environment of a shard. Its settings and its version are read anew each time."""
+    """The environment of a shard. Its settings and version are read at each use."""
 
     settings: Callable[[], TransactionSettings]
     transaction_version: Callable[[], int]
-    """The cluster's finalized feature."""
+    """The cluster's finalized transaction.version."""
     new_producer_id: NewProducerId
 
 
@@ -48,22 +49,22 @@ class TransactionShard:
         self._environment = environment
         self._ongoing: dict[str, None] = {}
         self._without_marker: dict[str, set[TopicPartition]] = {}
-        """The markers that are left to write of decided transactions; unlike the rest they are not durable."""
+        """The markers that decided transactions still need; unlike the rest this isn't durable."""
         self._failed: set[str] = set()
-        """Of these, whose markers wait for another try."""
+        """Ids of decided transactions whose markers will be tried again."""
         self._under_way: Collection[str] = ()
-        """Of these, whose markers are written, but not committed: who writes them keeps them here."""
+        """Ids whose markers are written but not committed; the marker writer updates this collection."""
         self._retry_ms = NEVER
         self._writer: Ticket[list[Markers]] | None = None
         self._fault: Exception | None = None
-        """The error of a transaction that could not be aborted in time, raised once the others are aborted."""
+        """The error of a timed-out transaction that could not be aborted, raised once the others are aborted."""
         self._look_for_late_ms = 0
         self._look_for_expired_ms = 0
 
     # Records
 
     def apply(self, record: TransactionRecord) -> None:
-        """The only writer of durable state."""
+        """Changes durable state, as no other method does."""
         transactional_id, transaction = record
         self._ongoing.pop(transactional_id, None)
         self._without_marker.pop(transactional_id, None)
@@ -87,7 +88,7 @@ class TransactionShard:
         ticket: Ticket[Producer],
         now_ms: int,
     ) -> TransactionOutcome:
-        """A producer with this id comes, and shuts out any before it. Raises INVALID_TRANSACTION_TIMEOUT,
+        """Decides InitProducerId, which fences earlier producers with this id. Raises INVALID_TRANSACTION_TIMEOUT,
         PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, which also answers while an open transaction is aborted first."""
         limit_ms = self._environment.settings().transaction_max_timeout_ms
         if not 0 < timeout_ms <= limit_ms:
@@ -117,7 +118,7 @@ class TransactionShard:
         ticket: Ticket[None],
         now_ms: int,
     ) -> TransactionOutcome:
-        """Partitions join the transaction, which the first of them begin. Raises INVALID_REQUEST,
+        """Adds partitions to the transaction, or begins it with them. Raises INVALID_REQUEST,
         INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS."""
         transaction = self._existing(transactional_id)
         decisions.check_may_grow(transaction, producer)
@@ -132,7 +133,8 @@ class TransactionShard:
         partitions: Collection[TopicPartition],
         ticket: Ticket[frozenset[TopicPartition]],
     ) -> TransactionOutcome:
-        """Those of the partitions that are part of the producer's transaction (KIP-890). Raises as `add_partitions`."""
+        """Answers with the partitions that are part of the producer's transaction (KIP-890). Raises as
+        `add_partitions`."""
         transaction = self._existing(transactional_id)
         decisions.check_producer(transaction, producer)
         decisions.check_markers_are_written(transaction)
@@ -147,9 +149,10 @@ class TransactionShard:
         ticket: Ticket[Producer],
         now_ms: int,
     ) -> TransactionOutcome:
-        """A producer commits or aborts; it is told what to go on with as soon as that is decided. Raises
-        INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE."""
-        after, goes_on_with = decisions.ending(
+        """Commits or aborts a transaction; answers with the producer id and epoch to continue with as soon as the
+        decision is committed. Raises INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
+        CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE."""
+        after, next_producer = decisions.ending(
             self._existing(transactional_id),
             producer,
             committed=committed,
@@ -157,7 +160,7 @@ class TransactionShard:
             new_producer_id=self._environment.new_producer_id,
             now_ms=now_ms,
         )
-        answer = reply(ticket, goes_on_with)
+        answer = reply(ticket, next_producer)
         return Outcome((), [answer]) if after is None else self._decided([after], [answer])
 
     def _existing(self, transactional_id: str) -> Transaction:
@@ -166,7 +169,8 @@ class TransactionShard:
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} has no producer here: it has to ask for one"
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                f"{transactional_id} has no producer id: the producer must send InitProducerId first",
             )
         return transaction
 
@@ -178,7 +182,8 @@ class TransactionShard:
         return self._decided([after], replies)
 
     def _decided(self, ending: list[Transaction], replies: list[Reply]) -> TransactionOutcome:
-        """Transactions are decided: once that is committed, who writes markers is told."""
+        """Returns the outcome that writes decided transactions, and hands their markers to the marker writer once they
+        are committed."""
         if self._writer is not None:
             replies.append(
                 reply(self._writer, [markers_of(transaction, transaction.partitions) for transaction in ending])
@@ -189,11 +194,11 @@ class TransactionShard:
     def write_on(
         self, done: Written, under_way: Collection[str], ticket: Ticket[list[Markers]], now_ms: int
     ) -> TransactionOutcome:
-        """The one who writes markers tells what came of the last ones, and waits for what is to be done next.
+        """Records written markers; answers the marker writer with the next ones, as soon as there are some.
 
-        Partitions that it leaves out failed, and come round again after RETRY_MS. When it starts, or after an error,
-        it has nothing to tell, and is given all that is left. `under_way` are the ids that it still waits for, and has
-        said nothing of: now, and whenever it is looked at later.
+        Partitions that `done` leaves out failed, and are tried again after RETRY_MS. When the writer starts, or after
+        an error, `done` is empty, and the answer has all missing markers. `under_way` are the ids whose markers the
+        writer still waits for; it is read now and later, as the writer changes it.
         """
         self._under_way = under_way
         records = self._take_written(done, now_ms)
@@ -204,7 +209,8 @@ class TransactionShard:
         return Outcome(records)
 
     def markers_written(self, done: Written, ticket: Ticket[None], now_ms: int) -> TransactionOutcome:
-        """Markers that the writer did not wait for are written by now; what it leaves out failed."""
+        """Records markers that were committed after the writer's last `write_on`; partitions that `done` leaves out
+        failed."""
         return Outcome(self._take_written(done, now_ms), [reply(ticket, None)])
 
     def _take_written(self, done: Written, now_ms: int) -> list[TransactionRecord]:
@@ -234,7 +240,7 @@ class TransactionShard:
     # Time
 
     def next_deadline_ms(self) -> int | None:
-        """When `expire` is due."""
+        """Returns the time when `expire` is due."""
         deadline_ms = self._retry_ms if self._writer is not None else NEVER
         if self._fault is not None:
             deadline_ms = 0
@@ -245,7 +251,7 @@ class TransactionShard:
         return None if deadline_ms == NEVER else deadline_ms
 
     def expire(self, now_ms: int) -> TransactionOutcome:
-        """Markers that failed are tried again; transactions that took too long are aborted; idle ids are forgotten."""
+        """Tries failed markers again, aborts transactions that have timed out, and removes expired ids."""
         if self._fault is not None:
             fault, self._fault = self._fault, None
             raise fault
@@ -261,11 +267,11 @@ class TransactionShard:
         return Outcome()
 
     def expire_failed(self, error: Exception, now_ms: int) -> int:
-        """Decides anew on what is due; one transaction that cannot be aborted keeps no other open."""
+        """Decides again on what is due; a transaction that can't be aborted doesn't keep others open."""
         return now_ms + EXPIRY_RETRY_MS
 
     def tickets(self) -> Iterable[Hashable]:
-        """Of the one who writes markers, if it waits."""
+        """Returns the marker writer's ticket, if it waits."""
         return () if self._writer is None else (self._writer,)
 
     def _abort_late(self, now_ms: int) -> TransactionOutcome:
@@ -277,7 +283,7 @@ class TransactionShard:
             if transaction.started_ms + transaction.timeout_ms < now_ms:
                 try:
                     ending.append(decisions.fencing(transaction, version, self._environment.new_producer_id, now_ms))
-                except KafkaError:  # no producer id is at hand: the next look will find one
+                except KafkaError:  # no producer id is available: the next check will have one
                     continue
                 except Exception as error:
                     self._fault = error

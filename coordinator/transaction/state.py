@@ -1,4 +1,4 @@
-"""The states of a transactional id, and which may follow which.
+"""The states of a transactional id, and the states that may follow each other.
 
 Source: org.apache.kafka.coordinator.transaction.TransactionState.
 """
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class State(IntEnum):
-    """As `__transaction_state` numbers them; `text` is what the admin APIs tell."""
+    """The state, numbered as in `__transaction_state`; `text` is its name in the admin APIs."""
 
     text: str
 
@@ -20,18 +20,18 @@ class State(IntEnum):
         return self
 
     EMPTY = 0, "Empty"
-    """A producer, and no transaction of it yet."""
+    """The id has a producer, and no transaction yet."""
     ONGOING = 1, "Ongoing"
     PREPARE_COMMIT = 2, "PrepareCommit"
-    """It will be committed, whatever happens: markers are on their way."""
+    """The transaction will be committed in any case: its markers are being written."""
     PREPARE_ABORT = 3, "PrepareAbort"
     COMPLETE_COMMIT = 4, "CompleteCommit"
     """Every partition has its marker."""
     COMPLETE_ABORT = 5, "CompleteAbort"
     DEAD = 6, "Dead"
-    """Expired: what is left is the tombstone."""
+    """The id has expired: only its tombstone is left."""
     PREPARE_EPOCH_FENCE = 7, "PrepareEpochFence"
-    """A newer producer, or a timeout, shuts this one out. It turns into an abort at once and is never written."""
+    """A newer producer, or a timeout, fences this producer. The state becomes an abort at once and is never written."""
 
 
 BY_NUMBER = {int(state): state for state in State}
@@ -49,10 +49,10 @@ FOLLOWS: dict[State, frozenset[State]] = {
     State.DEAD: frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT}),
     State.PREPARE_EPOCH_FENCE: frozenset({State.ONGOING}),
 }
-"""A state, and those that it may come after."""
+"""The states that may precede each state."""
 
 AT_REST = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
-"""No transaction is open: a new one may begin, and the id may expire."""
+"""The states without an open transaction: a new one may begin, and the id may expire."""
 
 ENDING = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
-"""Decided, and markers still to be written."""
+"""The states of a decided transaction that still needs markers."""

@@ -1,7 +1,7 @@
-"""A transactional id's producer and transaction, and every step that they take: a value in, the next value out.
+"""A transactional id's producer and transaction, and all their steps: each function returns the next value.
 
-Versions: a client that speaks transactions v2 (KIP-890) has its epoch bumped at each end of a transaction, one that
-does not keeps it. Source: org.apache.kafka.coordinator.transaction.TransactionMetadata, as of 4.3.1.
+With transactions v2 (KIP-890), each end of a transaction bumps the producer's epoch; an older client keeps its epoch.
+Source: org.apache.kafka.coordinator.transaction.TransactionMetadata, as of 4.3.1.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ NO_EPOCH = -1
 NO_TIMESTAMP = -1
 MAX_EPOCH = 0x7FFF
 LAST_CLIENT_EPOCH = MAX_EPOCH - 1
-"""No client gets the highest epoch, so that there is always one left to fence with."""
+"""The highest epoch of a client, so that one higher epoch is always left for fencing."""
 
 V2 = 2
-"""The transaction.version whose transactions end with a new epoch."""
+"""The transaction.version from which on transactions end with a new epoch."""
 
 
 class Producer(NamedTuple):
@@ -32,7 +32,7 @@ class Producer(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """All that is known of one transactional id."""
+    """The state of one transactional id."""
 
     transactional_id: str
     producer_id: int
@@ -43,14 +43,14 @@ class Transaction(NamedTuple):
     partitions: frozenset[TopicPartition] = frozenset()
     started_ms: int = NO_TIMESTAMP
     previous_producer_id: int = NO_PRODUCER_ID
-    """The producer id before the last step, which is mostly the same one."""
+    """The producer id before the last step, which is usually the same."""
     next_producer_id: int = NO_PRODUCER_ID
-    """The producer id once the markers are written, where the epochs of the present one ran out."""
+    """The producer id after the markers are written, if the present id's epochs are exhausted."""
     last_epoch: int = NO_EPOCH
-    """The epoch before the current one, if its producer may still ask by it. It is not written: whoever loads the
-    transaction does not know it."""
+    """The epoch before the current one, if its producer may still retry with it. It isn't written: after loading it is
+    unknown."""
     client_version: int = 0
-    """The transaction.version that the client last spoke."""
+    """The transaction.version of the client's last request."""
 
     @property
     def producer(self) -> Producer:
@@ -66,12 +66,12 @@ class Transaction(NamedTuple):
 
 
 def is_epoch_exhausted(epoch: int) -> bool:
-    """Whether a client at this epoch gets no other one: a new producer id is due."""
+    """True if a client at this epoch can't get another: it needs a new producer id."""
     return epoch >= LAST_CLIENT_EPOCH
 
 
 def new_transaction(transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
-    """An id that was never seen, or is long forgotten; its producer has no epoch before `next_epoch` gives it one."""
+    """Returns a new or long expired id; its producer has no epoch until `next_epoch` assigns one."""
     return Transaction(transactional_id, producer_id, NO_EPOCH, timeout_ms, State.EMPTY, now_ms)
 
 
@@ -86,9 +86,9 @@ def _step(before: Transaction, after: Transaction) -> Transaction:
 
 
 def next_epoch(transaction: Transaction, timeout_ms: int, expected_epoch: int | None, now_ms: int) -> Transaction:
-    """A producer starts, or goes on after an error with the epoch that it expects to be the current one (KIP-360).
+    """Returns the id after its producer starts, or continues after an error with its last epoch (KIP-360).
 
-    Asking again by the previous epoch is a retry and changes no epoch. Raises PRODUCER_FENCED.
+    A request with the previous epoch is a retry and changes no epoch. Raises PRODUCER_FENCED.
     """
     epoch, last_epoch = transaction.epoch + 1, NO_EPOCH
     if expected_epoch is not None:
@@ -108,7 +108,8 @@ def next_epoch(transaction: Transaction, timeout_ms: int, expected_epoch: int | 
 def next_producer_id(
     transaction: Transaction, producer_id: int, timeout_ms: int, now_ms: int, *, keep_last_epoch: bool
 ) -> Transaction:
-    """The epochs of the producer id ran out: start again with another; `keep_last_epoch` to know the retry."""
+    """Returns the id with another producer id, because the epochs of the last are exhausted; `keep_last_epoch` allows a
+    retry."""
     last_epoch = transaction.epoch if keep_last_epoch else NO_EPOCH
     return _at_rest(transaction, timeout_ms, now_ms)._replace(producer_id=producer_id, epoch=0, last_epoch=last_epoch)
 
@@ -130,7 +131,7 @@ def _at_rest(transaction: Transaction, timeout_ms: int, now_ms: int) -> Transact
 def with_partitions(
     transaction: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
 ) -> Transaction:
-    """Partitions join the transaction; the first of them begin it."""
+    """Returns the transaction with more partitions; the first of them begin it."""
     after = transaction._replace(
         state=State.ONGOING,
         partitions=transaction.partitions.union(partitions),
@@ -147,8 +148,8 @@ def with_partitions(
 def prepared(
     transaction: Transaction, *, committed: bool, client_version: int, next_producer_id: int, now_ms: int
 ) -> Transaction:
-    """The decision, from here on final. Under transactions v2 the epoch is bumped already now, so that the markers
-    have a higher one than any late record; `next_producer_id` takes over where the epochs ran out."""
+    """Returns the decided transaction, which is final. Under transactions v2 the epoch is bumped now, so that the
+    markers have a higher epoch than any late record; `next_producer_id` is used if the epochs are exhausted."""
     state = State.PREPARE_COMMIT if committed else State.PREPARE_ABORT
     after = transaction._replace(
         state=state,
@@ -163,9 +164,9 @@ def prepared(
 
 
 def fenced(transaction: Transaction, version: int, next_producer_id: int, now_ms: int) -> Transaction:
-    """Abort an ongoing transaction over its producer's head, whose epoch is of no use from then on.
+    """Returns the abort of an ongoing transaction, whose producer is fenced.
 
-    `version` is the cluster's transaction.version. Under v2 every end bumps the epoch; before, it is done here.
+    `version` is the cluster's transaction.version. Under v2 every end bumps the epoch; before, fencing bumps it.
     """
     epoch = transaction.epoch if version >= V2 else min(transaction.epoch + 1, MAX_EPOCH)
     last_epoch = transaction.last_epoch if version >= V2 else NO_EPOCH
@@ -181,7 +182,7 @@ def fenced(transaction: Transaction, version: int, next_producer_id: int, now_ms
 
 
 def completed(transaction: Transaction, now_ms: int) -> Transaction:
-    """Every partition has its marker."""
+    """Returns the transaction after every partition has its marker."""
     state = State.COMPLETE_COMMIT if transaction.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT
     producer_id, epoch = after_markers(transaction)
     after = transaction._replace(
@@ -196,7 +197,7 @@ def completed(transaction: Transaction, now_ms: int) -> Transaction:
 
 
 def after_markers(ending: Transaction) -> Producer:
-    """Returns the producer id and epoch that the client goes on with."""
+    """Returns the producer id and epoch that the client continues with."""
     if ending.bumps_epoch and ending.next_producer_id != NO_PRODUCER_ID:
         return Producer(ending.next_producer_id, 0)
     return ending.producer

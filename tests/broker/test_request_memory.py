@@ -224,9 +224,7 @@ async def test_a_frame_that_does_not_come_further_closes_its_connection_with_one
     ((event, fields),) = lines
     assert event == "connection closed"
     size = len(large_frame(MIB)) - 4
-    assert str(fields["reason"]).startswith(
-        f"a request of {size} bytes brought 1020, and too few of them within 1000 ms"
-    )
+    assert str(fields["reason"]).startswith(f"a request of {size} bytes brought 1020, too few of them within 1000 ms")
     assert memory_of(served).held_bytes == 0
 
 

@@ -39,7 +39,7 @@ def test_an_address_that_goes_on_making_connections_has_the_surplus_closed() -> 
     assert taken(surges, "10.0.0.1", 2 * AT_ONCE) == AT_ONCE
     assert lines.lines[0] == (
         f"10.0.0.1:{AT_ONCE}",
-        f"{RATE} connections a second are all that its address may go on making",
+        f"{RATE} connections a second are the most that its address may make",
     )
     assert len(surges) == 1
 

@@ -130,7 +130,7 @@ def test_answers_that_nobody_takes_are_not_all_memory(start_odradek: Start) -> N
         for _ in range(40):
             stack.enter_context(connect(odradek, 4096)).sendall(requests)
             assert is_served(odradek)
-        assert "odradek.unread.answers.max.bytes" in lines_with(odradek, "answers that it does not take")[0]
+        assert "odradek.unread.answers.max.bytes" in lines_with(odradek, "its peer has not read")[0]
         assert eventually(lambda: private_bytes(odradek) - before < 80 * MIB)  # 136 without a bound
     assert is_served(odradek)
 
