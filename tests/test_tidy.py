@@ -13,14 +13,11 @@ from tests.imports import DESCRIBED_WHOLE, LISTED_BY_TESTS, circle, imported_fil
 from tests.sources import CORE, ROOT, SIZED, dotted, functions, report, sources, tree
 from tests.words import (
     doubled_classes,
-    empty_names,
-    empty_openings,
     needless_decorators,
     needless_prefixes,
     renamed_classes,
 )
 
-MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
 
@@ -194,14 +191,6 @@ def test_any_stops_at_the_codec() -> None:
     report(f"{name}: never takes an Any" for name in ANY_MEANS_NOTHING - meaningless_any())
 
 
-def test_a_file_is_small_enough_to_read_in_one_sitting() -> None:
-    report(
-        f"{path}: {count} lines, {MAX_FILE_LINES} are the limit: which second idea moved in?"
-        for path, text in sources(*SIZED)
-        if (count := text.count("\n")) > MAX_FILE_LINES
-    )
-
-
 def test_a_function_fits_on_a_page() -> None:
     report(
         f"{path}:{function.lineno}: {function.name} has {count} lines, {MAX_FUNCTION_LINES} are the limit"
@@ -218,14 +207,6 @@ def test_nothing_is_left_for_later() -> None:
         for number, line in enumerate(text.splitlines(), 1)
         if MARKS.search(line)
     )
-
-
-def test_a_name_says_something() -> None:
-    report(empty_names())
-
-
-def test_a_docstring_begins_with_its_subject_or_its_verb() -> None:
-    report(empty_openings())
 
 
 def test_a_class_has_its_name_for_itself() -> None:

@@ -1,38 +1,12 @@
-"""The words that a name, a docstring and an import may not have, each with its reason."""
+"""Names of classes: each class has a name of its own, and is imported under it. Words: docs/glossary.md."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from tests.sources import CORE, SIZED, functions, sources, tree
+from tests.sources import CORE, SIZED, sources, tree
 
-# Names that say nothing, and what says something. A reader greps for the field's word, and finds none of these.
-EMPTY_NAMES: dict[str, str] = {
-    "found": "what a lookup gave is an entry, a topic, an offset: say which",
-    "each": "an item of a loop is a batch, a member, a path: say which",
-    "known": "say what is known: the latest epoch, registered brokers, the remembered producer",
-    "asked": "what a request names is a requested offset, a resource, a query: say which",
-    "wanted": "say what is to be had: the target state, the requested partition, the expected value",
-    "said": "say what was said: the reported version, the advertised address",
-    "told": "advertised, reported, notified or logged? It meant all of them",
-    "kept": "say what stays: other records, retained batches, the cache",
-    "form": "a layout, an encoding, a serde, a shape: say which",
-    "lapse": "a lock, a session or a timer expires: say which",
-    "learning": "reading, loading, scanning: say what is learnt from where",
-    "asking": "the field has requests, queries and polls",
-}
-EMPTY_CLASS_NAMES: dict[str, str] = {
-    "Finder": "say what it finds",
-    "Heard": "a heartbeat, a vote, a report: say which",
-    "Seat": "a coordinator's place among the others: say whose",
-    "Wish": "what is proposed, requested or desired: say what",
-    "Work": "say what is done",
-    "World": "the state, the image, the environment of what",
-}
-EMPTY_FUNCTION_NAMES: dict[str, str] = {"refused": "say what is answered, or which error is returned"}
-# "What a member owns" names nothing either: "The partitions that a member owns", "Returns…", "True when…".
-EMPTY_OPENING = "What "
 # What makes a part of Kafka's messages of a class: such a class has Kafka's name, within its message's module.
 SCHEMA_DECORATORS = frozenset({"message", "struct", "part"})
 KAFKA_NAMED = ("protocol.messages.",)
@@ -42,53 +16,6 @@ OF_OTHER_PROCESSES = ("tests/", "odradek/testing/")
 
 def every_path() -> Iterator[str]:
     return (path for path, _ in sources(*SIZED))
-
-
-def names(path: str) -> Iterator[tuple[int, str]]:
-    """Yields (line, name) of everything that a file names, not of what it only uses."""
-    for node in ast.walk(tree(path)):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.Attribute(attr=name, ctx=ast.Store()):
-                yield node.lineno, name
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield node.lineno, name
-            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                yield node.lineno, name
-
-
-def empty_names() -> Iterator[str]:
-    """Yields where a thing has a name that says nothing, with what would say something."""
-    yield from (
-        f"{path}:{line}: {name}: {EMPTY_NAMES[name.strip('_')]}"
-        for path in every_path()
-        for line, name in names(path)
-        if name.strip("_") in EMPTY_NAMES
-    )
-    yield from (
-        f"{path}:{node.lineno}: {node.name}: {EMPTY_CLASS_NAMES[node.name.strip('_')]}"
-        for path in every_path()
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ClassDef) and node.name.strip("_") in EMPTY_CLASS_NAMES
-    )
-    yield from (
-        f"{path}:{function.lineno}: {function.name}: {EMPTY_FUNCTION_NAMES[function.name]}"
-        for path in every_path()
-        for function in functions(path)
-        if function.name in EMPTY_FUNCTION_NAMES
-    )
-
-
-def empty_openings() -> Iterator[str]:
-    """Yields the docstrings that begin with no subject."""
-    return (
-        f"{path}:{node.lineno}: {text.splitlines()[0]}: say what that is, or begin with Returns, Raises, True when"
-        for path in every_path()
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(text := node.value.value, str)
-        and text.startswith(EMPTY_OPENING)
-    )
 
 
 def decorators(node: ast.ClassDef) -> set[str]:
