@@ -27,6 +27,7 @@ from broker.replica.isr_changes import (
 from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
 from broker.replica.roles import Leading
+from coordinator.cluster.controller import Controller
 from protocol.errors import KafkaError
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
@@ -37,6 +38,11 @@ AlterPartition: TypeAlias = Callable[[AlterPartitionRequest], Awaitable[AlterPar
 """Raises KafkaError where nobody knows what became of the request, or the response has an error as a whole."""
 
 log = get_logger("broker.replica")
+
+
+def altered_by(controller: Controller) -> AlterPartition:
+    """Returns the way of AlterPartition to a controller."""
+    return lambda request: controller.submit(request, AlterPartitionResponse)
 
 
 class AlterPartitionManager:
