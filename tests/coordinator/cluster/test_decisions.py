@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -80,16 +80,22 @@ def uuids() -> Callable[[], bytes]:
     return given.ids(*(b"uuid-%011d" % number for number in range(100)))
 
 
-def state(image: Image) -> DecisionState:
+def sessions_of(image: Image) -> BrokerSessions:
+    """Returns the sessions of a controller that was just activated."""
+    sessions = BrokerSessions(OPTIONS.broker_session_timeout_ms, NODE)
+    sessions.begin(image, 0)
+    return sessions
+
+
+def state(image: Image, sessions: BrokerSessions) -> DecisionState:
     options = OPTIONS._replace(tokens=TokenRules(SECRET))
-    sessions = BrokerSessions(options.broker_session_timeout_ms, NODE)
     return DecisionState(image, sessions, options, RULES, uuids(), NOW_MS, monotonic_ms=5)
 
 
-def result(image: Image, request: object) -> Decided[object] | Rejected:
+def result(image: Image, sessions: BrokerSessions, request: object) -> Decided[object] | Rejected:
     """Returns the decision on a request, or the error that rejects all of it."""
     try:
-        decided = decide(state(image), request, Asker(ALICE))
+        decided = decide(state(image, sessions), request, Asker(ALICE))
     except KafkaError as error:
         return Rejected(error.code, error.message)
     return decided._replace(records=list(decided.records))
@@ -116,7 +122,7 @@ def cluster() -> Image:
     given.apply(image, broker_heartbeat(image, given.heartbeat(image, OTHER), RULES).records)
     given.apply(image, given.topic(TOPIC, partitions=2, replicas=(OTHER, NODE), isr=(OTHER, NODE), leader=NODE))
     for request in (CreateAclsRequest(creations=[acl("User:bob")]), ACCEPTED[ApiKey.CREATE_DELEGATION_TOKEN]):
-        given.apply(image, decide(state(image), request, Asker(ALICE)).records)
+        given.apply(image, decide(state(image, sessions_of(image)), request, Asker(ALICE)).records)
     return image
 
 
@@ -251,13 +257,16 @@ decisions = pytest.mark.parametrize("key", DECISIONS, ids=lambda key: key.name)
 @decisions
 def test_a_decision_that_is_made_again_without_its_records_is_the_same(key: ApiKey) -> None:
     image = cluster()
+    sessions = sessions_of(image)
+    before = deepcopy(vars(sessions))
     for request in (with_epoch(copy(ACCEPTED[key]), image), *requests(key, image)):
-        assert result(image, request) == result(image, request)
+        assert result(image, sessions, request) == result(image, sessions, request)
+    assert vars(sessions) == before
 
 
 @decisions
 def test_each_request_has_a_decision_that_writes_records(key: ApiKey) -> None:
     image = cluster()
-    decided = result(image, with_epoch(copy(ACCEPTED[key]), image))
+    decided = result(image, sessions_of(image), with_epoch(copy(ACCEPTED[key]), image))
     assert isinstance(decided, Decided)
     assert decided.records
