@@ -9,7 +9,7 @@ from pathlib import Path
 
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
-from broker.requests.api import Api, Apis
+from broker.requests.api import Apis
 from tests.interop import matrix
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -53,15 +53,15 @@ def _apis(apis: Apis) -> Iterator[str]:
     yield "| key | API | versions | what it does | what it requires |"
     yield "| --- | --- | --- | --- | --- |"
     for api in sorted(apis, key=lambda api: api.key):
-        name, purpose = _header(api)
+        name, purpose = _header(apis.module_of(api.key))
         yield f"| {int(api.key)} | {name} | {api.versions.first}–{api.versions.last} | {purpose} | {api.requires} |"
 
 
-def _header(api: Api) -> tuple[str, str]:
-    """Returns the name of an API and its purpose, from the first sentence of its handler's docstring."""
-    text = " ".join((sys.modules[api.handle.__module__].__doc__ or "").split("\n\n")[0].split())
+def _header(module: str) -> tuple[str, str]:
+    """Returns the name of an API and its purpose, from the first sentence of its module's docstring."""
+    text = " ".join((sys.modules[module].__doc__ or "").split("\n\n")[0].split())
     match = re.match(r"(\w+) \(\d+\): (.*?)\.?$", text)
-    assert match, f"{api.handle.__module__}: no docstring of the form `Name (key): what it does`"
+    assert match, f"{module}: no docstring of the form `Name (key): what it does`"
     return match[1], match[2]
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from broker.exchange.authorisation import ALTER_CONFIGS_CLUSTER, of_cluster
 from broker.requests.api import Api
+from broker.requests.by_controller import asker_of
 from broker.requests.call import HostCall
 from coordinator.cluster.security.client_quotas import host_names, refused_alteration
 from protocol.errors import ErrorCode, KafkaError
@@ -24,7 +25,8 @@ MAX_LOOKUPS: Final = 100
 
 
 async def alter_client_quotas(call: HostCall[AlterClientQuotasRequest]) -> AlterClientQuotasResponse:
-    return await call.host.controller.alter_client_quotas(call.request, await resolvable(host_names(call.request)))
+    asker = asker_of(call)._replace(resolvable=await resolvable(host_names(call.request)))
+    return await call.host.controller.submit(call.request, AlterClientQuotasResponse, asker)
 
 
 async def resolvable(hosts: AbstractSet[str]) -> set[str]:

@@ -7,13 +7,8 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_GROUP, ALTER_CONFIGS_TOPIC, by_handler
 from broker.requests.api import Api
-from broker.requests.call import HostCall
+from broker.requests.by_controller import by_controller
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
-
-async def alter_configs(call: HostCall[AlterConfigsRequest]) -> AlterConfigsResponse:
-    return await call.host.controller.alter_configs(call.request, call.host.broker_id)
-
-
 REQUIRES = by_handler(ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_TOPIC, ALTER_CONFIGS_GROUP)
-API = Api(AlterConfigsRequest, AlterConfigsResponse, alter_configs, REQUIRES)
+API = Api(AlterConfigsRequest, AlterConfigsResponse, by_controller, REQUIRES)

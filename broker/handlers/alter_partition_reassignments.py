@@ -7,22 +7,15 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import HostCall
+from broker.requests.by_controller import by_controller
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
 
-
-async def alter_partition_reassignments(
-    call: HostCall[AlterPartitionReassignmentsRequest],
-) -> AlterPartitionReassignmentsResponse:
-    return await call.host.controller.alter_partition_reassignments(call.request)
-
-
 API = Api(
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    alter_partition_reassignments,
+    by_controller,
     of_cluster(ALTER_CLUSTER),
 )

@@ -7,24 +7,17 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import HostCall
+from broker.requests.by_controller import by_controller
 from coordinator.cluster.security.scram_credentials import refused_alteration
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
 )
 
-
-async def alter_user_scram_credentials(
-    call: HostCall[AlterUserScramCredentialsRequest],
-) -> AlterUserScramCredentialsResponse:
-    return await call.host.controller.alter_user_scram_credentials(call.request)
-
-
 API = Api(
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
-    alter_user_scram_credentials,
+    by_controller,
     of_cluster(ALTER_CLUSTER),
     refuse=refused_alteration,
 )

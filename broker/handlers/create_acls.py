@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
+from broker.requests.by_controller import by_controller
 from broker.requests.call import HostCall
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
@@ -15,10 +16,10 @@ from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 NO_AUTHORIZER = "No Authorizer is configured."
 
 
-async def create_acls(call: HostCall[CreateAclsRequest]) -> CreateAclsResponse:
+async def create_acls(call: HostCall[CreateAclsRequest]) -> object:
     if not call.host.authorizes:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
-    return await call.host.controller.create_acls(call.request)
+    return await by_controller(call)
 
 
 API = Api(CreateAclsRequest, CreateAclsResponse, create_acls, of_cluster(ALTER_CLUSTER))

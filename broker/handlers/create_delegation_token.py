@@ -9,6 +9,7 @@ from __future__ import annotations
 from broker.exchange.authorisation import CREATE_TOKENS_USER, by_handler
 from broker.exchange.context import ANONYMOUS
 from broker.requests.api import Api
+from broker.requests.by_controller import by_controller
 from broker.requests.call import HostCall
 from broker.requests.token_requests import ERROR_TIMESTAMP, refused_creation, refusing_here
 from coordinator.cluster.security.delegation_tokens import created, owner_of
@@ -16,9 +17,8 @@ from protocol.errors import KafkaError
 from protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 
 
-async def create_delegation_token(call: HostCall[CreateDelegationTokenRequest]) -> CreateDelegationTokenResponse:
-    requester = str(call.context.principal)
-    return refusal(call) or await call.host.controller.create_delegation_token(call.request, requester)
+async def create_delegation_token(call: HostCall[CreateDelegationTokenRequest]) -> object:
+    return refusal(call) or await by_controller(call)
 
 
 def refusal(call: HostCall[CreateDelegationTokenRequest]) -> CreateDelegationTokenResponse | None:

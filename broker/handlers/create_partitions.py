@@ -9,6 +9,7 @@ from typing import Final
 
 from broker.exchange.authorisation import ALTER_TOPIC, by_handler
 from broker.requests.api import Api
+from broker.requests.by_controller import asker_of
 from broker.requests.call import HostCall
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
@@ -19,7 +20,7 @@ FIRST_STRICT_VERSION: Final = 3
 async def create_partitions(call: HostCall[CreatePartitionsRequest]) -> CreatePartitionsResponse:
     return await call.host.mutation_quotas.charged(
         call.context,
-        lambda charge: call.host.topics.create_partitions(call.request, charge),
+        lambda charge: call.host.topics.create_partitions(call.request, asker_of(call)._replace(charge=charge)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
 

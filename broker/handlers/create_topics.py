@@ -11,6 +11,7 @@ from typing import Final
 
 from broker.exchange.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC, by_handler
 from broker.requests.api import Api
+from broker.requests.by_controller import asker_of
 from broker.requests.call import HostCall
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
@@ -21,7 +22,7 @@ FIRST_STRICT_VERSION: Final = 6
 async def create_topics(call: HostCall[CreateTopicsRequest]) -> CreateTopicsResponse:
     return await call.host.mutation_quotas.charged(
         call.context,
-        lambda charge: call.host.topics.create(call.request, charge),
+        lambda charge: call.host.topics.create(call.request, asker_of(call)._replace(charge=charge)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.handlers.create_acls import NO_AUTHORIZER
 from broker.requests.api import Api
+from broker.requests.by_controller import by_controller
 from broker.requests.call import HostCall
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 
 
-async def delete_acls(call: HostCall[DeleteAclsRequest]) -> DeleteAclsResponse:
+async def delete_acls(call: HostCall[DeleteAclsRequest]) -> object:
     if not call.host.authorizes:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
-    return await call.host.controller.delete_acls(call.request, call.version)
+    return await by_controller(call)
 
 
 API = Api(DeleteAclsRequest, DeleteAclsResponse, delete_acls, of_cluster(ALTER_CLUSTER))

@@ -11,6 +11,7 @@ from typing import Final
 
 from broker.exchange.authorisation import DELETE_TOPIC, DESCRIBE_TOPIC, by_handler
 from broker.requests.api import Api
+from broker.requests.by_controller import asker_of
 from broker.requests.call import HostCall
 from coordinator.cluster.topics.names import EVERYTHING
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -27,9 +28,10 @@ async def delete_permitted(
     call: HostCall[DeleteTopicsRequest], deletable: Container[str], describable: Container[str]
 ) -> DeleteTopicsResponse:
     """Has the controller delete what the client may delete, of what it may know."""
+    asker = asker_of(call)._replace(deletable=deletable, describable=describable)
     return await call.host.mutation_quotas.charged(
         call.context,
-        lambda charge: call.host.controller.delete_topics(call.request, call.version, deletable, describable, charge),
+        lambda charge: call.host.controller.submit(call.request, DeleteTopicsResponse, asker._replace(charge=charge)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
 

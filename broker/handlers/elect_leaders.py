@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import HostCall
+from broker.requests.by_controller import by_controller
 from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
-
-async def elect_leaders(call: HostCall[ElectLeadersRequest]) -> ElectLeadersResponse:
-    return await call.host.controller.elect_leaders(call.request)
-
-
-API = Api(ElectLeadersRequest, ElectLeadersResponse, elect_leaders, of_cluster(ALTER_CLUSTER))
+API = Api(ElectLeadersRequest, ElectLeadersResponse, by_controller, of_cluster(ALTER_CLUSTER))

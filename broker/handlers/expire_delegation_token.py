@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import NOTHING
 from broker.requests.api import Api
+from broker.requests.by_controller import by_controller
 from broker.requests.call import HostCall
 from broker.requests.token_requests import refused_change, refusing_here
 from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
@@ -14,9 +15,8 @@ from protocol.messages.expire_delegation_token import ExpireDelegationTokenReque
 refusal = refused_change(ExpireDelegationTokenResponse)
 
 
-async def expire_delegation_token(call: HostCall[ExpireDelegationTokenRequest]) -> ExpireDelegationTokenResponse:
-    requester = str(call.context.principal)
-    return refusal(call) or await call.host.controller.expire_delegation_token(call.request, requester)
+async def expire_delegation_token(call: HostCall[ExpireDelegationTokenRequest]) -> object:
+    return refusal(call) or await by_controller(call)
 
 
 API = Api(

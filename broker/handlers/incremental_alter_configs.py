@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_GROUP, ALTER_CONFIGS_TOPIC, by_handler
 from broker.requests.api import Api
+from broker.requests.by_controller import by_controller
 from broker.requests.call import HostCall
 from broker.requests.logger_changes import set_own_loggers
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
@@ -14,10 +15,6 @@ from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsR
 
 async def incremental_alter_configs(call: HostCall[IncrementalAlterConfigsRequest]) -> object:
     return await set_own_loggers(call, by_controller)
-
-
-async def by_controller(call: HostCall[IncrementalAlterConfigsRequest]) -> IncrementalAlterConfigsResponse:
-    return await call.host.controller.incremental_alter_configs(call.request, call.host.broker_id)
 
 
 REQUIRES = by_handler(ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_TOPIC, ALTER_CONFIGS_GROUP)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import NOTHING
 from broker.requests.api import Api
+from broker.requests.by_controller import by_controller
 from broker.requests.call import HostCall
 from broker.requests.token_requests import refused_change, refusing_here
 from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
@@ -14,9 +15,8 @@ from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 refusal = refused_change(RenewDelegationTokenResponse)
 
 
-async def renew_delegation_token(call: HostCall[RenewDelegationTokenRequest]) -> RenewDelegationTokenResponse:
-    requester = str(call.context.principal)
-    return refusal(call) or await call.host.controller.renew_delegation_token(call.request, requester)
+async def renew_delegation_token(call: HostCall[RenewDelegationTokenRequest]) -> object:
+    return refusal(call) or await by_controller(call)
 
 
 API = Api(

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import HostCall
+from broker.requests.by_controller import by_controller
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
-
-async def unregister_broker(call: HostCall[UnregisterBrokerRequest]) -> UnregisterBrokerResponse:
-    await call.host.controller.unregister_broker(call.request)
-    return UnregisterBrokerResponse(error_code=0, error_message=None)
-
-
-API = Api(UnregisterBrokerRequest, UnregisterBrokerResponse, unregister_broker, of_cluster(ALTER_CLUSTER))
+API = Api(UnregisterBrokerRequest, UnregisterBrokerResponse, by_controller, of_cluster(ALTER_CLUSTER))

@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import HostCall
+from broker.requests.by_controller import by_controller
 from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-
-async def update_features(call: HostCall[UpdateFeaturesRequest]) -> UpdateFeaturesResponse:
-    return await call.host.controller.update_features(call.request)
-
-
-API = Api(UpdateFeaturesRequest, UpdateFeaturesResponse, update_features, of_cluster(ALTER_CLUSTER))
+API = Api(UpdateFeaturesRequest, UpdateFeaturesResponse, by_controller, of_cluster(ALTER_CLUSTER))

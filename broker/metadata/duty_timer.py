@@ -80,7 +80,7 @@ class DutyTimer:
 
     def _carry_out(self, duty: Duty, now_ms: int) -> None:
         try:
-            records, more = duty.decide(self._state(), now_ms)
+            records, more, _ = duty.decide(self._state(), now_ms)
             if records:
                 self._write(records)
         except Exception as error:  # it is tried again: brokers have to be fenced all the same

@@ -18,7 +18,12 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.producer_ids import ProducerIdBlock
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+from protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
 from protocol.types import TopicPartition, Uuid
 from storage.checkpoint import read_clean_shutdown
 from storage.disk import Disk
@@ -85,9 +90,13 @@ class Node:
     async def register(self, endpoints: Sequence[Endpoint], failed: Container[str] = ()) -> None:
         """Registers the node, with its endpoints and those of its log directories that have not failed. It is fenced
         then, and leads nothing. Raises KafkaError."""
-        response = await self._controller.register_broker(self._registration(endpoints, failed))
-        self.broker_epoch = response.broker_epoch
+        await self._submit_registration(self._registration(endpoints, failed))
         self.state = NodeState.RECOVERY
+
+    async def _submit_registration(self, request: BrokerRegistrationRequest) -> None:
+        """Registers, and takes the broker epoch from the answer. Raises KafkaError."""
+        response = await self._controller.submit(request, BrokerRegistrationResponse)
+        self.broker_epoch = response.broker_epoch
 
     def _registration(self, endpoints: Sequence[Endpoint], failed: Container[str]) -> BrokerRegistrationRequest:
         return BrokerRegistrationRequest(
@@ -146,12 +155,13 @@ class Node:
             want_shut_down=want_shut_down,
             offline_log_dirs=list(self._offline),
         )
-        return await self._controller.broker_heartbeat(request)
+        return await self._controller.submit(request, BrokerHeartbeatResponse)
 
     async def assign_directories(self, placements: Iterable[tuple[TopicPartition, Uuid]]) -> None:
         """Reports once in which of this node's log directories replicas are. Raises KafkaError."""
         from protocol.messages.assign_replicas_to_dirs import (
             AssignReplicasToDirsRequest,
+            AssignReplicasToDirsResponse,
             DirectoryData,
             PartitionData,
             TopicData,
@@ -176,7 +186,7 @@ class Node:
                 for directory_id, topics in directories.items()
             ],
         )
-        await self._controller.assign_replicas_to_dirs(request)
+        await self._controller.submit(request, AssignReplicasToDirsResponse)
 
     def placed(self, name: TopicPartition, log_dir: str) -> None:
         """Notes the log directory of a new replica, for which the controller had chosen none. Does nothing here: a
@@ -188,10 +198,10 @@ class Node:
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """Returns a new block of producer ids for this broker. Raises KafkaError."""
-        from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+        from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
         request = AllocateProducerIdsRequest(broker_id=self.node_id, broker_epoch=self.broker_epoch)
-        response = await self._controller.allocate_producer_ids(request)
+        response = await self._controller.submit(request, AllocateProducerIdsResponse)
         return ProducerIdBlock(response.producer_id_start, response.producer_id_len)
 
 

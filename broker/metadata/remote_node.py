@@ -112,7 +112,7 @@ class RemoteNode(Node):
         failures = 0
         while self.broker_epoch == UNKNOWN_EPOCH:
             try:
-                self.broker_epoch = (await self._controller.register_broker(request)).broker_epoch
+                await self._submit_registration(request)
             except KafkaError as error:
                 failures += 1
                 delay_ms = self._backoff.delay_ms(failures, self._draw())
@@ -229,7 +229,7 @@ class RemoteNode(Node):
         elif registration.epoch < self.broker_epoch or registration.log_dirs:
             return
         elif self._image.features.get(METADATA_VERSION, 0) >= FIRST_WITH_DIRECTORIES:
-            self.broker_epoch = (await self._controller.register_broker(self._request)).broker_epoch
+            await self._submit_registration(self._request)
             log.info("registered anew, with log directories", node=self.node_id, epoch=self.broker_epoch)
 
     async def _take_back(self, request: BrokerRegistrationRequest) -> int:
@@ -240,7 +240,7 @@ class RemoteNode(Node):
         if self._replaced_ms is None:
             self._replaced_ms = now_ms
         try:
-            self.broker_epoch = (await self._controller.register_broker(request)).broker_epoch
+            await self._submit_registration(request)
         except KafkaError as error:
             if now_ms - self._replaced_ms >= self._times.registration_ms:
                 self._on_failure(self._not_registered(error))

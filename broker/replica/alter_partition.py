@@ -27,6 +27,7 @@ from broker.replica.isr_changes import (
 from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
 from broker.replica.roles import Leading
+from coordinator.cluster.controller import Controller
 from protocol.errors import KafkaError
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
@@ -37,6 +38,11 @@ AlterPartition: TypeAlias = Callable[[AlterPartitionRequest], Awaitable[AlterPar
 """Raises KafkaError if the outcome of the request is unknown, or the response has a top-level error."""
 
 logger = get_logger("broker.replica")
+
+
+def altered_by(controller: Controller) -> AlterPartition:
+    """Returns the way of AlterPartition to a controller."""
+    return lambda request: controller.submit(request, AlterPartitionResponse)
 
 
 class AlterPartitionManager:

@@ -4,15 +4,11 @@ here."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from broker.replica.new_logs import NewLogs
-from coordinator.cluster.controller import Controller
-from coordinator.cluster.security.mutation_quota import Charge, unlimited
-
-if TYPE_CHECKING:
-    from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-    from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from coordinator.cluster.controller import THIS_BROKER, Asker, Controller
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 
 class TopicCreator:
@@ -22,17 +18,17 @@ class TopicCreator:
         self._controller = controller
         self.new_logs = new_logs
 
-    async def create(self, request: CreateTopicsRequest, charge: Charge = unlimited) -> CreateTopicsResponse:
-        """Creates topics, and returns once clients can write to them; `charge` charges them to a client's quota."""
-        response = await self._controller.create_topics(request, charge=charge)
+    async def create(self, request: CreateTopicsRequest, asker: Asker = THIS_BROKER) -> CreateTopicsResponse:
+        """Creates topics, and returns once clients can write to them. Raises KafkaError."""
+        response = await self._controller.submit(request, CreateTopicsResponse, asker)
         await self.made(topic.name for topic in response.topics)
         return response
 
     async def create_partitions(
-        self, request: CreatePartitionsRequest, charge: Charge = unlimited
+        self, request: CreatePartitionsRequest, asker: Asker = THIS_BROKER
     ) -> CreatePartitionsResponse:
-        """Creates partitions, and returns once clients can write to them."""
-        response = await self._controller.create_partitions(request, charge)
+        """Creates partitions, and returns once clients can write to them. Raises KafkaError."""
+        response = await self._controller.submit(request, CreatePartitionsResponse, asker)
         await self.made(topic.name for topic in response.results)
         return response
 

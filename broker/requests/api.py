@@ -112,5 +112,9 @@ class Apis:
         """Returns the row of an API; None when it is not served."""
         row = self._rows.get(key)
         if row is None and key in self._names:
-            row = self._rows[key] = import_module(f"{self._package}.{self._names[key]}").API
+            row = self._rows[key] = import_module(self.module_of(key)).API
         return row
+
+    def module_of(self, key: int) -> str:
+        """Returns the name of the module that has the row of an API."""
+        return f"{self._package}.{self._names[key]}"

@@ -26,11 +26,11 @@ from broker.metadata.opening import Metadata
 from broker.replica.moves import Moves
 from broker.replica.replicas import Replicas
 from broker.replica.throttle import moves_throttle
-from broker.replica.topics import TopicCreator
 from broker.requests.api import Apis
 from broker.requests.host import Host
 from broker.requests.settling import RecordWork
 from broker.share.groups import ShareGroups
+from coordinator.cluster.controller import Asker
 from coordinator.cluster.producer_ids import ProducerIdPool
 from coordinator.cluster.security.mutation_quota import unlimited
 from protocol.errors import ErrorCode, error_code
@@ -129,10 +129,9 @@ class Broker(Host):
             internal[name].creatable(self.config) if name in internal else self._auto_created(name) for name in names
         ]
         request = CreateTopicsRequest(topics=topics, timeout_ms=AUTO_CREATE_TIMEOUT_MS)
-        controller = self.controller.on_behalf_of(requester_of(context))
         quota = self.mutation_quotas.find(context, is_strict=True)
         charge = unlimited if quota is None else quota.charge
-        response = await TopicCreator(controller, self.new_logs).create(request, charge)
+        response = await self.topics.create(request, Asker(requester_of(context), charge=charge))
         return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}
 
     def _auto_created(self, name: str) -> CreatableTopic:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from coordinator.cluster.brokers.sessions import BrokerSessions
 
 A = TypeVar("A")
 
@@ -32,8 +35,17 @@ def error_message(error: KafkaError) -> str | None:
     return None if error.message == error.code.message else error.message
 
 
+class Effect(Protocol):
+    """A change of the soft state, which no record has."""
+
+    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
+        """Changes the sessions. The records are appended by then, the last of them at this offset."""
+        ...
+
+
 class Decided(NamedTuple, Generic[A]):
-    """Facts to append, and the answer once they are committed."""
+    """Records to append, the response once they are committed, and effects that follow the append."""
 
     records: Sequence[MetadataRecord]
     response: A
+    effects: Sequence[Effect] = ()

@@ -15,3 +15,8 @@ class Requester(NamedTuple):
     """An address, IPv4 or IPv6."""
     by_token: bool = False
     """Whether it authenticated by a delegation token."""
+
+    @property
+    def principal(self) -> str:
+        """The principal as text, such as User:alice."""
+        return f"{self.kind}:{self.name}"

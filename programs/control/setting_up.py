@@ -15,11 +15,12 @@ from protocol.acl import CLUSTER_NAME, Operation, PatternType, Permission, Resou
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
     ScramCredentialUpsertion,
 )
-from protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.sasl.scram_client import salted_password
 from protocol.types import NO_UUID
 
@@ -27,7 +28,6 @@ E = TypeVar("E", bound=IntEnum)
 
 DEFAULT_COUNT: Final = -1
 TIMEOUT_MS: Final = 30_000
-DELETE_VERSION: Final = 6
 SALT_BYTES: Final = 16
 ITERATIONS: Final = 4096
 """The fewest that Apache Kafka takes: a test's password is no secret."""
@@ -73,7 +73,7 @@ def texts_in(fields: Fields, name: str) -> Mapping[str, str]:
 async def delete_topic(broker: Broker, name: str) -> dict[str, object]:
     """Deletes a topic. Raises RequestError."""
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name, topic_id=NO_UUID)], timeout_ms=TIMEOUT_MS)
-    (deleted,) = (await broker.controller.delete_topics(request, DELETE_VERSION)).responses
+    (deleted,) = (await broker.controller.submit(request, DeleteTopicsResponse)).responses
     raise_if(deleted.error_code, deleted.error_message, f"topic {name}")
     return {"topic": name}
 
@@ -92,7 +92,7 @@ async def add_user(broker: Broker, fields: Fields, random_bytes: Callable[[int],
         salted_password=salted_password(mechanism.digest, password, salt, ITERATIONS),
     )
     request = AlterUserScramCredentialsRequest(deletions=[], upsertions=[upsertion])
-    (altered,) = (await broker.controller.alter_user_scram_credentials(request)).results
+    (altered,) = (await broker.controller.submit(request, AlterUserScramCredentialsResponse)).results
     raise_if(altered.error_code, altered.error_message, f"user {user}")
     return {"user": user, "mechanism": name}
 
@@ -125,6 +125,7 @@ async def add_acl(broker: Broker, fields: Fields) -> dict[str, object]:
         permission_type=member_of(Permission, fields.text("permission") or "ALLOW", "permission"),
     )
     fields.end()
-    (created,) = (await broker.controller.create_acls(CreateAclsRequest(creations=[creation]))).results
+    request = CreateAclsRequest(creations=[creation])
+    (created,) = (await broker.controller.submit(request, CreateAclsResponse)).results
     raise_if(created.error_code, created.error_message, f"acl of {creation.principal}")
     return {"principal": creation.principal, "resource_type": resource.name, "name": name}

@@ -16,7 +16,7 @@ from broker.metadata.observing import QuorumTimes
 from broker.metadata.opening import Metadata, MetadataSettings
 from broker.metadata.remote_node import LifecycleTimes
 from broker.peers import Address, Peer
-from broker.replica.alter_partition import AlterPartition, AlterPartitionManager
+from broker.replica.alter_partition import AlterPartition, AlterPartitionManager, altered_by
 from broker.replica.partition import Partition
 from broker.replica.throttle import follower_throttle
 from broker.replication.environment import ReplicationEnvironment
@@ -53,7 +53,7 @@ async def join_quorum(
     rules = ConfigRules(config.node_id, checkers=settings.checkers, lists=settings.list_options)
     refused_here = partial(refused_configs, joined.metadata.cluster.image, rules, config.node_id)
     apis = ForwardingApis(handlers.__name__, handlers.NAMES, joined.controller, refused_here)
-    return joined.metadata, apis, joined.isr_controller.alter_partition
+    return joined.metadata, apis, altered_by(joined.isr_controller)
 
 
 def refused_configs(image: Image, rules: ConfigRules, node_id: int, request: object) -> Mapping[int, object]:

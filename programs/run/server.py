@@ -214,7 +214,9 @@ class Server:
     def _replicate(self) -> None:
         """Where there may be other brokers: replicas follow them, and are followed."""
         if self._controllers:
-            self._alter = self.metadata.controller.alter_partition
+            from broker.replica.alter_partition import altered_by
+
+            self._alter = altered_by(self.metadata.controller)
         if self._alter is not None:
             from programs.run.joining import replicate
 

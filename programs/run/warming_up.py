@@ -9,15 +9,7 @@ from importlib import import_module
 from broker.config import BrokerConfig
 from broker.handlers import APIS
 from broker.requests.api import Apis
-
-FIRST_USES_OF_CONTROLLERS = (
-    "coordinator.cluster.allocate_producer_ids",
-    "coordinator.cluster.configs.alter",
-    "coordinator.cluster.topics.create",
-    "coordinator.cluster.topics.create_partitions",
-    "coordinator.cluster.topics.delete",
-)
-"""The modules that a controller needs for the first topic, beside the handlers."""
+from coordinator.cluster.decisions import DECISIONS
 
 FIRST_USES_OF_BROKERS = (
     "coordinator.group.shard",
@@ -35,7 +27,10 @@ async def warm_up(config: BrokerConfig) -> None:
     for table in _tables(config):
         for _ in table:
             await asyncio.sleep(0)
-    for name in (*FIRST_USES_OF_CONTROLLERS, *(FIRST_USES_OF_BROKERS if config.is_broker else ())):
+    for row in () if config.has_remote_controllers else DECISIONS.values():
+        row.load()
+        await asyncio.sleep(0)
+    for name in FIRST_USES_OF_BROKERS if config.is_broker else ():
         import_module(name)
         await asyncio.sleep(0)
     gc.freeze()

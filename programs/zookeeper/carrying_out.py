@@ -12,7 +12,7 @@ from broker.config.layers import is_sensitive
 from broker.logging import get_logger
 from broker.replica.topics import TopicCreator
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
-from coordinator.cluster.controller import Controller
+from coordinator.cluster.controller import Asker, Controller
 from coordinator.cluster.image import Image
 from programs.zookeeper.broker_configs import shown
 from programs.zookeeper.inputs import (
@@ -25,6 +25,10 @@ from programs.zookeeper.inputs import (
     PreferredElection,
 )
 from protocol.errors import ErrorCode, KafkaError, error_code
+from protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
+from protocol.messages.delete_topics import DeleteTopicsResponse
+from protocol.messages.elect_leaders import ElectLeadersResponse
+from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 
 TRANSIENT: Final = frozenset(
     {
@@ -35,7 +39,8 @@ TRANSIENT: Final = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
-DELETE_BY_NAME_VERSION: Final = 5
+DELETE_BY_NAME: Final = Asker(version=5)
+"""Version 5 is the last that deletes topics by their names alone."""
 
 log = get_logger("broker.zookeeper")
 
@@ -97,7 +102,8 @@ class Hands:
     async def delete(self, topic: DeletedByTool) -> bool:
         """Deletes a topic; returns whether it was refused."""
         purpose = f"deletion of topic {topic.name}"
-        response = await answer(self._controller.delete_topics(topic.request(), DELETE_BY_NAME_VERSION), purpose)
+        deletion = self._controller.submit(topic.request(), DeleteTopicsResponse, DELETE_BY_NAME)
+        response = await answer(deletion, purpose)
         if response is None:
             return True
         (result,) = response.responses
@@ -105,7 +111,8 @@ class Hands:
 
     async def elect(self, election: PreferredElection) -> None:
         """Has partitions led by their preferred replicas."""
-        response = await answer(self._controller.elect_leaders(election.request()), "preferred leaders")
+        electing = self._controller.submit(election.request(), ElectLeadersResponse)
+        response = await answer(electing, "preferred leaders")
         for topic in () if response is None else response.replica_election_results:
             for one in topic.partition_result:
                 purpose = f"preferred leader of {topic.topic}-{one.partition_id}"
@@ -118,7 +125,7 @@ class Hands:
             is_refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition", purpose)
         if not progress.begin:
             return set()
-        request = self._controller.alter_partition_reassignments(progress.request())
+        request = self._controller.submit(progress.request(), AlterPartitionReassignmentsResponse)
         response = await answer(request, "reassignment")
         if response is None or is_refused(response.error_code, response.error_message, "reassignment"):
             return set(progress.begin)
@@ -138,7 +145,8 @@ class Hands:
             is_refused(ErrorCode.INVALID_CONFIG, "passwords, and what is unknown, are not taken from znodes", purpose)
         request = change.without(secrets).request(shown(self._image, resource))
         if request is not None:
-            response = await answer(self._controller.incremental_alter_configs(request), f"configs of {resource}")
+            altering = self._controller.submit(request, IncrementalAlterConfigsResponse)
+            response = await answer(altering, f"configs of {resource}")
             for one in () if response is None else response.responses:
                 is_refused(one.error_code, one.error_message, f"configs of {resource}")
         return shown(self._image, resource)

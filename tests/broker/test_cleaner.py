@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.records.building import build
 from protocol.records.record import Record
 from protocol.types import TopicPartition
@@ -70,8 +70,8 @@ async def test_a_damaged_log_is_reported_once_and_left_alone(tmp_path: Path) -> 
         assert list(cleaner.uncleanable) == [TopicPartition("bad", 0)]
         assert "CRC" in cleaner.uncleanable[TopicPartition("bad", 0)].reason
         assert cleaner.count_uncleanable(str(tmp_path)) == 1
-        await broker.server.broker.controller.delete_topics(
-            DeleteTopicsRequest(topic_names=["bad"], timeout_ms=1000), 5
+        await broker.server.broker.controller.submit(
+            DeleteTopicsRequest(topic_names=["bad"], timeout_ms=1000), DeleteTopicsResponse
         )
         await cleaner.choose()
         assert cleaner.count_uncleanable(str(tmp_path)) == 0, "what is deleted is nobody's trouble"
@@ -99,7 +99,7 @@ async def test_a_topic_may_be_deleted_while_it_is_cleaned(tmp_path: Path) -> Non
             while not log.cleaning:  # noqa: ASYNC110 (another process works)
                 await asyncio.sleep(0.01)
         request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
-        await broker.server.broker.controller.delete_topics(request, 5)
+        await broker.server.broker.controller.submit(request, DeleteTopicsResponse)
         await broker.create_topic("u", 1, **CONFIGS)
         await fill(broker, "u", 1)
     assert not (tmp_path / "t-0").exists()

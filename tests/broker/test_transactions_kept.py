@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from protocol.errors import ErrorCode
-from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from tests.broker.asking import batch, produce_request
 from tests.broker.following import acknowledge, follow, led
@@ -119,7 +119,7 @@ async def test_a_deleted_topic_holds_no_transaction_up(client: Transacting) -> N
     producer = await client.producer()
     await client.add(producer, 0, 1)
     request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
-    await client.broker.server.broker.controller.delete_topics(request, 5)
+    await client.broker.server.broker.controller.submit(request, DeleteTopicsResponse)
     assert (await client.end(producer)).code is NONE
     assert await client.settled() == "CompleteCommit"
 

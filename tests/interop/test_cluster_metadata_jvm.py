@@ -12,8 +12,8 @@ import pytest
 from broker.metadata.log import log_config
 from broker.metadata.snapshots import SnapshotRules
 from coordinator.cluster.snapshot import find_snapshots, read_snapshot
-from protocol.messages.create_topics import CreateTopicsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.types import uuid_to_text
 from storage.disk import OsDisk
 from tests.broker.metadata.harness import MetadataHarness
@@ -92,8 +92,8 @@ async def fill(world: MetadataHarness) -> None:
     """Topics and what else a session of ours writes."""
     cluster = world.open()
     topics = [creatable("orders", 3, 1, {"retention.ms": "864000000"}), creatable("pay.ments", 1, 1), creatable("gone")]
-    await cluster.controller.create_topics(CreateTopicsRequest(topics=topics))
-    await cluster.controller.delete_topics(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=1000), version=5)
+    await cluster.controller.submit(CreateTopicsRequest(topics=topics), CreateTopicsResponse)
+    await cluster.controller.submit(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=1000), DeleteTopicsResponse)
     await cluster.node.allocate_producer_ids()
     world.stop(cluster)
 
@@ -184,7 +184,7 @@ async def test_a_log_whose_beginning_is_only_in_a_snapshot_of_kafka_is_read(tmp_
     after = topics_known(world)
     assert {name: one[:2] for name, one in after.items()} == {name: one[:2] for name, one in before.items()}
     cluster = world.open()
-    await cluster.controller.create_topics(CreateTopicsRequest(topics=[creatable("third")]))
+    await cluster.controller.submit(CreateTopicsRequest(topics=[creatable("third")]), CreateTopicsResponse)
     world.stop(cluster)
     again = ApacheKafka(tmp_path / "data", settings, formatted=True)
     again.start()
@@ -199,8 +199,12 @@ async def test_a_log_that_we_cut_behind_a_snapshot_is_opened_by_kafka(tmp_path: 
     world = MetadataHarness(tmp_path)
     metadata = world.open(rules=rules, config=log_config(segment_bytes=5_000))
     for at in range(30):
-        await metadata.controller.create_topics(CreateTopicsRequest(topics=[creatable(f"topic-{at}", 2, 1)]))
-    await metadata.controller.delete_topics(DeleteTopicsRequest(topic_names=["topic-7"], timeout_ms=1000), version=5)
+        await metadata.controller.submit(
+            CreateTopicsRequest(topics=[creatable(f"topic-{at}", 2, 1)]), CreateTopicsResponse
+        )
+    await metadata.controller.submit(
+        DeleteTopicsRequest(topic_names=["topic-7"], timeout_ms=1000), DeleteTopicsResponse
+    )
     assert metadata.metadata_log.start_offset > 0
     world.stop(metadata)
     before = topics_known(world)

@@ -21,18 +21,30 @@ from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataBatch, MetadataRecord
 from coordinator.cluster.topics.topic import PartitionRegistration
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignableTopic,
 )
-from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
-from protocol.messages.create_topics import CreateTopicsRequest
-from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from protocol.messages.unregister_broker import UnregisterBrokerRequest
-from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from protocol.metadata_records.log import NoOpRecord
 from protocol.metadata_records.nodes import (
     BrokerRegistrationChangeRecord,
@@ -175,7 +187,9 @@ def register(scenario: ControllerScenario, args: Words) -> None:
             log_dirs=[directory(name) for name in args.list("dirs", f"{broker_id}a")],
             previous_broker_epoch=before,
         )
-        scenario.answer(str(broker_id), scenario.controller.register_broker(request), lambda _: "registered")
+        scenario.answer(
+            str(broker_id), scenario.controller.submit(request, BrokerRegistrationResponse), lambda _: "registered"
+        )
 
 
 def beat(scenario: ControllerScenario, args: Words) -> None:
@@ -198,7 +212,7 @@ def beat(scenario: ControllerScenario, args: Words) -> None:
             flags = {"is_caught_up": "caught up", "is_fenced": "fenced", "should_shut_down": "may stop"}
             return ", ".join(text for flag, text in flags.items() if getattr(response, flag)) or "behind"
 
-        scenario.answer(str(broker_id), scenario.controller.broker_heartbeat(request), shown_as)
+        scenario.answer(str(broker_id), scenario.controller.submit(request, BrokerHeartbeatResponse), shown_as)
 
 
 def topic(scenario: ControllerScenario, args: Words) -> None:
@@ -209,7 +223,9 @@ def topic(scenario: ControllerScenario, args: Words) -> None:
     creatable = given.creatable(name, args.int("partitions", -1), args.int("factor", -1), configs, assignments)
     request = CreateTopicsRequest(topics=[creatable])
     scenario.answer(
-        name, scenario.controller.create_topics(request), lambda answer: ErrorCode(answer.topics[0].error_code).name
+        name,
+        scenario.controller.submit(request, CreateTopicsResponse),
+        lambda answer: ErrorCode(answer.topics[0].error_code).name,
     )
 
 
@@ -246,7 +262,7 @@ def isr(scenario: ControllerScenario, args: Words) -> None:
             return ErrorCode(answered.error_code).name
         return f"leader={answered.leader_id} isr={joined(answered.isr)}"
 
-    scenario.answer(leader, scenario.controller.alter_partition(request), shown_as)
+    scenario.answer(leader, scenario.controller.submit(request, AlterPartitionResponse), shown_as)
 
 
 def elect(scenario: ControllerScenario, args: Words) -> None:
@@ -259,7 +275,7 @@ def elect(scenario: ControllerScenario, args: Words) -> None:
     )
     scenario.answer(
         "admin",
-        scenario.controller.elect_leaders(request),
+        scenario.controller.submit(request, ElectLeadersResponse),
         lambda answer: ", ".join(
             ErrorCode(one.error_code).name
             for result in answer.replica_election_results
@@ -282,7 +298,7 @@ def reassign(scenario: ControllerScenario, args: Words) -> None:
     )
     scenario.answer(
         "admin",
-        scenario.controller.alter_partition_reassignments(request),
+        scenario.controller.submit(request, AlterPartitionReassignmentsResponse),
         lambda answer: ErrorCode(answer.responses[0].partitions[0].error_code).name,
     )
 
@@ -290,7 +306,9 @@ def reassign(scenario: ControllerScenario, args: Words) -> None:
 def unregister(scenario: ControllerScenario, args: Words) -> None:
     for broker_id in map(int, args.plain):
         request = UnregisterBrokerRequest(broker_id=broker_id)
-        scenario.answer("admin", scenario.controller.unregister_broker(request), lambda _: "unregistered")
+        scenario.answer(
+            "admin", scenario.controller.submit(request, UnregisterBrokerResponse), lambda _: "unregistered"
+        )
 
 
 def feature(scenario: ControllerScenario, args: Words) -> None:
@@ -301,7 +319,9 @@ def feature(scenario: ControllerScenario, args: Words) -> None:
     ]
     request = UpdateFeaturesRequest(feature_updates=updates)
     scenario.answer(
-        "admin", scenario.controller.update_features(request), lambda answer: ErrorCode(answer.error_code).name
+        "admin",
+        scenario.controller.submit(request, UpdateFeaturesResponse),
+        lambda answer: ErrorCode(answer.error_code).name,
     )
 
 

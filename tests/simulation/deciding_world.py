@@ -102,7 +102,7 @@ class DecidingWorld:
         """Applies what is decided; None where the request is refused, or cannot be written down."""
         before = self.partition if self.image.topic("orders") is not None else None
         try:
-            records, response = decision(self.image)
+            records, response, _ = decision(self.image)
             if records and self.is_full:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         except KafkaError as error:

@@ -22,9 +22,9 @@ from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataBatch
 from protocol.errors import KafkaError
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreateTopicsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.metadata_records.settings import ConfigRecord
 from storage.checkpoint import write_clean_shutdown
 from tests.broker.metadata.harness import ENDPOINTS, HandClock, HandWorker
@@ -211,11 +211,11 @@ class MetadataWorld:
         controller, name = self.metadata.controller, self.dice.choice(NAMES)
         kind = self.dice.randrange(5)
         if kind == 0:
-            return controller.delete_topics(DeleteTopicsRequest(topic_names=[name], timeout_ms=1), 5)
+            return controller.submit(DeleteTopicsRequest(topic_names=[name], timeout_ms=1), DeleteTopicsResponse)
         if kind == 1:
             grown = [CreatePartitionsTopic(name=name, count=self.dice.randint(2, 6), assignments=None)]
-            return controller.create_partitions(
-                CreatePartitionsRequest(topics=grown, timeout_ms=1, validate_only=False)
+            return controller.submit(
+                CreatePartitionsRequest(topics=grown, timeout_ms=1, validate_only=False), CreatePartitionsResponse
             )
         if kind == 2:
             self.made += 1
@@ -224,7 +224,9 @@ class MetadataWorld:
             return controller.write([record])  # type: ignore[attr-defined, no-any-return]
         if kind == 3:
             return self.metadata.node.allocate_producer_ids()
-        return controller.create_topics(CreateTopicsRequest(topics=[given.creatable(name, self.dice.randint(1, 4), 1)]))
+        return controller.submit(
+            CreateTopicsRequest(topics=[given.creatable(name, self.dice.randint(1, 4), 1)]), CreateTopicsResponse
+        )
 
 
 def simulate(seed: int, steps: int) -> MetadataWorld:

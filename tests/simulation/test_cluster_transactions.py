@@ -14,7 +14,12 @@ from broker.coordinators.marker_requests import Codes, DueMarkers, MarkerRequest
 from broker.produce import verification
 from broker.produce.verification import Errors
 from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from tests.broker.transacting import TOPIC
 from tests.simulation.cluster.history import Breach
 from tests.simulation.cluster.processes import ClusterLoop, simulate
@@ -49,7 +54,9 @@ class TransactionWorld(ClusterWorld):
         topic = CreatableTopic(
             name=TOPIC, num_partitions=PARTITIONS, replication_factor=3, assignments=[], configs=configs
         )
-        await self.controller.controller.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=1_000))
+        await self.controller.controller.submit(
+            CreateTopicsRequest(topics=[topic], timeout_ms=1_000), CreateTopicsResponse
+        )
 
     def _begin_clients(self) -> None:
         history = self.transactions

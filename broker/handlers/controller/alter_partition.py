@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import HostCall
+from broker.requests.by_controller import by_controller
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-
-
-async def alter_partition(call: HostCall[AlterPartitionRequest]) -> AlterPartitionResponse:
-    return await call.host.controller.alter_partition(call.request)
-
 
 API = Api(
     AlterPartitionRequest,
     AlterPartitionResponse,
-    alter_partition,
+    by_controller,
     of_cluster(CLUSTER_ACTION_CLUSTER),
     oldest=2,
 )

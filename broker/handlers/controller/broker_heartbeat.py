@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import HostCall
+from broker.requests.by_controller import by_controller
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
-
-async def broker_heartbeat(call: HostCall[BrokerHeartbeatRequest]) -> BrokerHeartbeatResponse:
-    return await call.host.controller.broker_heartbeat(call.request)
-
-
-API = Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, broker_heartbeat, of_cluster(CLUSTER_ACTION_CLUSTER))
+API = Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, by_controller, of_cluster(CLUSTER_ACTION_CLUSTER))

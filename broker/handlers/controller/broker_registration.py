@@ -8,14 +8,7 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import HostCall
+from broker.requests.by_controller import by_controller
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
-
-async def broker_registration(call: HostCall[BrokerRegistrationRequest]) -> BrokerRegistrationResponse:
-    return await call.host.controller.register_broker(call.request)
-
-
-API = Api(
-    BrokerRegistrationRequest, BrokerRegistrationResponse, broker_registration, of_cluster(CLUSTER_ACTION_CLUSTER)
-)
+API = Api(BrokerRegistrationRequest, BrokerRegistrationResponse, by_controller, of_cluster(CLUSTER_ACTION_CLUSTER))

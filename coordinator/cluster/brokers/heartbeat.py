@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from enum import Enum
 
 from coordinator.cluster.brokers.info import BrokerRegistration
+from coordinator.cluster.brokers.sessions import BrokerSessions, HeartbeatReceived
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
@@ -90,6 +91,31 @@ def broker_heartbeat(
         should_shut_down=after is BrokerState.SHUTDOWN_NOW,
     )
     return Decided(records, response)
+
+
+def heartbeat_in_session(
+    image: Image, request: BrokerHeartbeatRequest, configs: ConfigRules, sessions: BrokerSessions, now_ms: int
+) -> Decided[BrokerHeartbeatResponse]:
+    """The decision on a heartbeat by the broker's session. The controller has waited with the own broker's stop until
+    other brokers had read who leads in its place. Raises KafkaError(STALE_BROKER_EPOCH)."""
+    broker_id = request.broker_id
+    decided = broker_heartbeat(
+        image,
+        request,
+        configs,
+        sessions.registered_at(broker_id),
+        may_stop=broker_id == sessions.own_id or sessions.may_stop(image, broker_id),
+        is_stopping=sessions.is_stopping(broker_id),
+    )
+    received = HeartbeatReceived(
+        broker_id,
+        request.broker_epoch,
+        request.current_metadata_offset,
+        now_ms,
+        want_shut_down=request.want_shut_down,
+        should_shut_down=decided.response.should_shut_down,
+    )
+    return decided._replace(effects=(received,))
 
 
 def state_of(broker: BrokerRegistration) -> BrokerState:

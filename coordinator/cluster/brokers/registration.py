@@ -19,6 +19,7 @@ from coordinator.cluster.brokers.bounds import (
 )
 from coordinator.cluster.brokers.features import KRAFT_VERSION
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint, FeatureRange
+from coordinator.cluster.brokers.sessions import BrokerSessions, Registered, Unregistered
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import METADATA_VERSION, Image
@@ -27,6 +28,7 @@ from coordinator.cluster.partitions.changes import Departure, PartitionChanges, 
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from protocol.metadata_records.nodes import UnregisterBrokerRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import uuid_to_text
@@ -97,6 +99,24 @@ def register_broker(
     return Decided(records, BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=broker.epoch))
 
 
+def register_in_session(
+    image: Image,
+    request: BrokerRegistrationRequest,
+    configs: ConfigRules,
+    sessions: BrokerSessions,
+    controller_id: int | None,
+    now_ms: int,
+) -> Decided[BrokerRegistrationResponse]:
+    """The decision on a registration by the session of the registered incarnation. Raises KafkaError as
+    register_broker."""
+    broker_id = request.broker_id
+    is_live = sessions.is_live(image, broker_id, now_ms)
+    decided = register_broker(image, request, configs, is_live=is_live, controller_id=controller_id)
+    before, epoch = image.brokers.get(broker_id), decided.response.broker_epoch
+    is_new_epoch = before is None or before.epoch != epoch
+    return decided._replace(effects=(Registered(broker_id, epoch, is_new_epoch, now_ms),))
+
+
 def _check_directories(image: Image, request: BrokerRegistrationRequest) -> None:
     if image.metadata_version < DIRECTORIES_SINCE:
         return
@@ -148,11 +168,14 @@ def _last_incarnation_gone(
         yield from changes.updates(eligible(image, broker_id), unclean)
 
 
-def unregister_broker(image: Image, broker_id: int, controller_id: int, configs: ConfigRules) -> Decided[None]:
+def unregister_broker(
+    image: Image, request: UnregisterBrokerRequest, controller_id: int, configs: ConfigRules
+) -> Decided[UnregisterBrokerResponse]:
     """A broker that is gone for good leaves every in-sync set, and is forgotten.
 
     Raises KafkaError(BROKER_ID_NOT_REGISTERED); INVALID_REQUEST for the one that is asked, which is not gone.
     """
+    broker_id = request.broker_id
     broker = image.brokers.get(broker_id)
     if broker is None:
         message = f"Broker ID {broker_id} is not currently registered"
@@ -165,4 +188,5 @@ def unregister_broker(image: Image, broker_id: int, controller_id: int, configs:
     records: list[MetadataRecord] = [*changes.updates(in_sync(image, broker_id), departure)]
     records += changes.updates(eligible(image, broker_id), departure)
     records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
-    return Decided(records, None)
+    response = UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=None)
+    return Decided(records, response, (Unregistered(broker_id),))

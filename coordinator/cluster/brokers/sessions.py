@@ -31,7 +31,7 @@ class BrokerSessions:
 
     def __init__(self, session_ms: int, own_id: int) -> None:
         self.session_ms = session_ms
-        self._own_id = own_id
+        self.own_id = own_id
         self._contacts: dict[int, Contact] = {}
         self._stop_offsets: dict[int, int] = {}
         """Of brokers in a controlled shutdown: the offset of the records that moved their leaders."""
@@ -40,7 +40,7 @@ class BrokerSessions:
     def begin(self, image: Image, now_ms: int) -> None:
         """Gives every unfenced broker the time of a session to find this controller."""
         for broker in image.brokers.values():
-            if not broker.fenced and broker.broker_id != self._own_id:
+            if not broker.fenced and broker.broker_id != self.own_id:
                 self._contacts[broker.broker_id] = Contact(broker.epoch, now_ms)
 
     def heard(self, broker_id: int, epoch: int, metadata_offset: int, now_ms: int) -> None:
@@ -76,7 +76,7 @@ class BrokerSessions:
         )
 
     def _lasts(self, broker_id: int, contact: Contact, now_ms: int) -> bool:
-        return broker_id == self._own_id or now_ms <= contact.at_ms + self.session_ms
+        return broker_id == self.own_id or now_ms <= contact.at_ms + self.session_ms
 
     def stale(self, now_ms: int) -> int | None:
         """Returns the broker that was heard of longest ago, if its session is over."""
@@ -110,10 +110,57 @@ class BrokerSessions:
         return self._stop_offsets.get(broker_id, NOTHING_READ) <= self._lowest_active_offset(image, broker_id)
 
     def _lowest_active_offset(self, image: Image, besides: int) -> int:
-        others = (broker_id for broker_id in image.brokers if broker_id not in (self._own_id, besides))
+        others = (broker_id for broker_id in image.brokers if broker_id not in (self.own_id, besides))
         offsets = [self._offset(broker_id) for broker_id in others if image.is_active(broker_id)]
         return min(offsets, default=image.offset)
 
     def _offset(self, broker_id: int) -> int:
         contact = self._contacts.get(broker_id)
         return NOTHING_READ if contact is None else contact.metadata_offset
+
+
+# Effects of decisions
+
+
+class Registered(NamedTuple):
+    """A broker has registered."""
+
+    broker_id: int
+    epoch: int
+    is_new_epoch: bool
+    """False if the same incarnation has registered again."""
+    now_ms: int
+
+    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
+        if self.is_new_epoch:
+            sessions.end(self.broker_id)
+        sessions.registered(self.broker_id, offset)
+        if self.broker_id == sessions.own_id:
+            sessions.heard(self.broker_id, self.epoch, offset, self.now_ms)
+
+
+class HeartbeatReceived(NamedTuple):
+    """A broker has sent a heartbeat."""
+
+    broker_id: int
+    epoch: int
+    metadata_offset: int
+    now_ms: int
+    want_shut_down: bool
+    should_shut_down: bool
+
+    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
+        sessions.heard(self.broker_id, self.epoch, self.metadata_offset, self.now_ms)
+        if self.should_shut_down:
+            sessions.end(self.broker_id)
+        elif self.want_shut_down:
+            sessions.stops(self.broker_id, offset)
+
+
+class Unregistered(NamedTuple):
+    """A broker is no longer registered."""
+
+    broker_id: int
+
+    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
+        sessions.forget(self.broker_id)

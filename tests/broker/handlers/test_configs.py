@@ -6,6 +6,7 @@ import pytest
 
 from protocol.errors import ErrorCode
 from protocol.messages import alter_configs, incremental_alter_configs
+from protocol.messages.broker_registration import BrokerRegistrationResponse
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -151,7 +152,9 @@ async def test_a_broker_that_is_the_controller_too_takes_no_options_of_another(
 ) -> None:
     controller = broker.server.broker.controller
     cluster_id = broker.server.broker.image.cluster_id
-    await controller.register_broker(registration(2, cluster_id=cluster_id, log_dirs=[b"directory-two---"]))
+    await controller.submit(
+        registration(2, cluster_id=cluster_id, log_dirs=[b"directory-two---"]), BrokerRegistrationResponse
+    )
     change = ("log.retention.ms", SET, "5")
     assert await alter(client, BROKER, "2", change) == ErrorCode.INVALID_REQUEST
     whole = alter_configs.AlterConfigsResource(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import pytest
 
-from coordinator.cluster.requester import Requester
+from broker.replica.topics import TopicCreator
+from coordinator.cluster.controller import THIS_BROKER, Asker
 from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -19,6 +22,8 @@ from protocol.types import NO_UUID
 from tests.broker.inprocess import Client, InProcess
 
 NEWEST = 13
+
+R = TypeVar("R")
 
 
 def request(*names: str | None, topic_id: bytes = NO_UUID, create: bool = False) -> MetadataRequest:
@@ -102,20 +107,18 @@ class ControllerElsewhere:
     def __init__(self) -> None:
         self.topics: list[CreatableTopic] = []
 
-    def on_behalf_of(self, _: Requester) -> ControllerElsewhere:
-        return self
+    has_renounced = False
 
-    async def create_topics(
-        self, request: CreateTopicsRequest, describable: object = None, charge: object = None
-    ) -> CreateTopicsResponse:
+    async def submit(self, request: object, response: type[R], asker: Asker = THIS_BROKER) -> R:
+        assert isinstance(request, CreateTopicsRequest)
         self.topics += request.topics
-        return CreateTopicsResponse(topics=[])
+        return response(topics=[])
 
 
 async def auto_created(broker: InProcess, client: Client, *names: str) -> list[tuple[str, int, int]]:
     """Name, partitions and replication factor of the topics that the controller is asked for."""
     controller = ControllerElsewhere()
-    broker.server.broker.controller = controller  # type: ignore[assignment]
+    broker.server.broker.topics = TopicCreator(controller, broker.server.broker.new_logs)
     await client.ask(request(*names, create=True), NEWEST, MetadataResponse)
     return [(topic.name, topic.num_partitions, topic.replication_factor) for topic in controller.topics]
 

@@ -15,7 +15,7 @@ from broker.metadata.opening import Metadata, accept_loss
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
 from coordinator.cluster.snapshot import SnapshotId, write_snapshot
 from protocol.errors import KafkaError
-from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.records.batch import HEADER_SIZE, BatchHeader, iter_batches
 from storage.checkpoint import CLEAN_SHUTDOWN, write_clean_shutdown
 from storage.recovering.salvage import sound_batches
@@ -26,7 +26,7 @@ TOPICS = [f"topic-{number}" for number in range(6)]
 
 
 def create(metadata: Metadata, name: str) -> None:
-    now(metadata.controller.create_topics(CreateTopicsRequest(topics=[given.creatable(name)])))
+    now(metadata.controller.submit(CreateTopicsRequest(topics=[given.creatable(name)]), CreateTopicsResponse))
 
 
 def topics(metadata: Metadata) -> list[str]:

@@ -15,7 +15,7 @@ from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.record import MetadataBatch, MetadataRecord
 from coordinator.cluster.snapshot import SnapshotId, write_snapshot
 from protocol.errors import KafkaError
-from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.metadata_records.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from protocol.metadata_records.settings import FeatureLevelRecord
 from storage.disk import OsDisk
@@ -67,7 +67,7 @@ async def test_a_snapshot_within_the_log_is_followed_by_the_rest_of_it(tmp_path:
     harness.stop(cluster)
     put_snapshot(harness, cluster.metadata_log.end_offset, *given.topic("in-the-snapshot"))
     cluster = harness.open()
-    await cluster.controller.create_topics(CreateTopicsRequest(topics=[given.creatable("after-it")]))
+    await cluster.controller.submit(CreateTopicsRequest(topics=[given.creatable("after-it")]), CreateTopicsResponse)
     harness.stop(cluster)
     again = harness.open(register=False)
     assert again.image.topic_names() == ["after-it", "in-the-snapshot"]

@@ -13,7 +13,7 @@ from coordinator.cluster.producer_ids import ProducerIdPool
 from coordinator.cluster.quorum_state import QuorumState, read_quorum_state
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.records.batch import iter_batches
 from protocol.types import TopicPartition
 from storage.checkpoint import read_partition_metadata
@@ -25,7 +25,7 @@ ORDERS = TopicPartition("orders", 0)
 
 async def create(cluster: Metadata, name: str, partitions: int = 1) -> CreateTopicsResponse:
     topics = [creatable(name, partitions, 1, {"retention.ms": "5"})]
-    return await cluster.controller.create_topics(CreateTopicsRequest(topics=topics))
+    return await cluster.controller.submit(CreateTopicsRequest(topics=topics), CreateTopicsResponse)
 
 
 def state(image: Image) -> dict[str, object]:
@@ -48,7 +48,7 @@ async def test_what_was_created_is_there_after_a_restart(tmp_path: Path) -> None
     cluster = harness.open()
     await create(cluster, "orders", 3)
     await create(cluster, "gone")
-    await cluster.controller.delete_topics(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=1000), version=5)
+    await cluster.controller.submit(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=1000), DeleteTopicsResponse)
     assert (await cluster.node.allocate_producer_ids()).first == 0
     epochs = {at: one.leader_epoch for at, one in cluster.image.topic("orders").partitions.items()}  # type: ignore[union-attr]
     harness.stop(cluster)

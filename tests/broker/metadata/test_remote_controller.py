@@ -9,6 +9,7 @@ import pytest
 
 from broker.metadata.controllers import Controllers
 from broker.metadata.remote_controller import RemoteController, code_of_all
+from coordinator.cluster.controller import Asker
 from coordinator.cluster.requester import Requester
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode
@@ -62,21 +63,21 @@ def remote(controller: OneController) -> RemoteController:
 
 async def test_what_a_broker_wants_itself_goes_under_its_own_name_and_so_in_no_envelope() -> None:
     controller = OneController(CREATED)
-    assert await remote(controller).create_topics(REQUEST) is CREATED
+    assert await remote(controller).submit(REQUEST, CreateTopicsResponse) is CREATED
     assert controller.sent == [Sent(REQUEST, LAST)]
 
 
 async def test_a_version_that_a_request_is_made_for_is_not_exceeded() -> None:
     controller = OneController(DeleteTopicsResponse(responses=[]))
     request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=5)
-    await remote(controller).delete_topics(request, 5)
+    await remote(controller).submit(request, DeleteTopicsResponse, Asker(version=5))
     assert controller.sent == [Sent(request, 5)]
 
 
 async def test_what_a_client_wants_goes_in_an_envelope_that_names_it() -> None:
     answer = bytes(HEADER_BYTES) + encode(CREATED, LAST)
     controller = OneController(EnvelopeResponse(response_data=answer, error_code=0))
-    assert await remote(controller).on_behalf_of(ALICE).create_topics(REQUEST) == CREATED
+    assert await remote(controller).submit(REQUEST, CreateTopicsResponse, Asker(ALICE)) == CREATED
     ((wrapped, _),) = controller.sent
     assert isinstance(wrapped, EnvelopeRequest)
     assert wrapped.request_principal is not None

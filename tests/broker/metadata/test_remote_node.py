@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pytest
 
 from broker.metadata.node import Incarnation, NodeState
 from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint
-from coordinator.cluster.controller import Controller
+from coordinator.cluster.controller import THIS_BROKER, Asker
 from coordinator.cluster.formatting import Identity
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode, KafkaError
@@ -20,6 +21,8 @@ from protocol.messages.broker_registration import BrokerRegistrationRequest, Bro
 from protocol.types import TopicPartition
 from tests.broker.peers.scripted import PATIENCE_S, ManualClock
 from tests.coordinator.cluster import given
+
+R = TypeVar("R")
 
 ENDPOINTS = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
 EPOCH = 17
@@ -31,6 +34,8 @@ ONE, TWO = b"directory-one---", b"directory-two---"
 
 class FakeController:
     """Answers registrations and heartbeats as a test says; refusals come first."""
+
+    has_renounced = False
 
     def __init__(self) -> None:
         self.refusals: list[ErrorCode] = []
@@ -45,12 +50,17 @@ class FakeController:
         if self.refusals:
             raise KafkaError(self.refusals.pop(0))
 
-    async def register_broker(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
+    async def submit(self, request: object, response: type[R], asker: Asker = THIS_BROKER) -> R:
+        answer = ANSWERS[type(request)](self, request)
+        assert isinstance(answer, response)
+        return answer
+
+    def register_broker(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
         self.registered.append(request)
         self._refuse()
         return BrokerRegistrationResponse(error_code=0, broker_epoch=self.epoch)
 
-    async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+    def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
         self.heartbeats.append(request)
         self._refuse()
         if request.broker_epoch != self.epoch:
@@ -62,10 +72,17 @@ class FakeController:
             should_shut_down=self.should_shut_down,
         )
 
-    async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+    def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
         self._refuse()
         self.assigned.append(request)
         return AssignReplicasToDirsResponse(error_code=0, directories=[])
+
+
+ANSWERS: dict[type, Callable[[FakeController, Any], object]] = {
+    BrokerRegistrationRequest: FakeController.register_broker,
+    BrokerHeartbeatRequest: FakeController.broker_heartbeat,
+    AssignReplicasToDirsRequest: FakeController.assign_replicas_to_dirs,
+}
 
 
 INCARNATION = Incarnation(
@@ -84,10 +101,9 @@ class RemoteNodeHarness:
         self.controller = FakeController()
         self.image = Image("the-cluster")
         self.failures: list[KafkaError] = []
-        controller: Controller = self.controller  # type: ignore[assignment]  # it is asked nothing else
         self.node = RemoteNode(
             INCARNATION,
-            controller,
+            self.controller,
             self.image,
             clock=self.clock,
             draw=lambda: 0.5,
@@ -198,12 +214,12 @@ async def test_a_lost_heartbeat_is_followed_sooner_and_ever_less_often() -> None
 
 
 async def test_a_fault_of_ours_ends_the_broker_instead_of_its_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(request: BrokerHeartbeatRequest) -> None:
+    async def fail(*_: object) -> None:
         raise ZeroDivisionError("planted")
 
     harness = RemoteNodeHarness()
     await harness.running()
-    monkeypatch.setattr(harness.controller, "broker_heartbeat", fail)
+    monkeypatch.setattr(harness.controller, "submit", fail)
     await harness.until(lambda: bool(harness.failures))
     assert [error.message for error in harness.failures] == ["ZeroDivisionError: planted"]
     async with asyncio.timeout(PATIENCE_S):

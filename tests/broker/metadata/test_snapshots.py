@@ -13,7 +13,7 @@ from broker.metadata.log import log_config
 from broker.metadata.opening import Metadata
 from broker.metadata.snapshots import SnapshotRules
 from coordinator.cluster.snapshot import SnapshotId, find_snapshots, read_snapshot, snapshot_path, stat_snapshot
-from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.records.control import KRaftVersionRecord, VotersRecord
 from storage.config import LogConfig
 from tests.broker.metadata.harness import MetadataHarness, now
@@ -31,7 +31,7 @@ def small_segments() -> LogConfig:
 
 def create(metadata: Metadata, *names: str) -> None:
     topics = [given.creatable(name, 2, 1) for name in names]
-    now(metadata.controller.create_topics(CreateTopicsRequest(topics=topics)))
+    now(metadata.controller.submit(CreateTopicsRequest(topics=topics), CreateTopicsResponse))
 
 
 def ids(harness: MetadataHarness) -> list[SnapshotId]:
@@ -78,7 +78,7 @@ async def test_only_what_is_committed_gets_into_a_snapshot(tmp_path: Path) -> No
     create(metadata, "committed")
     harness.worker.at_once = False
     request = CreateTopicsRequest(topics=[given.creatable("uncommitted")])
-    creation = asyncio.ensure_future(metadata.controller.create_topics(request))
+    creation = asyncio.ensure_future(metadata.controller.submit(request, CreateTopicsResponse))
     await asyncio.sleep(0)
     flush, harness.worker.given = harness.worker.given, []
     harness.clock.time_ms += HOUR_MS

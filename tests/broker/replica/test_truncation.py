@@ -15,7 +15,7 @@ from broker.replica.partition import Partition
 from broker.replica.roles import Following, LeaderMoved, Leading, led_alone
 from broker.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.types import TopicPartition
 from storage.config import LogConfig
 from storage.logs import Logs
@@ -253,7 +253,7 @@ async def test_a_topic_that_is_deleted_twice_meanwhile_is_gone(tmp_path: Path) -
 
 async def delete(broker: Follower) -> None:
     request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
-    response = await broker.server.broker.controller.delete_topics(request, 5)
+    response = await broker.server.broker.controller.submit(request, DeleteTopicsResponse)
     assert [topic.error_code for topic in response.responses] == [ErrorCode.NONE]
 
 

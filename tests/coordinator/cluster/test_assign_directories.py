@@ -32,7 +32,7 @@ def assign(
         broker_epoch=image.brokers[NODE].epoch,
         directories=[DirectoryData(id=directory, topics=topics)],
     )
-    records, response = assign_replicas_to_dirs(image, request, RULES)
+    records, response, _ = assign_replicas_to_dirs(image, request, RULES)
     return list(records), [one.error_code for one in response.directories[0].topics[0].partitions]
 
 

@@ -23,7 +23,7 @@ OTHER_DIRECTORY = b"directory-two---"
 
 def beat(image: Image, **fields: object) -> tuple[list[MetadataRecord], BrokerHeartbeatResponse]:
     """Returns the answer to a heartbeat and its records, which it has applied."""
-    records, response = broker_heartbeat(image, given.heartbeat(image, **fields), RULES)
+    records, response, _ = broker_heartbeat(image, given.heartbeat(image, **fields), RULES)
     given.apply(image, records)
     return list(records), response
 

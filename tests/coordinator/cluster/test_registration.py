@@ -18,6 +18,7 @@ from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_registration import Feature, Listener
 from protocol.messages.controller_registration import ControllerRegistrationRequest
+from protocol.messages.unregister_broker import UnregisterBrokerRequest
 from protocol.metadata_records.log import BeginTransactionRecord, EndTransactionRecord
 from protocol.metadata_records.nodes import RegisterBrokerRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
@@ -188,7 +189,7 @@ def test_a_directory_is_of_the_broker_that_registered_it_until_it_goes() -> None
             registered(image, broker_id=3, log_dirs=log_dirs)
     given.apply(image, registered(image, broker_id=2, incarnation_id=NEW, log_dirs=[directory(1)]))
     assert registered(image, broker_id=3, log_dirs=[directory(2)])
-    given.apply(image, unregister_broker(image, 2, NODE, RULES).records)
+    given.apply(image, unregister_broker(image, UnregisterBrokerRequest(broker_id=2), NODE, RULES).records)
     assert registered(image.copy(), broker_id=3, log_dirs=[directory(1)])
 
 
@@ -220,7 +221,7 @@ def test_a_broker_that_is_gone_is_forgotten() -> None:
         broker_id=2, incarnation_id=bytes(16), broker_epoch=70, end_points=[], features=[], rack=None
     )
     image = given.image(gone, *given.topic("orders", replicas=(2, NODE), isr=(2, NODE), leader=2))
-    changed, forgotten = unregister_broker(image, 2, NODE, RULES).records
+    changed, forgotten = unregister_broker(image, UnregisterBrokerRequest(broker_id=2), NODE, RULES).records
     assert changed == PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[NODE], leader=NODE)
     image.apply(forgotten)
     assert 2 not in image.brokers
@@ -232,5 +233,5 @@ def test_a_broker_that_is_gone_is_forgotten() -> None:
 ])  # fmt: skip
 def test_only_a_broker_that_was_there_and_is_gone_is_forgotten(broker: int, code: ErrorCode) -> None:
     with pytest.raises(KafkaError) as caught:
-        unregister_broker(given.image(), broker, NODE, RULES)
+        unregister_broker(given.image(), UnregisterBrokerRequest(broker_id=broker), NODE, RULES)
     assert caught.value.code is code

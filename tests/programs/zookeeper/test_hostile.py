@@ -14,6 +14,7 @@ from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from tests.broker.inprocess import InProcess
 from tests.programs.zookeeper.conftest import Start, quiet, session_of, until
@@ -194,8 +195,8 @@ async def alter(broker: InProcess, **configs: str) -> None:
         AlterableConfig(name=name.replace("_", "."), config_operation=0, value=configs[name]) for name in configs
     ]
     resource = AlterConfigsResource(resource_type=ResourceType.BROKER, resource_name="1", configs=altered)
-    response = await broker.server.broker.controller.incremental_alter_configs(
-        IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    response = await broker.server.broker.controller.submit(
+        IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), IncrementalAlterConfigsResponse
     )
     assert [one.error_code for one in response.responses] == [0]
 

@@ -8,7 +8,7 @@ import pytest
 
 from programs.zookeeper.facade import FollowedControllers
 from protocol.errors import KafkaError
-from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tests.programs.zookeeper.conftest import Start, quiet, session_of, until
 from tests.programs.zookeeper.ensemble import Ensemble
 
@@ -105,7 +105,7 @@ async def test_topics_come_and_go_with_the_image(start: Start, ensemble: Ensembl
             "isr": [1],
         }
         request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
-        await broker.server.broker.controller.delete_topics(request, 5)
+        await broker.server.broker.controller.submit(request, DeleteTopicsResponse)
         await until(lambda: "/config/topics/t" not in ensemble.nodes)
         assert not [path for path in ensemble.nodes if "/t" in path.replace("/topics", "")]
 

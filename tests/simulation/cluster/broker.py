@@ -12,8 +12,8 @@ from broker.metadata.log import open_metadata_log
 from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, begin_incarnation
 from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from broker.metadata.snapshots import SnapshotRules, Snapshots
+from broker.replica.alter_partition import altered_by
 from broker.requests.api import Apis
-from coordinator.cluster.controller import Controller
 from coordinator.cluster.formatting import claim, random_uuid
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
@@ -94,7 +94,7 @@ class ClusterServer(Server):
         snapshots = Snapshots(loader, log, SnapshotRules(), 0, disk=disk, clock=clock, worker=worker)
         own = RemoteNode(
             begin_incarnation(settings, identity, new_uuid, disk),
-            cast(Controller, channel),
+            channel,
             loader.image,
             clock=clock,
             draw=dice.random,
@@ -106,12 +106,10 @@ class ClusterServer(Server):
         async def stop() -> None:
             observing.cancel()
 
-        self.metadata = Metadata(
-            ClusterPart(loader.image, loader, log, cast(Controller, channel), snapshots, stop), own
-        )
+        self.metadata = Metadata(ClusterPart(loader.image, loader, log, channel, snapshots, stop), own)
         await own.register(self._endpoints)
         await own.caught_up()
-        self._alter = channel.alter_partition
+        self._alter = altered_by(channel)
         self.logs = await self._workers.call(self._open_logs)
         return APIS
 

@@ -6,24 +6,26 @@ Brokers ask by `Channel`, over the network's links; committed batches come to th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from broker.metadata.local_controller import LocalController
 from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
 from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.controller import THIS_BROKER, Asker
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataBatch
-from coordinator.cluster.requester import Requester
 from protocol.errors import ErrorCode, KafkaError
 from tests.simulation.cluster.disk import LifeDisk
 from tests.simulation.cluster.processes import Process, current
 from tests.simulation.cluster.surroundings import Surroundings
 from tests.simulation.faulty_disk import Crash, FaultyDisk
 from tests.simulation.virtual_time import InlineWorkers, VirtualClock
+
+R = TypeVar("R")
 
 HOST = "controller"
 NODE_ID = 100
@@ -111,14 +113,10 @@ class ControllerNode:
 
     # Requests
 
-    async def answer(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """Carries out a request of a broker."""
-        return await getattr(self.controller, name)(*arguments)
-
-    def hear_again(self, name: str, arguments: tuple[Any, ...]) -> None:
+    def hear_again(self, request: object, response: type[Any], asker: Asker) -> None:
         """Carries out a request whose answer nobody awaits any more."""
         if self.is_alive:
-            self.process.spawn(ignored(self.answer(name, arguments)))
+            self.process.spawn(ignored(self.controller.submit(request, response, asker)))
 
     async def observe(self, loader: MetadataLoader) -> None:
         """Brings a broker all that is committed, as the link to it allows."""
@@ -143,31 +141,27 @@ class Channel:
     def __init__(self, node: ControllerNode) -> None:
         self._node = node
 
-    def on_behalf_of(self, requester: Requester) -> Channel:
-        """Clients are nobody in particular here."""
-        return self
+    has_renounced = False
 
-    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-        async def ask(*arguments: Any, charge: object = None) -> Any:  # nobody has a quota
-            answering = asyncio.ensure_future(self._carried(name, arguments))
-            await asyncio.wait([answering], timeout=ANSWER_WITHIN_S)
-            if not answering.done():
-                answering.cancel()
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no answer to {name}")
-            return answering.result()
+    async def submit(self, request: object, response: type[R], asker: Asker = THIS_BROKER) -> R:
+        """Returns the controller's answer, if it comes in time."""
+        answering = asyncio.ensure_future(self._carried(request, response, asker))
+        await asyncio.wait([answering], timeout=ANSWER_WITHIN_S)
+        if not answering.done():
+            answering.cancel()
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no answer to {type(request).__name__}")
+        return answering.result()
 
-        return ask
-
-    async def _carried(self, name: str, arguments: tuple[Any, ...]) -> Any:
+    async def _carried(self, request: object, response: type[R], asker: Asker) -> R:
         node, network, host = self._node, self._node.world.network, current().host
         await network.passed(host, HOST)
         if not node.is_alive or network.is_lost():
             await asyncio.sleep(ANSWER_WITHIN_S)
-        task = node.process.spawn(node.answer(name, arguments))
+        task = node.process.spawn(node.controller.submit(request, response, asker))
         task.add_done_callback(_answered, context=node.world.loop.root)
         if network.comes_twice():  # the request comes once more, perhaps when its sender has died
             again_s = node.dice.expovariate(1 / network.late_s)
-            node.world.loop.call_later(again_s, node.hear_again, name, arguments, context=node.world.loop.root)
+            node.world.loop.call_later(again_s, node.hear_again, request, response, asker, context=node.world.loop.root)
         answer = await asyncio.shield(task)
         await network.passed(HOST, host)
         if network.is_lost():

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from broker.fetch import doubtful
-from broker.metadata import local_controller
 from broker.replica import following, partition
 from broker.replica.assignments import Assignments
 from broker.replica.isr import Follower
@@ -137,12 +136,12 @@ def who_may_not_join_is_waited_for(patch: pytest.MonkeyPatch) -> None:
 
 def who_has_not_all_stays_fenced(patch: pytest.MonkeyPatch) -> None:
     """20, KAFKA-13959: a broker is unfenced once it has all of the metadata, not those of its registration."""
-    decide = local_controller.broker_heartbeat
+    decide = heartbeat.broker_heartbeat
 
     def strict(image: Image, request: Any, configs: Any, _: int | None = None, **rest: bool) -> Any:
         return decide(image, request, configs, image.offset, **rest)
 
-    patch.setattr(local_controller, "broker_heartbeat", strict)
+    patch.setattr(heartbeat, "broker_heartbeat", strict)
 
 
 def anybody(_: Follower) -> bool:

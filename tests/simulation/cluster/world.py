@@ -14,6 +14,7 @@ from protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
+    CreateTopicsResponse,
 )
 from protocol.types import TopicPartition
 from tests.simulation.cluster.clients import consume, list_ends, produce, produce_idempotently
@@ -68,7 +69,9 @@ class ClusterWorld(Strikes):
             name=ALONE, num_partitions=-1, replication_factor=-1, assignments=assignments,
             configs=[CreatableTopicConfig(name="min.insync.replicas", value="1")],
         )  # fmt: skip
-        await self.controller.controller.create_topics(CreateTopicsRequest(topics=[topic, alone], timeout_ms=1_000))
+        await self.controller.controller.submit(
+            CreateTopicsRequest(topics=[topic, alone], timeout_ms=1_000), CreateTopicsResponse
+        )
 
     def _begin_clients(self) -> None:
         first, second = (TopicPartition(TOPIC, index) for index in range(PARTITIONS))

@@ -1,0 +1,140 @@
+"""The requests that a controller decides on: one table.
+
+A decision is a pure function: (image, request, …) → Decided. It changes nothing, so that it may be made again. Its
+module is imported at the first request of its kind: a start needs few of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from coordinator.cluster.brokers.sessions import BrokerSessions
+from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.controller import Asker
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.image import Image
+from coordinator.cluster.options import ClusterOptions
+from protocol.api_key import ApiKey
+from protocol.schema import identity
+from protocol.types import Uuid
+
+
+class DecisionState(NamedTuple):
+    """All that a decision reads besides the request and its asker."""
+
+    image: Image
+    sessions: BrokerSessions
+    options: ClusterOptions
+    configs: ConfigRules
+    new_uuid: Callable[[], Uuid]
+    now_ms: int
+    """Milliseconds since 1970, as in records."""
+    monotonic_ms: int
+    """The time of sessions."""
+
+    @property
+    def controller_id(self) -> int | None:
+        """The id of this controller, which no broker may have; None if this node is a broker too."""
+        return None if self.options.has_broker else self.options.node_id
+
+
+class DecisionRow(NamedTuple):
+    """A decision."""
+
+    module: str
+    """The module, inside coordinator.cluster."""
+    function: str
+    arguments: Callable[[DecisionState, Asker], tuple[object, ...]] = lambda state, asker: ()
+    """Returns the arguments that follow the image and the request."""
+
+    def decide(self, state: DecisionState, request: object, asker: Asker) -> Decided[object]:
+        """Returns the decision. Raises KafkaError if all of the request is rejected."""
+        function: Callable[..., Decided[Any]] = getattr(self.load(), self.function)
+        return function(state.image, request, *self.arguments(state, asker))
+
+    def load(self) -> object:
+        """Returns the module, imported if need be."""
+        return import_module(f"coordinator.cluster.{self.module}")
+
+
+DECISIONS: Final[Mapping[ApiKey, DecisionRow]] = {
+    ApiKey.CREATE_TOPICS: DecisionRow(
+        "topics.create",
+        "create_topics",
+        lambda state, asker: (state.options, state.configs, state.new_uuid, asker.describable, asker.charge),
+    ),
+    ApiKey.DELETE_TOPICS: DecisionRow(
+        "topics.delete",
+        "delete_topics",
+        lambda state, asker: (state.options, asker.version, asker.deletable, asker.describable, asker.charge),
+    ),
+    ApiKey.CREATE_PARTITIONS: DecisionRow(
+        "topics.create_partitions", "create_partitions", lambda state, asker: (asker.charge,)
+    ),
+    ApiKey.ALTER_CONFIGS: DecisionRow(
+        "configs.alter", "alter_configs", lambda state, asker: (state.configs, asker.broker_id)
+    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: DecisionRow(
+        "configs.alter", "incremental_alter_configs", lambda state, asker: (state.configs, asker.broker_id)
+    ),
+    ApiKey.ALTER_CLIENT_QUOTAS: DecisionRow(
+        "security.client_quotas", "alter_client_quotas", lambda state, asker: (asker.resolvable,)
+    ),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: DecisionRow("security.scram_credentials", "alter_user_scram_credentials"),
+    ApiKey.CREATE_ACLS: DecisionRow("security.acl_requests", "create_acls", lambda state, asker: (state.new_uuid,)),
+    ApiKey.DELETE_ACLS: DecisionRow("security.acl_requests", "delete_acls", lambda state, asker: (asker.version,)),
+    ApiKey.CREATE_DELEGATION_TOKEN: DecisionRow(
+        "security.delegation_tokens",
+        "create_delegation_token",
+        lambda state, asker: (asker.principal, state.options.tokens, state.now_ms, state.new_uuid),
+    ),
+    ApiKey.RENEW_DELEGATION_TOKEN: DecisionRow(
+        "security.delegation_tokens",
+        "renew_delegation_token",
+        lambda state, asker: (asker.principal, state.options.tokens, state.now_ms),
+    ),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: DecisionRow(
+        "security.delegation_tokens",
+        "expire_delegation_token",
+        lambda state, asker: (asker.principal, state.options.tokens, state.now_ms),
+    ),
+    ApiKey.ELECT_LEADERS: DecisionRow(
+        "partitions.elect_leaders", "elect_leaders", lambda state, asker: (state.configs,)
+    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: DecisionRow(
+        "partitions.reassignments", "alter_partition_reassignments", lambda state, asker: (state.configs,)
+    ),
+    ApiKey.UPDATE_FEATURES: DecisionRow(
+        "brokers.update_features", "update_features", lambda state, asker: (state.options.min_insync_replicas,)
+    ),
+    ApiKey.UNREGISTER_BROKER: DecisionRow(
+        "brokers.registration",
+        "unregister_broker",
+        lambda state, asker: (state.options.own_broker_id, state.configs),
+    ),
+    ApiKey.BROKER_REGISTRATION: DecisionRow(
+        "brokers.registration",
+        "register_in_session",
+        lambda state, asker: (state.configs, state.sessions, state.controller_id, state.monotonic_ms),
+    ),
+    ApiKey.BROKER_HEARTBEAT: DecisionRow(
+        "brokers.heartbeat",
+        "heartbeat_in_session",
+        lambda state, asker: (state.configs, state.sessions, state.monotonic_ms),
+    ),
+    ApiKey.ALTER_PARTITION: DecisionRow(
+        "partitions.alter_partition", "alter_partition", lambda state, asker: (state.configs,)
+    ),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: DecisionRow(
+        "brokers.assign_directories", "assign_replicas_to_dirs", lambda state, asker: (state.configs,)
+    ),
+    ApiKey.ALLOCATE_PRODUCER_IDS: DecisionRow("allocate_producer_ids", "allocate_producer_ids"),
+    ApiKey.CONTROLLER_REGISTRATION: DecisionRow("brokers.controller_registration", "register_controller"),
+}
+
+
+def decide(state: DecisionState, request: object, asker: Asker) -> Decided[object]:
+    """Returns the decision on a request. Raises KafkaError if all of the request is rejected."""
+    return DECISIONS[ApiKey(identity(type(request)).key)].decide(state, request, asker)
