@@ -253,7 +253,7 @@ class LogConfig(Config):
         True,
         internal=True,
         synonyms=("odradek.records.check",),
-        doc="Validate every record that a producer sends, inside its compression, before the append. If off, the broker "
+        doc="Validate all records of a producer, inside its compression, before the append. If off, the broker "
         "checks a batch's header and checksum, and its records only if another option requires it: for producers that "
         "are trusted not to write records that no consumer can read.",
     )
