@@ -1,7 +1,7 @@
 """The codecs of record batches and of compressed messages.
 
 deflating.py compresses, inflating.py decompresses. Each codec's library is imported at its first use, so that a broker
-without compressed topics never imports it.
+without compressed topics never imports them.
 """
 
 from __future__ import annotations
