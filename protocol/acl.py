@@ -1,4 +1,4 @@
-"""The codes of access control: operations, resources, patterns and permissions, as messages and records have them.
+"""The codes of access control in messages and records: operations, resources, patterns and permissions.
 
 Source: org.apache.kafka.common.acl and org.apache.kafka.common.resource.
 """
@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Final
 
 ANY: Final = 1
-"""The code that, in a filter, matches every resource type, pattern type, operation or permission."""
+"""The code that matches every resource type, pattern type, operation or permission in a filter."""
 
 ALL_OPERATIONS: Final = 2
 CLUSTER_NAME: Final = "kafka-cluster"
@@ -46,7 +46,7 @@ class Resource(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How a pattern's name is read (org.apache.kafka.common.resource.PatternType); MATCH is for filters alone."""
+    """The type of a resource pattern (org.apache.kafka.common.resource.PatternType). Only filters use MATCH."""
 
     MATCH = 2
     LITERAL = 3
@@ -54,21 +54,21 @@ class PatternType(IntEnum):
 
 
 class Permission(IntEnum):
-    """Whether an entry denies or allows (org.apache.kafka.common.acl.AclPermissionType)."""
+    """The permission of an entry: deny or allow (org.apache.kafka.common.acl.AclPermissionType)."""
 
     DENY = 2
     ALLOW = 3
 
 
 NAMES: Final = {
-    "resourceType": {ANY: "ANY", **{one.value: one.name for one in Resource}},
-    "patternType": {ANY: "ANY", **{one.value: one.name for one in PatternType}},
-    "operation": {ANY: "ANY", ALL_OPERATIONS: "ALL", **{one.value: one.name for one in Operation}},
-    "permissionType": {ANY: "ANY", **{one.value: one.name for one in Permission}},
+    "resourceType": {ANY: "ANY", **{code.value: code.name for code in Resource}},
+    "patternType": {ANY: "ANY", **{code.value: code.name for code in PatternType}},
+    "operation": {ANY: "ANY", ALL_OPERATIONS: "ALL", **{code.value: code.name for code in Operation}},
+    "permissionType": {ANY: "ANY", **{code.value: code.name for code in Permission}},
 }
-"""The names of codes, by what they are codes of; every other code is UNKNOWN."""
+"""The names of the codes of each kind. Every other code is UNKNOWN."""
 
 
 def code_name(kind: str, code: int) -> str:
-    """Returns the name of a code, UNKNOWN for one that nothing has."""
+    """Returns the name of a code, or UNKNOWN."""
     return NAMES[kind].get(code, "UNKNOWN")

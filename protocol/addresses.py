@@ -1,17 +1,17 @@
-"""One spelling for each address, so that addresses can be compared as text.
+"""The canonical spelling of addresses, so that they can be compared as text.
 
-Source: java.net.InetAddress, in whose form Kafka compares them: an IPv4 address that came by an IPv6 socket is that
-IPv4 address, and `::1` is `0:0:0:0:0:0:0:1`.
+Source: java.net.InetAddress, as which Kafka compares them: an IPv4 address from an IPv6 socket is the IPv4 address, and
+`::1` is `0:0:0:0:0:0:0:1`.
 """
 
 from __future__ import annotations
 
 
 def canonical(host: str) -> str:
-    """Returns an address in its canonical spelling, without a scope (`%eth0`); other text stays as it is."""
+    """Returns an address in its canonical spelling, without a scope (`%eth0`). Other text stays unchanged."""
     if ":" not in host:
         return host
-    from ipaddress import IPv6Address  # most brokers meet no such address
+    from ipaddress import IPv6Address  # imported here because most brokers have no IPv6 address
 
     try:
         address = IPv6Address(host.partition("%")[0])

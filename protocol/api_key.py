@@ -1,4 +1,4 @@
-"""The numbers of the APIs, as every request header carries them (protocol guide, "Api Keys")."""
+"""The API keys in request headers (protocol guide, "Api Keys")."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """One API each; the name is Kafka's, in capitals."""
+    """An API by its key. The names are Kafka's, in capitals."""
 
     PRODUCE = 0
     FETCH = 1

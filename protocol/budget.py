@@ -1,4 +1,4 @@
-"""The bound on the objects that a frame becomes: so many items of arrays and tags, however small they are."""
+"""Limits the objects that the decoder creates for a frame, by the number of array items and tags."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from protocol.errors import ProtocolError
 
 
 class ItemBudget:
-    """How many items the rest of a message may have."""
+    """The number of items that the rest of a message may have."""
 
     def __init__(self, most_items: int) -> None:
         self.most_items = self.left = most_items
 
     def spend(self, items: int) -> None:
-        """Takes the items of an array or a tag section out of the budget. Raises ProtocolError when they are too
-        many."""
+        """Subtracts the items of an array or a tag section. Raises ProtocolError if there are too many."""
         self.left -= items
         if self.left < 0:
             raise ProtocolError(f"more than {self.most_items} items of arrays and tags")

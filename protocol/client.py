@@ -1,16 +1,13 @@
-"""One connection to another broker from the client's side, sans-IO: requests become bytes, bytes become answers.
+"""The client's side of a connection to another broker, sans-IO: turns requests into bytes, and bytes into responses.
 
-Every method takes the time (monotonic milliseconds), and returns the requests that have ended: with their answers, or
-with the error in place of one. `outgoing` returns the bytes to write, and `alarm_ms` says when to call `expire` if
-nothing else happens.
+Methods take the time (monotonic milliseconds), and return the requests that have ended, with a response or an error.
+`outgoing` returns the bytes to write; `alarm_ms` is the time at which to call `expire` if nothing else happens.
 
-A connection first asks which versions the peer speaks (KIP-35, KIP-511), then lets the authenticators speak, one after
-the other; then requests go out, in the order in which they were made, as long as few enough are unanswered. A broker
-answers the requests of a connection in their order (protocol guide, "Network"), so an answer belongs to the oldest of
-them or the peer is broken. A request whose time is over keeps its place, and its answer is dropped when it comes.
-
-Nobody waits for ever: where the answer that is due next has not come in its request's time, counted from when it became
-due, the peer is taken for gone.
+A connection first negotiates API versions (KIP-35, KIP-511), then runs the authenticators in order. After that it sends
+requests in order, up to a limit of requests in flight. A broker answers the requests of a connection in order (protocol
+guide, "Network"), so that a response belongs to the oldest request, or the peer breaks the protocol. A request that
+timed out keeps its place, and its late response is dropped. If the oldest request gets no response within its timeout,
+counted from when it became the oldest, the connection fails.
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ ENDED: Final = frozenset({ConnectionState.CLOSING, ConnectionState.CLOSED})
 
 
 class OutboundConnection:
-    """One connection to `peer`, an address to be named in errors. A new connection has a new one of these."""
+    """The protocol state of a connection to `peer`, an address for error messages. Not reused after the connection."""
 
     def __init__(
         self,
@@ -54,15 +51,15 @@ class OutboundConnection:
         authenticators: Iterable[Authenticator] = (),
         limits: InFlightLimits = InFlightLimits(),  # noqa: B008  # a tuple
     ) -> None:
-        """`hello` is sent first: this side's software, and whom it means to reach (KIP-511, KIP-1242)."""
+        """Takes the first request as `hello`: this side's software and the expected peer (KIP-511, KIP-1242)."""
         self.peer = peer
         self.state = ConnectionState.CONNECTING
         self.error: PeerError | ProtocolError | None = None
-        """Why the connection is closing or closed."""
+        """The reason for closing the connection; None while it is open."""
         self.alarm_ms: int | None = None
-        """When `expire` has something to do at the earliest."""
+        """The earliest time at which `expire` has work to do."""
         self.writable = True
-        """False while the transport has enough to write."""
+        """False while the transport's write buffer is full."""
         self._client_id = client_id
         self._handshake = Handshake(peer, hello, authenticators)
         self._limits = limits
@@ -74,33 +71,33 @@ class OutboundConnection:
         self._in_flight_bytes = 0
         self._out: list[Buffer] = []
         self._handshake_time = 0, 0
-        """The handshake's deadline, and the milliseconds that it may take."""
+        """The handshake's deadline, and its timeout in milliseconds."""
 
     @property
     def versions(self) -> PeerVersions | None:
-        """The versions that the peer speaks, once negotiated."""
+        """The API versions that the peer supports; None before the negotiation."""
         return self._handshake.versions
 
     @property
     def session_ms(self) -> int | None:
-        """How long the session lasts, once authenticated; None where it does not end."""
+        """The lifetime of the authenticated session in milliseconds; None if it does not end."""
         return self._handshake.session_ms
 
     @property
     def unanswered(self) -> int:
-        """Requests that were sent and not answered, also those whose time is over."""
+        """Number of sent requests without a response, including those that timed out."""
         return len(self._in_flight)
 
     @property
     def idle(self) -> bool:
-        """True while nothing is asked."""
+        """True while no request is queued or in flight."""
         return not self._in_flight and not self._queue
 
     # Requests.
 
     def connected(self, now_ms: int, deadline_ms: int) -> None:
-        """Begins the handshake on an open stream; negotiation and authentication end before `deadline_ms`, or the
-        connection does."""
+        """Starts the handshake on an open stream. The connection fails if negotiation and authentication are not done
+        at `deadline_ms`."""
         self.state = after(self.state, ConnectionEvent.CONNECTED)
         if self.state is ConnectionState.NEGOTIATING:
             self._handshake_time = deadline_ms, deadline_ms - now_ms
@@ -109,8 +106,8 @@ class OutboundConnection:
     def request(
         self, request: object, response: type | None, *, now_ms: int, timeout_ms: int, max_version: int = ANY_VERSION
     ) -> tuple[Pending, list[RequestOutcome]]:
-        """Sends a request as soon as there is room for it; the answer's class is `response`, or None for a Produce with
-        acks=0. In the highest version that both sides speak, up to `max_version`."""
+        """Sends a request when the limits allow it, in the highest version that both sides support, up to
+        `max_version`. `response` is the response's class, or None for a Produce with acks=0."""
         check_answered(request, response)
         deadline_ms = now_ms + timeout_ms
         pending = Pending(request, response, max_version=max_version, deadline_ms=deadline_ms, timeout_ms=timeout_ms)
@@ -121,42 +118,42 @@ class OutboundConnection:
         return pending, self._admit(now_ms)
 
     def abandon(self, pending: Pending) -> None:
-        """Drops the answer of a request that nobody waits for any more."""
+        """Drops a queued request, or the response to a sent request, because the caller no longer waits for it."""
         pending.abandoned = True
         if not pending.sent and pending in self._queue:
             self._queue.remove(pending)
 
     def outgoing(self) -> list[Buffer]:
-        """Returns the buffers to write next, in their order; each buffer is returned once."""
+        """Returns the buffers to write next, in order. Each buffer is returned once."""
         out, self._out = self._out, []
         return out
 
     def pause_writing(self) -> None:
-        """Holds back what is to be written, until the transport resumes."""
+        """Stops sending requests until `resume_writing`."""
         self.writable = False
 
     def resume_writing(self, now_ms: int) -> list[RequestOutcome]:
         self.writable = True
         return self._admit(now_ms)
 
-    # Answers.
+    # Reading.
 
     def target(self) -> memoryview | None:
-        """Returns the buffer to read into, to be followed by `filled`; None when any buffer will do, to be passed to
-        `receive`."""
+        """Returns the buffer to read into before `filled` is called; None if the caller must read into its own buffer
+        and pass that to `receive`."""
         if self._reader.is_full:
-            self._reader.grow()  # a peer that was asked may answer at length
+            self._reader.grow()  # a response to our own request may be large
         return self._reader.target()
 
     def receive(self, chunk: memoryview, now_ms: int) -> list[RequestOutcome]:
-        """Takes bytes that were read. They are the caller's again when this returns: an answer that keeps a view of its
-        frame gets a copy of it."""
+        """Processes received bytes. The caller may reuse the buffer afterwards: a response that keeps views gets a copy
+        of its frame."""
         if self.state in ENDED:
             return []
         return self._frames(self._reader.cut(chunk), now_ms, borrowed=True)
 
     def filled(self, count: int, now_ms: int) -> list[RequestOutcome]:
-        """Takes `count` bytes that were read into `target()`. An answer that keeps views of them has the whole
+        """Processes `count` bytes that were read into `target()`. A response that keeps views of them keeps the whole
         buffer."""
         if self.state in ENDED:
             return []
@@ -165,7 +162,7 @@ class OutboundConnection:
     # Ends.
 
     def expire(self, now_ms: int) -> list[RequestOutcome]:
-        """Ends the requests whose time is over, and the connection when its peer is taken for gone."""
+        """Ends the requests that timed out, and the connection if its oldest request is overdue."""
         if self.alarm_ms is None or now_ms < self.alarm_ms:
             return []
         late = [p for p in (*self._in_flight, *self._queue) if p.deadline_ms <= now_ms and not p.abandoned]
@@ -184,32 +181,32 @@ class OutboundConnection:
         return outcomes + self._admit(now_ms)
 
     def lost(self, error: Exception | None = None) -> list[RequestOutcome]:
-        """Ends every request: the stream has ended, or could not be opened."""
+        """Ends every request, after the stream has ended or could not be opened."""
         reason = "the peer closed the connection" if error is None else f"the connection is lost: {error}"
         outcomes = [] if self.state in ENDED else self.fail(PeerUnavailable(self.peer, reason))
         self.state = after(self.state, ConnectionEvent.LOST)
         return outcomes
 
     def close(self) -> list[RequestOutcome]:
-        """Closes this side: unanswered requests end with ConnectionClosed. The buffers of `outgoing` may still be
+        """Closes this side. Unanswered requests end with ConnectionClosed; the buffers of `outgoing` may still be
         sent."""
         return self.fail(ConnectionClosed(self.peer, "this side closed the connection"))
 
     def fail(self, error: PeerError | ProtocolError) -> list[RequestOutcome]:
-        """Ends the connection, and every request on it, for this reason."""
+        """Ends the connection, and every request on it, with this error."""
         self.state = after(self.state, ConnectionEvent.CLOSE)
         if self.error is not None:
             return []
         self.error = error
         self.alarm_ms = None
         self._handshake.close()
-        pending = [pending for pending in (*self._in_flight, *self._queue) if not pending.abandoned]
+        unanswered = [pending for pending in (*self._in_flight, *self._queue) if not pending.abandoned]
         self._in_flight.clear()
         self._queue.clear()
-        return [RequestOutcome(one, None, self._ended(one)) for one in pending]
+        return [RequestOutcome(pending, None, self._ended(pending)) for pending in unanswered]
 
     def _ended(self, pending: Pending) -> PeerError:
-        """Returns the error of one request on a connection that has ended."""
+        """Returns the error for a request on a connection that has ended."""
         error = self.error
         assert error is not None
         if isinstance(error, HandshakeFailed):
@@ -231,7 +228,7 @@ class OutboundConnection:
     # Sending.
 
     def _admit(self, now_ms: int) -> list[RequestOutcome]:
-        """Sends what waits for room, first come, first served."""
+        """Sends queued requests in order, as far as the limits allow."""
         outcomes: list[RequestOutcome] = []
         while self._queue and self._has_room():
             pending = self._queue.popleft()
@@ -240,7 +237,7 @@ class OutboundConnection:
                 continue
             try:
                 self._send(pending)
-            except Exception as error:  # what cannot be encoded, or not in any version of the peer's, is the caller's
+            except Exception as error:  # a request that can't be encoded, or has no common version: the caller's error
                 outcomes.append(RequestOutcome(pending, None, error))
                 continue
             if pending.response is None:
@@ -258,7 +255,7 @@ class OutboundConnection:
         )
 
     def _send(self, pending: Pending) -> None:
-        """Puts a request behind the others, and counts it if an answer follows."""
+        """Appends a request to the output, and to the requests in flight if it gets a response."""
         codec = pending.codec or self._codec(pending)
         pending.codec = codec
         buffers, pending.size = codec.frame(pending.request, self._next_id)
@@ -271,9 +268,9 @@ class OutboundConnection:
             self._in_flight_bytes += pending.size
 
     def _codec(self, pending: Pending) -> ClientCodec:
-        """Returns the codec of the highest version that there is; made once for all requests of a class."""
+        """Returns the codec of the highest common version, cached for all requests of a class."""
         codec = self._codecs.get((pending.kind, pending.max_version))
-        # The answer to a Produce with acks=0 is never read; any class of that API will do.
+        # A Produce with acks=0 gets no response, so the codec's response class does not matter.
         if codec is None or (pending.response is not None and codec.response is not pending.response):
             assert self.versions is not None, "requests go out once versions are negotiated"
             version = self.versions.pick(self.peer, pending.kind, pending.max_version)
@@ -281,10 +278,10 @@ class OutboundConnection:
             self._codecs[pending.kind, pending.max_version] = codec
         return codec
 
-    # Answers.
+    # Responses.
 
     def _frames(self, frames: Sequence[memoryview], now_ms: int, *, borrowed: bool) -> list[RequestOutcome]:
-        """Reads answers from whole frames; `borrowed` ones are views of a buffer that is used again."""
+        """Reads responses from whole frames. With `borrowed`, the frames are views of a buffer that will be reused."""
         outcomes: list[RequestOutcome] = []
         for frame in frames:
             self._answer(frame, now_ms, borrowed, outcomes)
@@ -298,7 +295,7 @@ class OutboundConnection:
         return outcomes
 
     def _answer(self, frame: memoryview, now_ms: int, borrowed: bool, outcomes: list[RequestOutcome]) -> None:
-        """Reads one answer: of the oldest request, or the peer is broken."""
+        """Reads a response, which must belong to the oldest request."""
         oldest = self._in_flight[0] if self._in_flight else None
         if (
             oldest is None
@@ -322,7 +319,7 @@ class OutboundConnection:
             self._settle_oldest(now_ms)
 
     def _settle_oldest(self, now_ms: int) -> None:
-        """Takes the oldest request as answered; from now on the peer has time for the next."""
+        """Removes the oldest request, which is answered, and starts the time limit of the next."""
         self._in_flight_bytes -= self._in_flight.popleft().size
         if self._in_flight:
             oldest = self._in_flight[0]
@@ -331,18 +328,16 @@ class OutboundConnection:
                 self._alarm_at(oldest.due_ms)
 
     def _stray(self, frame: memoryview, oldest: Pending | None) -> ProtocolError:
-        """Returns the error of a frame that answers nothing, or not what is to be answered next."""
-        due = (
-            "nothing is unanswered" if oldest is None else f"{oldest.name} ({oldest.correlation_id}) is to be answered"
-        )
+        """Returns the error for a frame that doesn't answer the oldest request."""
+        due = "no request is unanswered" if oldest is None else f"{oldest.name} ({oldest.correlation_id}) is next"
         if len(frame) < CORRELATION.size:
             return ProtocolError(f"{self.peer}: an answer of {len(frame)} bytes has no header, {due}", offset=0)
         answered = CORRELATION.unpack_from(frame)[0]
         return ProtocolError(f"{self.peer}: an answer has correlation id {answered}, {due}", offset=0)
 
     def _broken(self, error: ProtocolError, outcomes: list[RequestOutcome]) -> None:
-        """Ends the connection to a peer that breaks the protocol: the request that was to be answered gets this error,
-        the others end with it."""
+        """Ends the connection to a peer that breaks the protocol. The oldest request gets this error; the others end
+        with the connection."""
         oldest = self._in_flight.popleft() if self._in_flight else None
         if oldest is not None and not oldest.abandoned:
             outcomes.append(RequestOutcome(oldest, None, error))
@@ -356,7 +351,7 @@ class OutboundConnection:
         self._ask(Question(handshake.hello, ApiVersionsResponse), codec)
 
     def _ask(self, question: Question, codec: ClientCodec | None = None) -> None:
-        """Sends a request of the handshake: only the connection waits for it, until the handshake's deadline."""
+        """Sends a request of the handshake, with the handshake's deadline. No caller waits for its response."""
         request, response, max_version = question
         deadline_ms, timeout_ms = self._handshake_time
         pending = Pending(request, response, max_version=max_version, deadline_ms=deadline_ms, timeout_ms=timeout_ms)
@@ -366,8 +361,8 @@ class OutboundConnection:
         self._alarm_at(deadline_ms)
 
     def _handshake_answer(self, frame: memoryview, codec: ClientCodec, outcomes: list[RequestOutcome]) -> None:
-        """Takes the next step towards READY, or ends the connection. Raises ProtocolError for an answer that cannot be
-        read."""
+        """Takes the next step of the handshake, or ends the connection. Raises ProtocolError for a malformed
+        response."""
         try:
             if self.state is ConnectionState.AUTHENTICATING:
                 self._authenticate(codec.read(frame))

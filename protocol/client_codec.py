@@ -1,6 +1,6 @@
-"""Encodes the requests of one class for a connection, and decodes their answers.
+"""Encodes the requests of one class for a connection, and decodes their responses.
 
-Whatever depends on the API and the version alone is looked up once per connection, not per request.
+Values that depend only on the API and the version are computed once per connection, not per request.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ HEAD: Final = struct.Struct(">ihhi")
 """Size, API key, API version and correlation id; the client id follows."""
 
 UNCOUNTED_BYTES: Final = 4
-"""The size does not count itself."""
+"""Bytes of the size field, which the size does not include."""
 
 CORRELATION: Final = struct.Struct(">i")
 
 
 class ClientCodec:
-    """One API at one version, as a client speaks it."""
+    """The client's codec for one API at one version."""
 
     __slots__ = ("_client_id", "_encode", "_flexible_answer", "keeps_views", "key", "response", "version")
 
     def __init__(self, request: type, response: type | None, version: int, client_id: str | None) -> None:
-        """`response` is None when no answer is ever read. Raises ValueError when it is of another API, or there is no
-        such version."""
+        """Takes None as `response` if no response is ever read. Raises ValueError if the response belongs to another
+        API, or the version doesn't exist."""
         self.key, _, flexible = identity(request)
         if response is not None and identity(response).key != self.key:
             raise ValueError(f"{response.__name__} does not answer {request.__name__}")
         self.version = version
         self.response = response
         self.keeps_views = response is not None and has_records(response)
-        """Answers have memoryviews of the frame that they were read from."""
+        """True if responses have memoryviews of their frame."""
         self._encode = encoder(request, version)
         name = b"\xff\xff" if client_id is None else len(client_id.encode()).to_bytes(2, "big") + client_id.encode()
         self._client_id = name + b"\0" if version in flexible else name
         self._flexible_answer = version in flexible and self.key != ApiKey.API_VERSIONS
 
     def frame(self, request: object, correlation_id: int) -> tuple[list[Buffer], int]:
-        """Returns a request's buffers, records among them uncopied unless they are small; and their size together."""
+        """Returns a request's buffers and their total size. Records are copied only if the request is small."""
         parts: list[Buffer] = [b"", self._client_id]
         self._encode(request, parts.append)
         size = HEAD.size + sum(map(len, parts))
@@ -55,8 +55,8 @@ class ClientCodec:
         return [b"".join(parts)] if size <= JOIN_LIMIT_BYTES else parts, size
 
     def read(self, frame: Buffer) -> object:
-        """Returns the answer in a whole frame. Raises ProtocolError when the frame is no answer, or something follows
-        it."""
+        """Decodes the response in a whole frame. Raises ProtocolError for a malformed frame, or bytes after the
+        response."""
         assert self.response is not None, "an answer was expected"
         position = CORRELATION.size
         if self._flexible_answer:
@@ -64,13 +64,13 @@ class ClientCodec:
         response: object
         response, end = decode(self.response, self.version, frame, position)
         if end != len(frame):
-            raise ProtocolError(f"{len(frame) - end} bytes follow the end of the answer", offset=end)
+            raise ProtocolError(f"{len(frame) - end} bytes follow the end of the response", offset=end)
         return response
 
 
 @cache
 def has_records(message: type) -> bool:
-    """True for a message in which record batches are carried, however deep."""
+    """True if a message has a field of record batches at any depth."""
     return any(_holds_records(field.kind) for field in fields_of(message))
 
 

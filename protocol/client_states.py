@@ -1,4 +1,4 @@
-"""The life of a connection to a peer: which states there are, and which may follow which."""
+"""The states of a connection to a peer, and their transitions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final
 
 
 class ConnectionState(Enum):
-    """Where a connection stands. Requests go out in READY alone, those made before wait for it."""
+    """The state of a connection. Requests are sent only in READY; earlier requests wait for it."""
 
     CONNECTING = "connecting"
     NEGOTIATING = "negotiating"
-    """ApiVersions is under way."""
+    """The response to ApiVersions is awaited."""
     AUTHENTICATING = "authenticating"
     READY = "ready"
     CLOSING = "closing"
-    """Nothing is read or sent any more; what was written before may still go out."""
+    """No more requests are sent and no responses are read, but written bytes may still be sent."""
     CLOSED = "closed"
 
 
@@ -26,9 +26,9 @@ class ConnectionEvent(Enum):
     NEGOTIATED = "negotiated"
     AUTHENTICATED = "authenticated"
     CLOSE = "close"
-    """This side is done with the connection, or with the peer."""
+    """This side closes the connection."""
     LOST = "lost"
-    """The stream has ended, or never began."""
+    """The stream has ended, or could not be opened."""
 
 
 NEXT: Final[dict[tuple[ConnectionState, ConnectionEvent], ConnectionState]] = {
@@ -39,7 +39,7 @@ NEXT: Final[dict[tuple[ConnectionState, ConnectionEvent], ConnectionState]] = {
     (ConnectionState.NEGOTIATING, ConnectionEvent.CLOSE): ConnectionState.CLOSING,
     (ConnectionState.AUTHENTICATING, ConnectionEvent.CLOSE): ConnectionState.CLOSING,
     (ConnectionState.READY, ConnectionEvent.CLOSE): ConnectionState.CLOSING,
-    (ConnectionState.CLOSING, ConnectionEvent.CONNECTED): ConnectionState.CLOSING,  # closed while it was being made
+    (ConnectionState.CLOSING, ConnectionEvent.CONNECTED): ConnectionState.CLOSING,  # closed while connecting
     (ConnectionState.CLOSING, ConnectionEvent.CLOSE): ConnectionState.CLOSING,
     (ConnectionState.CLOSED, ConnectionEvent.CLOSE): ConnectionState.CLOSED,
     (ConnectionState.CONNECTING, ConnectionEvent.LOST): ConnectionState.CLOSED,
@@ -52,7 +52,7 @@ NEXT: Final[dict[tuple[ConnectionState, ConnectionEvent], ConnectionState]] = {
 
 
 def after(state: ConnectionState, event: ConnectionEvent) -> ConnectionState:
-    """Returns the state that follows. Raises ValueError with both names when no state may follow."""
+    """Returns the next state. Raises ValueError, which names both, for an event that the state doesn't allow."""
     try:
         return NEXT[state, event]
     except KeyError:

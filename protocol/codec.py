@@ -1,8 +1,8 @@
-"""Compiles a message class into a decoder and an encoder per version: straight-line Python, read from the schema once.
+"""Compiles a message class into a decoder and an encoder per version: straight-line Python, generated from the schema.
 
-Runs of fixed-width fields become one struct call; every length is checked against what is left of the frame before
-it is used. The generated source is in `linecache`, so a traceback shows its lines. Nothing here is called per request
-but the functions it made.
+Runs of fixed-width fields become a single struct call; every length is checked against the rest of the frame before it
+is used. The generated source is in `linecache`, so that a traceback shows its lines. A request calls only generated
+functions.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from protocol.types import Buffer
 
 T = TypeVar("T")
 Decoder = Callable[[Buffer, int, int], tuple[Any, int]]
-"""(buffer, position, end) → (message, position behind it); raises what `decode` turns into ProtocolError."""
+"""(buffer, position, end) → (message, position after it). Raises MALFORMED errors, or ProtocolError."""
 Encoder = Callable[[Any, Callable[[Buffer], None]], None]
-"""(message, append) → None: appends buffers, records fields as they are and uncopied."""
+"""(message, append) → None: appends the message's buffers. Records are not copied."""
 
 FORMATS = {
     "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I", "float64": "d", "bool": "?",
@@ -31,11 +31,11 @@ FORMATS = {
 }  # fmt: skip
 SIZES = {kind: struct_module.calcsize(">" + code) for kind, code in FORMATS.items()}
 MALFORMED = (struct_module.error, IndexError, ValueError)
-"""The errors that reading past the end raises inside a generated decoder."""
+"""The errors that a generated decoder raises for malformed or incomplete bytes."""
 
 
 def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> tuple[T, int]:
-    """Returns the message at `position` and the position behind it; any bytes give a value or a ProtocolError."""
+    """Returns the message at `position` and the position after it. Raises ProtocolError for any malformed bytes."""
     try:
         return decoder(cls, version)(buffer, position, len(buffer))  # type: ignore[arg-type]  # classes do hash
     except MALFORMED as error:
@@ -43,7 +43,7 @@ def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> tup
 
 
 def encode(value: object, version: int, prefix: bytes = b"") -> bytes:
-    """Returns the message's bytes, after what goes before them."""
+    """Returns the message's bytes after `prefix`."""
     parts: list[Buffer] = [prefix]
     encoder(type(value), version)(value, parts.append)  # type: ignore[arg-type]  # classes do hash
     return b"".join(parts)
@@ -56,9 +56,9 @@ def decoder(cls: type, version: int) -> Decoder:
 
 
 def bounded_decoder(cls: type, version: int, most_items: int) -> Decoder:
-    """Returns a decoder that raises ProtocolError once a message has more items of arrays and tags than
-    `most_items`: that bounds the objects it makes of a frame, however few bytes an item takes. Two threads must not
-    call it at once."""
+    """Returns a decoder that raises ProtocolError if a message has more than `most_items` array items and tags. This
+    limits the objects that it creates for a frame, even if an item takes few bytes. Two threads must not call it at the
+    same time."""
     budget = ItemBudget(most_items)
     inner = _compile("decode", cls, version, spend=budget.spend)
 
@@ -77,7 +77,7 @@ def encoder(cls: type, version: int) -> Encoder:
 
 @cache
 def part_encoder(cls: type, part: type, version: int) -> Encoder:
-    """Returns the compiled encoder of a struct as it stands in a message at a version."""
+    """Returns the compiled encoder of a struct inside a message at a version."""
     return _compile("encode", cls, version, part)  # type: ignore[no-any-return]
 
 
@@ -101,7 +101,7 @@ def _compile(
 
 
 class _Source:
-    """The text of one direction of one version, function by function, innermost struct first."""
+    """The generated source of the decoder or encoder of one version. Functions of inner structs come first."""
 
     def __init__(self, version: int, flexible: bool) -> None:
         self.version = version
@@ -115,7 +115,7 @@ class _Source:
         self.done: set[str] = set()
 
     def split(self, cls: type) -> tuple[list[Field], list[Field], list[Field]]:
-        """Returns the fields that stand in order, those in the tag section by tag, and those this version lacks."""
+        """Returns the plain fields in order, the tagged fields by tag, and the fields that this version lacks."""
         plain: list[Field] = []
         tagged: list[Field] = []
         absent: list[Field] = []
@@ -149,7 +149,7 @@ class _Source:
         return field.default_source()
 
     def min_size(self, kind: Kind, compact: bool) -> int:
-        """Returns the fewest bytes a value takes: it bounds an array's count by the bytes that are left."""
+        """Returns the fewest bytes of a value, to check an array's count against the remaining bytes."""
         if kind.name in SIZES:
             return SIZES[kind.name]
         if kind.struct is None:
@@ -185,7 +185,7 @@ class _DecoderSource(_Source):
         self.lines += [*body, " return o, p", ""]
 
     def fixed(self, body: list[str], run: list[Field]) -> None:
-        """One unpack for neighbouring fields of fixed width."""
+        """Generates a single unpack for neighbouring fixed-width fields."""
         if not run:
             return
         codes = "".join(FORMATS[field.kind.name] for field in run)
@@ -214,7 +214,7 @@ class _DecoderSource(_Source):
         ]
 
     def length(self, body: list[str], pad: str, name: str, compact: bool, short: bool) -> None:
-        """Reads a length or count into `name`; -1 is null, whichever way the version spells that."""
+        """Generates the read of a length or count into `name`. -1 means null in both encodings."""
         if compact:
             body += [
                 f"{pad}{name} = b[p]; p += 1",
@@ -228,12 +228,12 @@ class _DecoderSource(_Source):
             )
 
     def array(self, body: list[str], pad: str, name: str, items: Kind, compact: bool, end: str) -> None:
-        size = max(1, self.min_size(items, compact))  # items without a byte would be a count without a bound
+        size = max(1, self.min_size(items, compact))  # otherwise the count of zero-byte items would have no limit
         body.append(f"{pad}elif n * {size} > {end} - p: raise overrun('{name}', n, p, {end})")
         body.append(f"{pad}else:")
         if "spend" in self.scope:
             body.append(f"{pad} spend(n)")
-        if items.name == "uuid":  # one struct for all would be a format as long as the array
+        if items.name == "uuid":  # a single struct would need a format as long as the array
             body.append(f"{pad} q = p + n * {SIZES['uuid']}")
             body.append(f"{pad} o.{name} = [bytes(b[i:i + {SIZES['uuid']}]) for i in range(p, q, {SIZES['uuid']})]")
             body.append(f"{pad} p = q")
@@ -257,7 +257,8 @@ class _DecoderSource(_Source):
         body += [f"{pad}  a.append(x)", f"{pad} o.{name} = a"]
 
     def nested(self, body: list[str], pad: str, field: Field, end: str) -> None:
-        """A struct in place; a nullable one has a signed byte before it, negative for null, or in a tag a varint, 0."""
+        """Generates an inline struct. A nullable struct has a signed byte before it, negative for null, or in a tag a
+        varint, 0 for null."""
         assert field.kind.struct is not None
         self.struct(field.kind.struct)
         if self.nullable(field):
@@ -267,7 +268,7 @@ class _DecoderSource(_Source):
         body.append(f"{pad}o.{field.name}, p = decode_{field.kind.struct.__name__}(b, p, {end})")
 
     def tags(self, body: list[str], tagged: list[Field]) -> None:
-        """The tag section: known tags are read within their own size, unknown ones skipped (KIP-482)."""
+        """Generates the tag section: reads known tags within their size, and skips unknown tags (KIP-482)."""
         body += [" k = b[p]; p += 1", " if k > 127: k, p = tail(b, p, k)"]
         if "spend" in self.scope:
             body.append(" spend(k)")
@@ -314,7 +315,7 @@ class _EncoderSource(_Source):
         self.lines += [*body, *(() if len(body) > 1 else (" pass",)), ""]
 
     def flush(self, body: list[str], pad: str, run: list[tuple[str, str]]) -> None:
-        """One pack for the fixed-width values gathered so far."""
+        """Generates a single pack for the collected fixed-width values."""
         if run:
             codes = "".join(code for code, _ in run)
             body.append(f"{pad}w({self.packer('pack', codes)}({', '.join(value for _, value in run)}))")
@@ -372,7 +373,7 @@ class _EncoderSource(_Source):
         body.append(f"{pad} w({size}); w(x)")
 
     def differs(self, value: str, field: Field) -> str:
-        """Source that tells whether a value is other than its default, without making one to compare with."""
+        """Returns source that is true if a value differs from its default, without creating the default."""
         if field.wire.default is None:
             return f"{value} is not None"
         if field.kind.struct is None or field.wire.default is not IMPLICIT:
@@ -381,7 +382,7 @@ class _EncoderSource(_Source):
         return " or ".join([f"{value} is None", *parts] if self.nullable(field) else parts or ["False"])
 
     def tags(self, body: list[str], tagged: list[Field]) -> None:
-        """The tag section, ascending; a field that has its default is left out (KIP-482)."""
+        """Generates the tag section in ascending order, without fields that have their default (KIP-482)."""
         if not tagged:
             body.append(r" w(b'\x00')")
             return

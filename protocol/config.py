@@ -1,4 +1,4 @@
-"""Configuration options: one declaration gives attribute, type, default, bounds, DescribeConfigs row and docs row.
+"""Configuration options. A declaration gives attribute, type, default, bounds, DescribeConfigs row and docs row.
 
     class LogConfig(Config):
         segment_bytes = option("segment.bytes", INT, 1 << 30, at_least=1 << 20, doc="Size at which a segment rolls.")
@@ -45,7 +45,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; its text is for the person who wrote it. `name`: the option at fault."""
+    """An invalid configuration. The text is for the operator; `name` is the invalid option."""
 
     def __init__(self, message: str, *, name: str | None = None) -> None:
         super().__init__(message)
@@ -54,13 +54,13 @@ class ConfigError(ValueError):
 
 
 def invalid(name: str, value: object, problem: str) -> ConfigError:
-    """Returns the error for a value that an option cannot take, in the words that Kafka's clients show
-    (ConfigException)."""
+    """Returns the error for an invalid value of an option, with Kafka's text (ConfigException)."""
     return ConfigError(f"Invalid value {value} for configuration {name}: {problem}", name=name)
 
 
 class Type(Generic[T_co]):
-    """How values of an option are read and written, and the byte that DescribeConfigs gives for it (ConfigType)."""
+    """The type of an option: parses and writes its values, and has the byte that DescribeConfigs returns
+    (ConfigType)."""
 
     __slots__ = ("code", "name", "read", "sensitive", "write")
 
@@ -113,7 +113,7 @@ def _list(text: str) -> tuple[str, ...]:
 
 def double_to_text(value: object) -> str:
     """Returns a double as Java's Double.toString spells it: 0.5, 1.0E7, 1.7976931348623157E308."""
-    number = float(value)  # type: ignore[arg-type]  # Type.write takes any object; DOUBLE options hold numbers only
+    number = float(value)  # type: ignore[arg-type]  # Type.write takes any object, but DOUBLE options have only numbers
     if number != number or number in (float("inf"), float("-inf")):
         return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
     if number == 0 or 1e-3 <= abs(number) < 1e7:
@@ -123,7 +123,7 @@ def double_to_text(value: object) -> str:
 
 
 def _decimal(number: float) -> tuple[str, str, int]:
-    """Sign, shortest significant digits, and the exponent of the first of them."""
+    """Returns the sign, the shortest significant digits, and the exponent of the first digit."""
     mantissa, _, exponent = f"{abs(number)!r}".partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
@@ -148,11 +148,11 @@ DOUBLE: Final = Type("double", 6, _double, double_to_text)
 LIST: Final = Type("list", 7, _list, _joined)
 CLASS: Final = Type("class", 8, str)
 PASSWORD: Final = Type("password", 9, str, sensitive=True)
-UNKNOWN_TYPE: Final = 0  # what DescribeConfigs answers for a name that no option has
+UNKNOWN_TYPE: Final = 0  # the type that DescribeConfigs returns for an unknown option
 
 
 class Check:
-    """A rule beyond bounds: `valid` says what is accepted, `problem` gives what is wrong with a value, or None."""
+    """A rule other than bounds: `valid` describes valid values, `problem` returns the error in a value, or None."""
 
     __slots__ = ("problem", "valid")
 
@@ -168,17 +168,17 @@ class OptionRules(TypedDict, total=False):
     at_most: float
     one_of: tuple[str, ...]
     check: Check
-    may_be_empty: bool  # LIST and STRING: False refuses an empty one
+    may_be_empty: bool  # LIST and STRING: False rejects an empty value
     distinct: bool  # LIST: False keeps repeated and empty entries
     importance: Importance
     update: UpdateMode
     internal: bool
-    synonyms: tuple[str, ...]  # names that may set this one, strongest first, this one among them
+    synonyms: tuple[str, ...]  # all names that may set this option, its own included, highest precedence first
     note: str
 
 
 class Option:
-    """One declared option. Values are those of its type, or None where its default is None."""
+    """A declared option. Its values have its type, or may be None if its default is None."""
 
     __slots__ = ("attribute", "default", "doc", "importance", "internal", "name", "rules", "synonyms", "type", "update")
 
@@ -195,7 +195,7 @@ class Option:
         self.rules = rules
 
     def parse(self, text: str) -> object:
-        """Returns the value that `text` spells. Raises ConfigError."""
+        """Parses a value. Raises ConfigError."""
         try:
             value = self.type.read(text.strip(JAVA_SPACE))
         except ValueError as error:
@@ -206,7 +206,7 @@ class Option:
         return value
 
     def text(self, value: object) -> str | None:
-        """Returns a value as Kafka writes it in answers; None stays None."""
+        """Returns a value as Kafka writes it in responses. None stays None."""
         return None if value is None else self.type.write(value)
 
     def _checked_list(self, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -251,22 +251,22 @@ def option(name: str, type: Type[T], default: None, *, doc: str, **rules: Unpack
 @overload
 def option(name: str, type: Type[T], default: T, *, doc: str, **rules: Unpack[OptionRules]) -> T: ...
 def option(name: str, type: Type[object], default: object, *, doc: str, **rules: Unpack[OptionRules]) -> object:
-    """Declare an option in the body of a Config class. To a type checker the attribute is its value."""
+    """Declares an option in the body of a Config class. For a type checker, the attribute has the type of its value."""
     return Option(name, type, default, doc, rules)
 
 
 class Config:
-    """Values of a set of options, as plain instance attributes (a read costs one dict probe); immutable.
+    """Immutable values of a set of options, as plain instance attributes, so that a read is a single dict look-up.
 
     `Config()` has the defaults; keyword arguments set values by attribute, unchecked (for tests and derived configs);
-    `parse` takes text by Kafka's names and checks it. A class attribute is the default.
+    `parse` reads texts under Kafka's names and checks them. A class attribute is the default.
     """
 
     KIND: ClassVar[str] = ""  # in "Unknown topic config name: …"
     OPTIONS: ClassVar[dict[str, Option]] = {}
     DEFAULTS: ClassVar[dict[str, object]] = {}
     explicit: Mapping[str, str]
-    """The text that `parse` was given, by option name."""
+    """The texts that were passed to `parse`, by option name."""
 
     def __init_subclass__(cls) -> None:
         inherited = (vars(base).get("OPTIONS", {}) for base in reversed(cls.__mro__))
@@ -290,15 +290,15 @@ class Config:
         self.__dict__.update(self._derived())
 
     def _derived(self) -> dict[str, object]:
-        """Attributes that follow from several options."""
+        """Returns attributes that are computed from options."""
         return {}
 
     @classmethod
     def parse(cls, texts: Mapping[str, str], base: Mapping[str, object] | None = None) -> Self:
-        """Returns the config that `texts`, by option name, describe over `base`: values by attribute, else the
-        defaults.
+        """Returns a config of `texts`, by option name. Other options have the values of `base`, by attribute, or else
+        the defaults.
 
-        Raises ConfigError for an unknown name, a value that its option cannot take, values that contradict each other.
+        Raises ConfigError for an unknown name, an invalid value, or values that contradict each other.
         """
         return cls.build(cls.values(texts), texts, base)
 
@@ -311,7 +311,7 @@ class Config:
         *,
         check: bool = True,
     ) -> Self:
-        """Returns a config from values that are parsed already. Raises ConfigError where they contradict each other."""
+        """Returns a config of parsed values. Raises ConfigError if they contradict each other."""
         config = cls.__new__(cls)
         config._become({**(cls.DEFAULTS if base is None else base), **values}, dict(texts))
         for problem in config.contradictions() if check else ():
@@ -320,7 +320,7 @@ class Config:
 
     @classmethod
     def values(cls, texts: Mapping[str, str]) -> dict[str, object]:
-        """Parsed values by attribute, of the given names only. Raises ConfigError."""
+        """Parses `texts`, and returns values by attribute. Raises ConfigError."""
         values = {}
         for name, text in texts.items():
             declared = cls.OPTIONS.get(name)
@@ -330,7 +330,7 @@ class Config:
         return values
 
     def contradictions(self) -> Iterable[ConfigError]:
-        """Yields the contradictions between options that are valid one by one."""
+        """Yields the contradictions between options whose values are each valid."""
         return ()
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -343,6 +343,9 @@ class Config:
         return hash((type(self), tuple(sorted(self.explicit.items()))))
 
     def __repr__(self) -> str:
-        changed = [one for one in self.OPTIONS.values() if vars(self)[one.attribute] != one.default]
-        shown = ((one.attribute, "[hidden]" if one.type.sensitive else vars(self)[one.attribute]) for one in changed)
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown)})"
+        values = {
+            declared.attribute: "[hidden]" if declared.type.sensitive else vars(self)[declared.attribute]
+            for declared in self.OPTIONS.values()
+            if vars(self)[declared.attribute] != declared.default
+        }
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"

@@ -1,7 +1,7 @@
-"""One connection's bytes, sans-IO: bytes read become frames, an answer becomes buffers to write.
+"""The bytes of a connection, sans-IO: turns received bytes into frames, and responses into buffers to write.
 
-Most frames arrive whole and are views of the one buffer that all connections of a listener read into; only a frame that
-a read cut in two gets a buffer of its own, which grows with what has come.
+Most frames arrive whole and are views of the buffer that all connections of a listener read into. Only a frame that
+arrives in parts gets its own buffer, which grows with the received bytes.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ FLEXIBLE_RESPONSE_HEAD: Final = struct.Struct(">iix")
 """Size, correlation id and, in flexible versions, an empty tag section."""
 
 FIRST_BYTES: Final = 4 * 1024
-"""Room that a cut frame gets before its bytes are there. Four bytes announce a hundred megabytes, and need not be
-followed by any; so there is never more room than in proportion to what has come."""
+"""Buffer for a partial frame before its bytes arrive. A client can announce a hundred megabytes in four bytes and then
+send nothing, so that a buffer grows only in proportion to the received bytes."""
 
 GROWTH: Final = 2
-"""So many times what has come, and FIRST_BYTES more; a frame is copied once more for each time that its room grows."""
+"""A buffer grows to GROWTH times the received bytes plus FIRST_BYTES. The partial frame is copied at each growth."""
 
 USUAL_FRAME_BYTES: Final = 128 * 1024
 USUAL_GROWTH: Final = 8
-"""A frame up to this size (the usual batch has 16 to 64 KiB) mostly gets all of its room at once."""
+"""Up to USUAL_FRAME_BYTES (a usual batch has 16 to 64 KiB), a buffer has USUAL_GROWTH times the received bytes, so that
+most frames get their whole buffer at once."""
 assert FIRST_BYTES < USUAL_FRAME_BYTES
 
 SPARE_BYTES: Final = 2 * 1024 * 1024
-"""Room for a follower's usual answer, replica.fetch.max.bytes of a partition or two, that is worth keeping: new memory
-of that size comes from the kernel, page by page, and zeroed twice."""
+"""Largest buffer that a follower keeps for its next Fetch response: replica.fetch.max.bytes of one or two partitions.
+New memory of that size comes from the kernel, page by page, and is zeroed twice."""
 
 JOIN_LIMIT_BYTES: Final = 16 * 1024
-"""Answers up to this size become one buffer: one copy is cheaper than a vectored write of many small pieces."""
+"""Responses up to this size are joined to one buffer: a copy is cheaper than a vectored write of many small pieces."""
 
 
 class FrameReader:
@@ -50,22 +51,21 @@ class FrameReader:
     def __init__(
         self, max_frame_bytes: int, limit_name: str = "socket.request.max.bytes", spare_bytes: int = 0
     ) -> None:
-        """The room of a frame that came in pieces, up to `spare_bytes`, serves for later ones once no view of it is
-        left."""
+        """Reuses the buffer of a partial frame, up to `spare_bytes`, for later frames when no view of it exists."""
         self.max_frame_bytes = max_frame_bytes
         self.limit_name = limit_name
         self.error: ProtocolError | None = None
-        """Set by a size that cannot be: frames before it are good, nothing comes after it."""
+        """The error of an invalid frame size. Frames before it are valid; no frames follow."""
         self.announced_bytes = 0
-        """Of the frame that is not whole yet, or only its size."""
+        """The size of the partial frame, or SIZE_BYTES while its size is incomplete."""
         self.arrived_bytes = 0
-        """Of these."""
+        """Received bytes of the partial frame."""
         self.frames_begun = 0
-        """Frames that did not come whole."""
+        """Number of frames that arrived in parts."""
         self.held_bytes = 0
-        """The room that the frame has which is not whole yet."""
+        """The size of the partial frame's buffer."""
         self.is_full = False
-        """That frame has no room for more: it needs to `grow` before there is a `target`."""
+        """True if the partial frame's buffer is full: call `grow` before `target`."""
         self._partial: memoryview | None = None
         self._prefix = False
         self._spare_bytes = spare_bytes
@@ -73,11 +73,11 @@ class FrameReader:
 
     @property
     def growth_bytes(self) -> int:
-        """How much larger `grow` makes the room."""
+        """Bytes that `grow` adds to the buffer."""
         return room(self.announced_bytes, self.arrived_bytes) - self.held_bytes
 
     def grow(self) -> None:
-        """Gives the frame that `is_full` more room."""
+        """Enlarges the buffer of the partial frame when it `is_full`."""
         partial = self._partial
         assert partial is not None
         larger = memoryview(bytearray(room(self.announced_bytes, self.arrived_bytes)))
@@ -85,21 +85,21 @@ class FrameReader:
         self._hold(larger)
 
     def drop(self) -> None:
-        """Drops an unfinished frame: nothing more comes."""
+        """Drops a partial frame."""
         self._hold(None)
         self._prefix = False
 
     def target(self) -> memoryview | None:
-        """Returns the buffer to read into, to be followed by `filled`; None when any buffer will do, to be passed to
-        `cut`."""
+        """Returns the buffer to read into before `filled` is called; None without a partial frame: the caller reads
+        into its own buffer and passes that to `cut`."""
         return None if self._partial is None else self._partial[self.arrived_bytes :]
 
     def cut(self, chunk: memoryview, is_short: bool = False) -> list[memoryview]:
-        """Returns the whole frames in a chunk, without their sizes, as views of it; the rest is copied, and gets no
-        room for more while memory `is_short`."""
+        """Returns the whole frames in a chunk as views, without their sizes. Copies a partial frame at the end; while
+        memory `is_short`, its buffer has no space for more bytes."""
         position, end = 0, len(chunk)
         if end >= SIZE_BYTES and SIZE.unpack_from(chunk)[0] == end - SIZE_BYTES <= self.max_frame_bytes:
-            return [chunk[SIZE_BYTES:]]  # one that is whole, as most reads bring
+            return [chunk[SIZE_BYTES:]]  # exactly one whole frame, as in most reads
         frames: list[memoryview] = []
         while end - position >= SIZE_BYTES:
             size = SIZE.unpack_from(chunk, position)[0]
@@ -122,7 +122,7 @@ class FrameReader:
         return frames
 
     def filled(self, count: int) -> list[memoryview]:
-        """Takes `count` bytes that were read into `target()`, and returns the frame that they complete, if they do. See
+        """Processes `count` bytes that were read into `target()`; returns the frame if they complete it. May set
         `is_full`."""
         self.arrived_bytes += count
         whole = self._partial
@@ -174,7 +174,7 @@ class FrameReader:
 
 
 def is_unseen(buffer: bytearray) -> bool:
-    """True where no view of the buffer is left: one that has any cannot be resized."""
+    """True if no view of the buffer exists. (A buffer with views can't be resized.)"""
     try:
         last = buffer.pop()
     except BufferError:
@@ -184,12 +184,12 @@ def is_unseen(buffer: bytearray) -> bool:
 
 
 def room(size: int, arrived: int) -> int:
-    """Returns the size of the buffer for a frame of which `arrived` bytes have come."""
+    """Returns the buffer size for a frame of `size` bytes after `arrived` bytes."""
     return min(size, max(min(USUAL_GROWTH * arrived, USUAL_FRAME_BYTES), GROWTH * arrived + FIRST_BYTES))
 
 
 def response_frame(correlation_id: int, flexible_header: bool, parts: Sequence[Buffer]) -> list[Buffer]:
-    """Returns a response's buffers with size and header in front; small ones come as one."""
+    """Returns a response's buffers after its size and header. A small response becomes a single buffer."""
     size = sum(map(len, parts))
     if flexible_header:
         head = FLEXIBLE_RESPONSE_HEAD.pack(size + 5, correlation_id)

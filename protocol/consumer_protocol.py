@@ -1,7 +1,6 @@
-"""The bytes that consumers put into JoinGroup's metadata and SyncGroup's assignment: two bytes of version, then one of
-these.
+"""The consumers' bytes in JoinGroup's metadata and SyncGroup's assignment: two bytes of version, then a message.
 
-The broker looks inside only where it must (group descriptions, OffsetDelete, groups that change protocol).
+The broker decodes them only for group descriptions, OffsetDelete, and groups that change protocol.
 Source: org.apache.kafka.clients.consumer.internals.ConsumerProtocol.
 """
 
@@ -18,10 +17,10 @@ from protocol.types import Buffer, int32
 T = TypeVar("T")
 
 PROTOCOL_TYPE: Final = "consumer"
-"""The protocol type of groups whose metadata and assignments are these."""
+"""The protocol type of groups that use this format."""
 
 MAX_ITEMS: Final = 256 * 1024
-"""Topics and partitions of a subscription or an assignment: as many as a request may have (broker.dispatch)."""
+"""Most topics and partitions of a subscription or an assignment: the limit of a request (broker.dispatch)."""
 
 NO_API_KEY: Final = -1
 _VERSION = struct_module.Struct(">h")
@@ -29,7 +28,7 @@ _VERSION = struct_module.Struct(">h")
 
 @message(NO_API_KEY, versions="0-3")
 class ConsumerProtocolSubscription:
-    """A member's subscription in a rebalance: the topics it wants, the partitions it owns."""
+    """A member's subscription in a rebalance: its subscribed topics and owned partitions."""
 
     topics: list[str] = wire()
     user_data: bytes | None = wire(nullable="0+", default=None)
@@ -53,12 +52,12 @@ class ConsumerProtocolAssignment:
 
 
 def read(cls: type[T], data: Buffer) -> T:
-    """Returns the subscription or assignment in `data`. Raises ProtocolError when it is neither.
+    """Returns the subscription or assignment in `data`. Raises ProtocolError for malformed bytes.
 
-    A version from the future is read as the newest known one: the format only ever grows at its end.
+    Reads an unknown later version as the newest known version, because the format only grows at its end.
     """
     version = version_of(data)
-    if len(data) <= MAX_ITEMS:  # no more bytes, no more items
+    if len(data) <= MAX_ITEMS:  # there can't be more items than bytes
         return decode(cls, version, data, _VERSION.size)[0]
     try:
         value, _ = bounded_decoder(cls, version, MAX_ITEMS)(data, _VERSION.size, len(data))
@@ -73,8 +72,8 @@ def write(value: ConsumerProtocolSubscription | ConsumerProtocolAssignment, vers
 
 
 def version_of(data: Buffer) -> int:
-    """Returns the version of a subscription or assignment, the newest known one for a later one. Raises ProtocolError
-    when there is none."""
+    """Returns the version of a subscription or assignment, or the newest known version if it is later. Raises
+    ProtocolError without a version."""
     if len(data) < _VERSION.size:
         raise ProtocolError(f"consumer protocol: {len(data)} bytes are too few for a version", offset=0)
     version: int = _VERSION.unpack_from(data)[0]

@@ -1,7 +1,7 @@
-"""The subject of a certificate as Java's X500Principal.getName() spells it (RFC 2253): the name of a principal. And its
-other names.
+"""The subject of a certificate as Java's X500Principal.getName() spells it (RFC 2253), which names a principal; and the
+certificate's alternative names.
 
-Only as much of DER is read as leads to them. A certificate that gets here has been checked by OpenSSL.
+Reads only the parts of DER that lead to them. OpenSSL has checked the certificate before.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 SEQUENCE: Final = 0x30
 EXPLICIT_VERSION: Final = 0xA0
 SUBJECT_INDEX: Final = 4
-"""Behind serial number, signature algorithm, issuer and validity."""
+"""Index of the subject, after serial number, signature algorithm, issuer and validity."""
 
 EXTENSIONS: Final = 0xA3
 OCTETS: Final = 0x04
@@ -30,12 +30,12 @@ KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-"""The attribute types that have a keyword; others are numbers, with their values in hexadecimal."""
+"""The attribute types with a keyword. Other types are spelled as numbers, and their values in hexadecimal."""
 
 ENCODINGS: Final = {
     0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1B: "ascii", 0x1C: "utf-32-be", 0x1E: "utf-16-be",
 }  # fmt: skip
-"""The types of strings, by their tags."""
+"""The encodings of string types, by tag."""
 
 ESCAPED: Final = frozenset(',=+<>#;"\\')
 
@@ -49,7 +49,7 @@ class Element(NamedTuple):
 
 
 def subject(certificate: bytes) -> str:
-    """Returns the subject of a certificate in DER. Raises ValueError where it is none."""
+    """Returns the subject of a certificate in DER. Raises ValueError for malformed bytes."""
     try:
         (whole,) = _elements(certificate)
         signed = next(_elements(whole.content))
@@ -60,16 +60,19 @@ def subject(certificate: bytes) -> str:
 
 
 def alternative_names(certificate: bytes) -> frozenset[bytes]:
-    """Returns the other names of a certificate in DER (subjectAltName), each as it is encoded. Raises ValueError where
-    it is none."""
+    """Returns the encoded alternative names (subjectAltName) of a certificate in DER. Raises ValueError for malformed
+    bytes."""
     try:
         (whole,) = _elements(certificate)
         signed = next(_elements(whole.content))
         extensions = [field.content for field in _elements(signed.content) if field.tag == EXTENSIONS]
         listed = [
-            one for content in extensions for sequence in _elements(content) for one in _elements(sequence.content)
+            extension
+            for content in extensions
+            for sequence in _elements(content)
+            for extension in _elements(sequence.content)
         ]
-        return frozenset(name for one in listed for name in _names_in(one))
+        return frozenset(name for extension in listed for name in _names_in(extension))
     except (IndexError, StopIteration) as error:
         raise ValueError(f"a certificate whose names cannot be read: {error}") from error
 
@@ -77,13 +80,13 @@ def alternative_names(certificate: bytes) -> frozenset[bytes]:
 def _names_in(extension: Element) -> Iterator[bytes]:
     kind, *rest = _elements(extension.content)
     if kind.content == ALTERNATIVE_NAMES:
-        (value,) = (one for one in rest if one.tag == OCTETS)
+        (value,) = (element for element in rest if element.tag == OCTETS)
         (names,) = _elements(value.content)
         yield from (name.encoded for name in _elements(names.content))
 
 
 def name_of(names: bytes) -> str:
-    """Returns a name, out of its parts in DER; the last part comes first."""
+    """Returns the text of a name in DER. Its last part comes first."""
     parts = ["+".join(map(_attribute, _elements(part.content))) for part in _elements(names)]
     return ",".join(reversed(parts))
 
@@ -102,12 +105,12 @@ def _escaped(text: str) -> str:
     inner = text.strip(" ")
     lead = len(text) - len(text.lstrip(" "))
     trail = len(text) - lead - len(inner)
-    escaped = "".join("\\00" if one == "\0" else f"\\{one}" if one in ESCAPED else one for one in inner)
+    escaped = "".join("\\00" if char == "\0" else f"\\{char}" if char in ESCAPED else char for char in inner)
     return "\\ " * lead + escaped + "\\ " * trail
 
 
 def _number(content: bytes) -> str:
-    """Returns an object identifier as numbers with dots."""
+    """Returns an object identifier in dotted notation."""
     numbers, value = [], 0
     for byte in content:
         value = value << 7 | byte & 0x7F
@@ -119,7 +122,7 @@ def _number(content: bytes) -> str:
 
 
 def _elements(data: bytes) -> Iterator[Element]:
-    """Yields the values that follow each other. Raises ValueError where one does not fit."""
+    """Yields consecutive values. Raises ValueError for a value that is longer than the data."""
     position = 0
     while position < len(data):
         start, tag, size = position, data[position], data[position + 1]

@@ -1,7 +1,7 @@
-"""Every error code of the protocol, and the two exceptions that carry errors through Odradek.
+"""The error codes of the protocol, and Odradek's exceptions for them.
 
-The codes and their names are facts of the protocol (org.apache.kafka.common.protocol.Errors, 4.3.1); one line declares
-a code, what it tells a reader and whether a client may retry, and everything else is derived from that line.
+The codes and their names are the protocol's (org.apache.kafka.common.protocol.Errors, 4.3.1). A line declares a code,
+its default message, and RETRY if a client may retry; everything else is derived from it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ RETRY = True
 
 
 class ErrorCode(IntEnum):
-    """An error as responses carry it: `NAME = code, default message[, RETRY]`."""
+    """An error code in responses: `NAME = code, default message[, RETRY]`."""
 
     message: str
     retriable: bool
@@ -168,17 +168,17 @@ RETRIABLE: frozenset[ErrorCode] = frozenset(code for code in ErrorCode if code.r
 
 
 def error_code(number: int) -> ErrorCode:
-    """Returns the code of this number, as a response carries it; UNKNOWN_SERVER_ERROR for one that is newer than this
-    list."""
+    """Returns the error code with this number, or UNKNOWN_SERVER_ERROR for an unknown number."""
     return _BY_NUMBER.get(number, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 MAX_MESSAGE_LENGTH: Final = 8000
-"""Characters of an error's message, which may repeat what a client sent: in UTF-8 not more than an int16 counts."""
+"""Longest error message, in characters. A message may repeat text of the client, and its UTF-8 length must fit into an
+int16."""
 
 
 class KafkaError(Exception):
-    """A request, or a topic or partition of it, failed with an error code that goes into the response."""
+    """An error of a request, or of a topic or partition in it, with the error code for the response."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)
@@ -190,7 +190,7 @@ class KafkaError(Exception):
 
 
 class InvalidRecords(KafkaError):
-    """An append refused for some of its records, which Produce names one by one since version 8 (KIP-467).
+    """An append that is rejected because of invalid records, which Produce lists since version 8 (KIP-467).
 
     `record_errors` has the index within the partition's batch and the reason, or None to leave it to `message`.
     """
@@ -203,7 +203,8 @@ class InvalidRecords(KafkaError):
 
 
 class ProtocolError(Exception):
-    """The peer sent bytes that are not the protocol: close its connection. `offset` counts from the frame's start."""
+    """Bytes of a peer that break the protocol, so that its connection must be closed. `offset` is the position in the
+    frame."""
 
     def __init__(self, message: str, *, offset: int | None = None) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""The handshake of two brokers before the first request: which versions they speak, then who they are.
+"""The handshake with another broker before the first request: negotiates API versions, then authenticates.
 
-Sans-IO, as a row of questions: `hello` is the first, and an answer gives the next one or None at the end. ApiVersions
-comes first, since authenticators need to know how to speak; TLS lies below, in the transport.
+Sans-IO, as a series of requests: `hello` is the first, and each response leads to the next request, or None at the end.
+ApiVersions comes first, because authenticators need the versions. TLS is below, in the transport.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from protocol.schema import ANY_VERSION
 
 
 class Question(NamedTuple):
-    """An authenticator's question: the request, the class of its answer, and the highest version to ask in."""
+    """A request of an authenticator, the class of its response, and the highest version to use."""
 
     request: object
     response: type
@@ -26,8 +26,8 @@ class Question(NamedTuple):
 
 
 Dialogue: TypeAlias = Generator[Question, object, int | None]
-"""An authenticator at work: yields questions, is sent their answers, returns when it is content, with the milliseconds
-that the session lasts, if it does not last for ever. An exception ends the connection."""
+"""A running authenticator: yields requests, is sent their responses, and returns on success the session's lifetime in
+milliseconds, or None for an unlimited session. An exception ends the connection."""
 Authenticator: TypeAlias = Callable[[PeerVersions], Dialogue]
 
 
@@ -40,18 +40,18 @@ class Handshake:
         self.peer = peer
         self.hello = hello
         self.hello_version = OWN_API_VERSIONS.last
-        """The version to say hello in; lower after a peer did not know it."""
+        """The version of the ApiVersions request, lowered if the peer doesn't support it."""
         self.versions: PeerVersions | None = None
-        """Once the peer has told them."""
+        """The peer's API versions; None before its response."""
         self.session_ms: int | None = None
-        """How long the session lasts; None where it does not end."""
+        """The session's lifetime in milliseconds; None if it does not end."""
         self._authenticators = deque(authenticators)
         self._dialogue: Dialogue | None = None
 
     def negotiate(self, frame: memoryview) -> bool:
-        """Reads the answer to hello; False when hello has to be sent once more, in `hello_version`.
+        """Reads the response to `hello`; False if `hello` must be sent again, in `hello_version`.
 
-        Raises HandshakeFailed when the peer refuses, ProtocolError when the frame is no answer.
+        Raises HandshakeFailed if the peer returns another error, ProtocolError for a malformed frame.
         """
         response = read_api_versions(frame, self.hello_version)
         code = error_code(response.error_code)
@@ -64,10 +64,10 @@ class Handshake:
         return True
 
     def authenticate(self, answer: object = None) -> Question | None:
-        """Gives an authenticator the answer to its question, and returns the next question, or None when all are
-        content.
+        """Passes a response to the current authenticator, and returns the next request, or None after the last
+        authenticator.
 
-        Raises HandshakeFailed when one is not, whatever it raised, and ProtocolError.
+        Raises HandshakeFailed if an authenticator fails with any exception, and ProtocolError.
         """
         assert self.versions is not None, "negotiation goes first"
         try:
@@ -83,13 +83,13 @@ class Handshake:
             raise
         except KafkaError as error:
             raise HandshakeFailed(self.peer, str(error), error.code) from error
-        except Exception as error:  # one of ours that fails: who waits for the connection learns of it
+        except Exception as error:  # an authenticator's own failure, which waiting requests must get too
             reason = error.message if isinstance(error, PeerError) else f"{type(error).__name__}: {error}"
             raise HandshakeFailed(self.peer, reason) from error
         return None
 
     def close(self) -> None:
-        """Closes the authenticator that is at work: no answer comes any more."""
+        """Closes the running authenticator, because no more responses will arrive."""
         if self._dialogue is not None:
             self._dialogue.close()
             self._dialogue = None

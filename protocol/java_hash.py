@@ -1,4 +1,4 @@
-"""String.hashCode of Java: by it a key finds its partition of a coordinator's topic, and a HashMap its order."""
+"""Java's String.hashCode, which selects the partition of a coordinator's topic and decides a HashMap's order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 HASHES: Final = 65_536
-"""Hash codes that are cached: every heartbeat needs one, and Python takes some microseconds to compute it."""
+"""Number of cached hash codes. Every heartbeat needs a hash code, and Python takes some microseconds to compute it."""
 
 SIGN_BIT: Final = 1 << 31
 FEWEST_BUCKETS: Final = 16
@@ -16,8 +16,8 @@ FEWEST_BUCKETS: Final = 16
 
 @lru_cache(maxsize=HASHES)
 def java_hash(text: str) -> int:
-    """Returns the hash over UTF-16 code units, in 32 bits with a sign; 0 for the one number that has no positive twin,
-    as Kafka's Utils.abs has it."""
+    """Returns the hash of the UTF-16 code units as a signed int32. As in Kafka's Utils.abs, -2^31 becomes 0, because it
+    has no positive counterpart."""
     result = 0
     encoded = text.encode("utf-16-be", "surrogatepass")
     units: tuple[int, ...] = struct.unpack(f">{len(encoded) // 2}H", encoded)
@@ -29,8 +29,8 @@ def java_hash(text: str) -> int:
 
 
 def hash_map_order(names: Collection[str]) -> list[str]:
-    """The names, each once, as a java.util.HashMap goes through them that has nothing else: by bucket, of which there
-    are a power of two, with a load of three quarters at most; those of one bucket as they came."""
+    """Returns distinct names in the iteration order of a java.util.HashMap with these keys: ordered by bucket, then by
+    insertion. The number of buckets is a power of two, and the load factor at most three quarters."""
     buckets = FEWEST_BUCKETS
     while len(names) > buckets * 3 // 4:
         buckets *= 2

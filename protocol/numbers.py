@@ -1,6 +1,6 @@
-"""Whole numbers in texts that a peer chose, as Java reads them.
+"""Parses whole numbers in a peer's text as Java does.
 
-`int` alone reads more than Java does (blanks around a number, underscores in it), and raises ValueError for more than
+Python's `int` accepts more than Java (blanks around a number, underscores in it), and raises ValueError for more than
 4,300 digits, even if they are zeros.
 """
 
@@ -10,14 +10,14 @@ from typing import Final
 
 INT64: Final = range(-(1 << 63), 1 << 63)
 MAX_DIGITS: Final = 19
-"""Of the numbers in INT64."""
+"""Most digits of a number in INT64."""
 
 PORTS: Final = range(1 << 16)
 
 
 def whole_number(text: str) -> int | None:
-    """Returns the number that a text spells: decimal digits behind a sign, if any (Long.parseLong). None for another
-    text, and for a number that no int64 can hold."""
+    """Parses decimal digits after an optional sign (Long.parseLong). Returns None for any other text, and for a number
+    that doesn't fit into an int64."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isdecimal():
         return None
@@ -31,7 +31,7 @@ def whole_number(text: str) -> int | None:
 
 
 def port_number(text: str) -> int | None:
-    """Returns the port that a text spells in digits; None for another text."""
+    """Parses a port in ASCII digits. Returns None for any other text."""
     if not text.isascii() or not text.isdecimal():
         return None
     value = whole_number(text)
@@ -39,8 +39,8 @@ def port_number(text: str) -> int | None:
 
 
 def longest_number(digits: str, most: int) -> tuple[int, int]:
-    """Returns the number that the first digits spell, as many as do not exceed `most`, and how many these are: 0 if not
-    even the first."""
+    """Parses the longest prefix of the digits whose number is at most `most`. Returns the number, and the prefix's
+    length, which may be 0."""
     value = count = 0
     for digit in digits:
         if value * 10 + int(digit) > most:

@@ -1,4 +1,4 @@
-"""Regular expressions of a peer's that Python compiles."""
+"""Compiles regular expressions from a peer."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from itertools import accumulate
 from typing import Final
 
 MAX_NESTING: Final = 100
-"""Groups in groups. Python's compiler calls itself for each, and fails after some hundred, sooner if its caller is deep
-in other calls: a pattern that was accepted once is compiled again elsewhere."""
+"""Deepest nesting of groups. Python's compiler recurses for each level, and fails after some hundred, or earlier in
+deep call stacks, so that a pattern that compiles in one place may fail in another."""
 
 
 def python_pattern(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
-    """Returns a compiled pattern. Raises re.error alone, also if its groups are nested too deeply, or it has a number
-    over which Python's compiler fails with another error."""
+    """Compiles a pattern. Raises only re.error, even for groups that are nested too deeply, or for a number that makes
+    Python's compiler raise another error."""
     depths = accumulate((character == "(") - (character == ")") for character in text)
     if max(depths, default=0) > MAX_NESTING:
-        raise re.error(f"more than {MAX_NESTING} groups are in each other")
+        raise re.error(f"groups are nested more than {MAX_NESTING} deep")
     try:
         return re.compile(text, flags)
     except (OverflowError, ValueError):
-        raise re.error("it has too large a number") from None
+        raise re.error("a number in it is too large") from None

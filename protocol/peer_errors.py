@@ -1,4 +1,4 @@
-"""Why a request to another broker has no answer, one class for each thing that its caller may do about it."""
+"""The errors of requests to other brokers. Each class allows the caller a different reaction."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from protocol.errors import ErrorCode
 
 
 class PeerError(Exception):
-    """A request without an answer. `peer` is the address it was meant for.
+    """A request without a response. `peer` is the address of the other broker.
 
-    `sent` is False where the peer cannot have got the request: then it may be sent again, whatever it does.
+    `sent` is False if the peer can't have received the request, so that any request may be sent again.
     """
 
     def __init__(self, peer: str, message: str, *, sent: bool = False) -> None:
@@ -22,24 +22,24 @@ class PeerError(Exception):
 
 
 class PeerUnavailable(PeerError):
-    """There is no connection to the peer, or it was lost before the answer came. Another may be made."""
+    """No connection to the peer, or a connection that was lost before the response. The caller may connect again."""
 
 
 class RequestTimedOut(PeerError):
-    """No answer came within the request's time. The peer may still carry the request out when `sent` is True."""
+    """A request without a response within its timeout. If `sent` is True, the peer may still process it."""
 
 
 class ConnectionClosed(PeerError):
-    """This side closed the connection before the answer came."""
+    """A request on a connection that this side closed before the response."""
 
 
 class UnsupportedVersion(PeerError):
-    """The peer speaks no version of the API that this side speaks and the caller allows. Nothing was sent."""
+    """An API without a version that both sides support and the caller allows. The request was not sent."""
 
 
 class HandshakeFailed(PeerError):
-    """The peer refused this side, or the other way round, before any request. `code` is the error that the peer
-    answered, if that is what it did. To connect again gives the same."""
+    """A handshake in which one side rejected the other, before any request. `code` is the peer's error code, if it
+    returned an error. A new connection would fail too."""
 
     def __init__(self, peer: str, message: str, code: ErrorCode | None = None) -> None:
         super().__init__(peer, message)

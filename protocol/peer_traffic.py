@@ -1,10 +1,10 @@
-"""Counts of what goes over connections to other nodes: plain integers, which a metrics scrape reads."""
+"""Counts the traffic of connections to other nodes, in plain integers that a metrics scrape reads."""
 
 from __future__ import annotations
 
 
 class PeerTraffic:
-    """The counts of all connections that share it. They only grow."""
+    """The counts of all connections that share this object. They only grow."""
 
     __slots__ = ("received_bytes", "requests", "responses", "sent_bytes")
 

@@ -1,4 +1,4 @@
-"""Which version of an API two brokers speak with each other: the highest that both have (KIP-35)."""
+"""Selects the version of an API between two brokers: the highest that both support (KIP-35)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from protocol.types import Buffer
 
 OWN_API_VERSIONS: Final = identity(ApiVersionsRequest).versions
 CORRELATION_BYTES: Final = 4
-"""The whole header of an answer to ApiVersions, in all its versions."""
+"""Size of the header of an ApiVersions response, in all versions."""
 
 
 class PeerVersions:
-    """A peer's answer to ApiVersions: the versions of its APIs, and the levels of its cluster's features."""
+    """A peer's ApiVersions response: the versions of its APIs, and the levels of its cluster's features."""
 
     __slots__ = ("features", "ranges")
 
     def __init__(self, ranges: Mapping[int, Versions], features: Mapping[str, int]) -> None:
         self.ranges = ranges
-        """By API key."""
+        """The supported versions by API key."""
         self.features = features
-        """The finalized levels (KIP-584), by the feature's name."""
+        """The finalized feature levels (KIP-584) by feature name."""
 
     @classmethod
     def of(cls, response: ApiVersionsResponse) -> PeerVersions:
@@ -35,8 +35,8 @@ class PeerVersions:
         return cls(ranges, {level.name: level.max_version_level for level in response.finalized_features})
 
     def pick(self, peer: str, request: type, max_version: int = ANY_VERSION) -> int:
-        """Returns the highest version of a request that both sides speak, up to `max_version`. Raises
-        UnsupportedVersion, with the ranges of both, when there is none."""
+        """Returns the highest version of a request that both sides support, up to `max_version`. Raises
+        UnsupportedVersion, which names both ranges."""
         key, own, _ = identity(request)
         theirs = self.ranges.get(key, NONE)
         highest = min(own.last, theirs.last, max_version)
@@ -48,8 +48,8 @@ class PeerVersions:
 
 
 def read_api_versions(frame: Buffer, version: int) -> ApiVersionsResponse:
-    """Returns the answer to ApiVersions at `version`. A peer that does not know that version answers in version 0 with
-    UNSUPPORTED_VERSION (KIP-511)."""
+    """Decodes the response to ApiVersions at `version`. A peer that doesn't support the version answers in version 0
+    with UNSUPPORTED_VERSION (KIP-511)."""
     unsupported = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
     if bytes(frame[CORRELATION_BYTES : CORRELATION_BYTES + 2]) == unsupported:
         version = 0
@@ -60,9 +60,9 @@ def read_api_versions(frame: Buffer, version: int) -> ApiVersionsResponse:
 
 
 def downgraded(peer: str, response: ApiVersionsResponse, version: int) -> int:
-    """Returns the version in which to ask a peer again that did not know `version` of ApiVersions: its highest, as it
-    says, or 0 where it says nothing, as brokers before KIP-511 do. Raises HandshakeFailed when this side does not speak
-    that version, or it is not lower."""
+    """Returns the version for the next ApiVersions request to a peer that doesn't support `version`: the highest that
+    the peer's response names, or 0 if it names none, as before KIP-511. Raises HandshakeFailed if this side doesn't
+    support that version, or it isn't lower."""
     own = [api for api in response.api_keys if api.api_key == ApiKey.API_VERSIONS]
     lower = min(own[0].max_version, OWN_API_VERSIONS.last) if own else 0
     lowest = own[0].min_version if own else 0

@@ -12,11 +12,11 @@ from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
 MAX_UVARINT_BYTES: Final = 5
-"""An unsigned varint holds 32 bits: five groups of seven."""
+"""Longest unsigned varint: 32 bits in groups of seven."""
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """Returns (value, position behind it). Raises IndexError past the end, ProtocolError beyond 32 bits."""
+    """Returns (value, position after it). Raises IndexError past the end, ProtocolError beyond 32 bits."""
     first = buffer[position]
     if first < 0x80:
         return first, position + 1
@@ -24,8 +24,8 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_uvarint_tail(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
-    """Returns the rest of a varint whose first byte had its continuation bit set; generated decoders test that bit
-    inline."""
+    """Reads the rest of a varint whose first byte has the continuation bit, which generated decoders test inline.
+    Returns (value, position after it)."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buffer[position]
@@ -39,7 +39,7 @@ def read_uvarint_tail(buffer: Buffer, position: int, first: int) -> tuple[int, i
 
 
 def uvarint(value: int) -> bytes:
-    """`value` (0 to 2**32 - 1) as an unsigned varint."""
+    """Encodes `value` (0 to 2**32 - 1) as an unsigned varint."""
     if value < 0x80:
         return ONE_BYTE[value]
     out = bytearray()
@@ -51,17 +51,17 @@ def uvarint(value: int) -> bytes:
 
 
 ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
-"""Nearly every length on the wire is below 128."""
+"""The varints of one byte, because nearly every length on the wire is below 128."""
 
 
 AS_JAVA: Final = "replace-as-java"
-"""The name of what bytes do that are no UTF-8 in a text: each that cannot be is read as U+FFFD, as Apache Kafka has it.
-It costs nothing where all are."""
+"""The name of the decoding error handler that replaces invalid UTF-8 by U+FFFD as Apache Kafka does. Valid UTF-8 costs
+nothing."""
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """Decodes bytes that are no UTF-8 as Java's String does. Python differs from it in a surrogate, which Java takes
-    for one character that cannot be, Python for three."""
+    """Decodes invalid UTF-8 as Java's String does. Java replaces an encoded surrogate by one character, Python by
+    three."""
     assert isinstance(error, UnicodeDecodeError)
     data, start = error.object, error.start
     if data[start] != SURROGATES or start + 1 == len(data) or not 0xA0 <= data[start + 1] <= 0xBF:
@@ -71,13 +71,13 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 SURROGATES: Final = 0xED
-"""The first byte of three that would be a surrogate, if the second has A0 or more."""
+"""The first of the three bytes of an encoded surrogate, whose second byte is A0 or larger."""
 
 codecs.register_error(AS_JAVA, _replaced)
 
 
 def overrun(what: str, size: int, position: int, end: int) -> ProtocolError:
-    """Returns the error of a length that points past the end of its frame."""
+    """Returns the error for a length that reaches beyond its frame."""
     return ProtocolError(f"{what} of {size} does not fit in the {end - position} bytes that are left", offset=position)
 
 

@@ -1,4 +1,5 @@
-"""Java's .properties format (java.util.Properties.load): comments, continued lines, escapes; = : or space between."""
+"""Reads Java's .properties format (java.util.Properties.load), with comments, continued lines, escapes, and the
+separators `=`, `:` and blank."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class Property(NamedTuple):
 
 
 def read_properties(text: str) -> Iterator[Property]:
-    """Yields the properties of a file's text, in order; a name may come again. Raises ConfigError for a broken
+    """Yields the properties of a file's text, in order; a name may repeat. Raises ConfigError for an invalid
     \\uXXXX."""
     for number, line in _logical_lines(text):
         end = _end_of_key(line)
@@ -31,7 +32,7 @@ def read_properties(text: str) -> Iterator[Property]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yields the lines that hold a property, with those that a trailing backslash continues joined to them."""
+    """Yields the lines that have a property, joined with their continuation lines."""
     joined, start = "", 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         line = raw.lstrip(BLANK)
@@ -87,5 +88,5 @@ def _code_unit(digits: str) -> str:
 
 
 def _joined_surrogates(text: str) -> str:
-    """Joins surrogates: two \\u escapes may spell one character beyond the basic plane."""
+    """Joins pairs of surrogates, because two \\u escapes may spell a character beyond the basic plane."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -7,9 +7,9 @@
         member_id: str = wire()
         group_instance_id: str | None = wire(versions="3+", nullable="3+", default=None)   # KIP-345
 
-A class is cheap to declare: its annotations are read, and its `__init__` and codecs compiled, at first use only,
-since a broker that starts in 300 ms cannot afford three hundred dataclasses. Instances have slots, compare by value and
-print their fields. Source: Kafka's message generator (KIP-482 for flexible versions and tagged fields).
+A class is cheap to declare: its annotations are read, and its `__init__` and codecs compiled, only at first use,
+because a broker that starts in 300 ms cannot afford three hundred dataclasses. Instances have slots, compare by value
+and print their fields. Source: Kafka's message generator (KIP-482 for flexible versions and tagged fields).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ANY_VERSION: Final = 0x7FFF
 
 
 class Versions(NamedTuple):
-    """A closed range of versions; `first > last` is the empty one."""
+    """A closed range of versions, which is empty if `first > last`."""
 
     first: int
     last: int
@@ -65,7 +65,7 @@ def parse_versions(text: str | None) -> Versions:
 
 
 class _Implicit:
-    """The type's own zero value: 0, "", an empty list, a struct of defaults."""
+    """The zero value of a type: 0, "", an empty list, or a struct of defaults."""
 
     def __repr__(self) -> str:
         return "IMPLICIT"
@@ -94,9 +94,9 @@ def wire(
     default: Any = IMPLICIT,
     flexible: bool = True,
 ) -> Any:
-    """Declares a field: the versions that carry it, those in which it may be null, its tag and the versions that tag it
-    (all that carry it, unless said), its default where a version lacks it. `flexible=False` keeps the classic length
-    prefix in flexible versions (the client id of a request header)."""
+    """Declares a field: the versions that have it, the versions in which it may be null, its tag and the versions that
+    tag it (by default all that have it), and its default in versions without it. `flexible=False` keeps the classic
+    length prefix in flexible versions (the client id of a request header)."""
     carried = parse_versions(versions)
     in_tags = NONE if tag is None else parse_versions(tagged) if tagged else carried
     return Wire(carried, parse_versions(nullable), tag, in_tags, default, flexible)
@@ -112,14 +112,14 @@ class Kind(NamedTuple):
 
 
 class Field(NamedTuple):
-    """One field of a message, ready for the codec's compiler."""
+    """A field of a message, for the codec's compiler."""
 
     name: str
     kind: Kind
     wire: Wire
 
     def default_source(self) -> str:
-        """Python source of the default; a struct's class is bound in the generated code by its name."""
+        """Returns Python source of the default, in which a struct's class has its own name."""
         default = self.wire.default
         if default is not IMPLICIT:
             return repr(default)
@@ -143,15 +143,14 @@ _PLAIN_NAMES = {plain.__name__: plain for plain in (str, bytes, bool)}
 
 
 def kind_of(annotation: Any) -> Kind:
-    """Returns the wire type of an evaluated annotation. Raises TypeError with an annotation that the wire does not
-    have."""
+    """Returns the wire type of an evaluated annotation. Raises TypeError for an annotation without a wire type."""
     metadata = getattr(annotation, "__metadata__", None)
     if metadata:
         return Kind(metadata[0])
     origin = get_origin(annotation)
     if origin is list:
         return Kind("array", items=kind_of(get_args(annotation)[0]))
-    if origin in (Union, UnionType):  # X | None: null-ness is said by wire(nullable=…)
+    if origin in (Union, UnionType):  # X | None: wire(nullable=…) declares the versions
         return kind_of(next(arm for arm in get_args(annotation) if arm is not type(None)))
     if annotation in _PLAIN_KINDS:
         return Kind(_PLAIN_KINDS[annotation])
@@ -161,7 +160,7 @@ def kind_of(annotation: Any) -> Kind:
 
 
 def fields_of(cls: type) -> tuple[Field, ...]:
-    """Returns the fields of a message or struct in wire order; read once per class."""
+    """Returns the fields of a message or struct in wire order, and caches them."""
     cached: tuple[Field, ...] | None = cls.__dict__.get("__fields_cache__")
     if cached is None:
         declared: dict[str, Wire] = cls.__wire__  # type: ignore[attr-defined]  # set by struct()
@@ -171,15 +170,15 @@ def fields_of(cls: type) -> tuple[Field, ...]:
 
 
 def annotation_of(cls: type, name: str) -> Any:
-    """Returns a field's evaluated annotation. Nearly all are a single name, which is looked up: typing.get_type_hints
-    compiles each, and a start has a hundred of them."""
+    """Returns a field's evaluated annotation. Nearly all annotations are a single name, which it looks up:
+    typing.get_type_hints would compile each of the hundreds at a start."""
     source, scope = cls.__annotations__[name], vars(sys.modules[cls.__module__])
     named = scope.get(source) or _PLAIN_NAMES.get(source)
     return eval(source, scope) if named is None else named
 
 
 def _compile_init(cls: type) -> Callable[..., None]:
-    """Keyword-only `__init__`; every field has a default, mutable ones made anew per instance."""
+    """Returns a keyword-only `__init__`. Every field has a default; each instance gets new mutable defaults."""
     fields = fields_of(cls)
     scope: dict[str, Any] = {field.kind.struct.__name__: field.kind.struct for field in fields if field.kind.struct}
     scope["_fresh"] = IMPLICIT
@@ -204,7 +203,7 @@ def _first_init(self: Any, *args: Any, **kwargs: Any) -> None:
 
 def _equal(self: Any, other: Any) -> bool:
     if type(self) is not type(other):
-        return NotImplemented  # type: ignore[no-any-return]  # what __eq__ answers to a stranger
+        return NotImplemented  # type: ignore[no-any-return]  # the result for another type
     return all(getattr(self, name) == getattr(other, name) for name in self.__wire__)
 
 
@@ -214,7 +213,7 @@ def _print(self: Any) -> str:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(wire,))
 def struct(cls: type[T]) -> type[T]:
-    """Declares a part of a message; its fields' versions are those of the message it stands in."""
+    """Declares a part of a message. The versions of its fields are those of the message."""
     declared = {name: value for name, value in cls.__dict__.items() if isinstance(value, Wire)}
     namespace = {name: value for name, value in cls.__dict__.items() if name not in declared}
     namespace.pop("__dict__", None)
@@ -226,11 +225,11 @@ def struct(cls: type[T]) -> type[T]:
 
 
 class Message(Protocol):
-    """An instance of any class that `@message` or `@struct` made: they have no base to be known by."""
+    """An instance of any class that `@message` or `@struct` declares. Such classes have no common base."""
 
 
 class MessageIdentity(NamedTuple):
-    """The identity of a whole message: its API key (or record type), its versions, and its flexible versions."""
+    """A message's API key (or record type), its versions, and its flexible versions."""
 
     key: int
     versions: Versions
@@ -239,7 +238,7 @@ class MessageIdentity(NamedTuple):
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(wire,))
 def message(key: int, *, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
-    """Declares a request or response of one API, a header, or a record of an internal log (then `key` is its type)."""
+    """Declares a request or response of an API, a header, or a record of an internal log, whose type is `key`."""
 
     def declare(cls: type[T]) -> type[T]:
         declared = struct(cls)

@@ -1,6 +1,7 @@
-"""The wire's own types, as annotations that message classes use.
+"""The wire types, as annotations for message classes.
 
-`int32` and its kin are plain `int` to a type checker and to Python; the codec reads the width from the annotation.
+`int32` and the other integer types are plain `int` for Python and for type checkers; the codec reads the width from the
+annotation.
 Source: the protocol guide's "Protocol Primitive Types".
 """
 
@@ -18,18 +19,18 @@ uint32 = Annotated[int, "uint32"]
 float64 = Annotated[float, "float64"]
 
 Uuid = bytes
-"""16 bytes, big endian, as they are on the wire: cheap to hash and to compare."""
+"""16 bytes, big endian, as on the wire: cheap to hash and to compare."""
 uuid = Annotated[Uuid, "uuid"]
 
 Buffer = bytes | bytearray | memoryview
 records = Annotated[Buffer, "records"]
-"""Record batches: decoded as a view of the frame, never copied."""
+"""Record batches, decoded as a view of the frame and never copied."""
 
 NO_UUID: Uuid = bytes(16)
 
 
 class TopicPartition(NamedTuple):
-    """One partition of one topic, by name; the key of most tables."""
+    """A partition of a topic, by topic name. The key of most tables."""
 
     topic: str
     partition: int
@@ -44,7 +45,7 @@ def uuid_to_text(value: Uuid) -> str:
 
 
 def uuid_from_text(text: str) -> Uuid:
-    """Returns the UUID of a text that `uuid_to_text` wrote. Raises ValueError with the text when it is not 16 bytes of
+    """Parses a UUID that `uuid_to_text` wrote. Raises ValueError, which names the text, if it isn't 16 bytes of
     base64."""
     try:
         value = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

@@ -113,7 +113,7 @@ class LogConfig(Config):
         BOOLEAN,
         False,
         internal=True,
-        doc="Let share groups write what they give up to this topic (KIP-1191).",
+        doc="Let share groups write records that they can't deliver to this topic (KIP-1191).",
     )
     file_delete_delay_ms = option(
         "file.delete.delay.ms",
@@ -121,7 +121,7 @@ class LogConfig(Config):
         60_000,
         at_least=0,
         synonyms=("log.segment.delete.delay.ms",),
-        doc="Time between taking a file out of the log and removing it from the disk.",
+        doc="Time between removing a file from the log and deleting it from the disk.",
     )
     flush_messages = option(
         "flush.messages",
@@ -204,7 +204,7 @@ class LogConfig(Config):
         HOUR_MS,
         at_least=0,
         synonyms=("log.message.timestamp.after.max.ms",),
-        doc="How far a CreateTime may lie ahead of the broker's clock before the record is refused.",
+        doc="How far a CreateTime may be ahead of the broker's clock before the record is rejected.",
     )
     message_timestamp_before_max_ms = option(
         "message.timestamp.before.max.ms",
@@ -212,7 +212,7 @@ class LogConfig(Config):
         MAX_LONG,
         at_least=0,
         synonyms=("log.message.timestamp.before.max.ms",),
-        doc="How far a CreateTime may lie behind the broker's clock before the record is refused.",
+        doc="How far a CreateTime may be behind the broker's clock before the record is rejected.",
     )
     message_timestamp_type = option(
         "message.timestamp.type",
@@ -220,7 +220,7 @@ class LogConfig(Config):
         "CreateTime",
         one_of=("CreateTime", "LogAppendTime"),
         synonyms=("log.message.timestamp.type",),
-        doc="Whether a record carries the producer's timestamp or that of its append.",
+        doc="The source of a record's timestamp: the producer (CreateTime) or the append (LogAppendTime).",
     )
     min_cleanable_dirty_ratio = option(
         "min.cleanable.dirty.ratio",
@@ -245,7 +245,7 @@ class LogConfig(Config):
         1,
         at_least=1,
         synonyms=("min.insync.replicas",),
-        doc="In-sync replicas, the leader among them, without which a produce with acks=all is refused.",
+        doc="Fewest in-sync replicas, including the leader, with which a produce with acks=all succeeds.",
     )
     odradek_records_check = option(
         "odradek.records.check",
@@ -253,9 +253,9 @@ class LogConfig(Config):
         True,
         internal=True,
         synonyms=("odradek.records.check",),
-        doc="Look at every record that a producer sends, inside its compression, before it is appended. Off, a batch "
-        "is taken by its header and its checksum, and records are looked at only where another option needs it: for "
-        "producers that are trusted not to write what no consumer can read.",
+        doc="Validate all records of a producer, inside its compression, before the append. If off, the broker "
+        "checks a batch's header and checksum, and its records only if another option requires it: for producers that "
+        "are trusted not to write records that no consumer can read.",
     )
     preallocate = option(
         "preallocate",
@@ -311,7 +311,7 @@ class LogConfig(Config):
         0,
         at_least=0,
         synonyms=("log.roll.jitter.ms", "log.roll.jitter.hours"),
-        doc="Random time, up to this, taken off segment.ms, so that partitions do not all roll at once.",
+        doc="Largest random time subtracted from segment.ms, so that partitions do not all roll at the same time.",
     )
     segment_ms = option(
         "segment.ms",
@@ -326,7 +326,7 @@ class LogConfig(Config):
         BOOLEAN,
         False,
         synonyms=("unclean.leader.election.enable",),
-        doc="Let a replica that is not in sync lead when no other is left, at the price of lost records.",
+        doc="Let a replica that is not in sync become leader if no in-sync replica is left. Records may be lost.",
     )
 
     def _derived(self) -> dict[str, object]:

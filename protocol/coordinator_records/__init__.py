@@ -1,7 +1,7 @@
 """The records of the coordinators' logs, Apache Kafka's own.
 
-A key is two bytes of record type and a message; a value is two bytes of version and a message, or null where the fact
-is deleted. Source: org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde, TransactionLog.
+A key is two bytes of record type and a message; a value is two bytes of version and a message, or null for a deletion.
+Source: org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde, TransactionLog.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from protocol.types import Buffer
 
 _PREFIX: Final = struct.Struct(">h")
 KEY_VERSION: Final = 0
-"""Every key's message has this one version."""
+"""The only version of key messages."""
 
 CONSUMER_OFFSETS: Final = {
     0: "offsets.LegacyOffsetCommit",
@@ -44,17 +44,17 @@ CONSUMER_OFFSETS: Final = {
     22: "streams_group.StreamsGroupCurrentMemberAssignment",
     23: "streams_group.StreamsGroupTopology",
 }
-"""`__consumer_offsets`: record type → module and name, to which Key and Value are added."""
+"""`__consumer_offsets`: record type → module and class name without the suffix Key or Value."""
 
 TRANSACTION_STATE: Final = {0: "transaction.TransactionLog"}
-"""`__transaction_state`, likewise."""
+"""`__transaction_state`: record type → module and class name without the suffix Key or Value."""
 
 SHARE_GROUP_STATE: Final = {0: "share_state.ShareSnapshot", 1: "share_state.ShareUpdate"}
-"""`__share_group_state`, likewise."""
+"""`__share_group_state`: record type → module and class name without the suffix Key or Value."""
 
 
 class Decoded(NamedTuple):
-    """A record's key and value; no value deletes what the key names."""
+    """A record's key and value. The value None deletes the key."""
 
     key: Message
     value: Message | None
@@ -62,7 +62,7 @@ class Decoded(NamedTuple):
 
 @cache
 def record_classes(path: str) -> tuple[type, type]:
-    """Returns the key and value class of "module.Name" in one of the tables, imported at first use."""
+    """Returns the key and value class of a table's "module.Name", imported at first use."""
     module, name = path.split(".")
     loaded = import_module(f"{__name__}.{module}")
     return getattr(loaded, f"{name}Key"), getattr(loaded, f"{name}Value")
@@ -79,9 +79,9 @@ def encode_value(value: object, version: int) -> bytes:
 
 
 def decode_record(table: dict[int, str], key: Buffer, value: Buffer | None) -> Decoded | None:
-    """Returns the record, by the table of its log, or None for a type of a later Kafka.
+    """Decodes a record by the table of its log. Returns None for a record type of a later Kafka.
 
-    Raises ProtocolError for bytes that are no record.
+    Raises ProtocolError for malformed bytes.
     """
     record_type = _prefix(key, "a coordinator record's key")
     if record_type not in table:

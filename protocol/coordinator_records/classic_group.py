@@ -15,7 +15,7 @@ class GroupMetadataKey:
 
 @message(2, versions="0-4", flexible="4+")
 class GroupMetadataValue:
-    """A classic group's generation with its members; no protocol and leader while it is empty."""
+    """A classic group's generation and members. Protocol and leader are null while the group is empty."""
 
     protocol_type: str = wire()
     generation: int32 = wire()

@@ -59,7 +59,7 @@ class ConsumerGroupMemberMetadataKey:
 
 @message(5, versions="0", flexible="0+")
 class ConsumerGroupMemberMetadataValue:
-    """A consumer group member's metadata, as the member reports it; with classic metadata while it still speaks the
+    """A consumer group member's metadata, as the member reports it. Includes classic metadata if the member uses the
     classic protocol."""
 
     instance_id: str | None = wire(nullable="0+")
@@ -75,7 +75,7 @@ class ConsumerGroupMemberMetadataValue:
 
 @struct
 class ClassicMemberMetadata:
-    """The classic half of a member: its session timeout and the strategies it can follow."""
+    """The classic metadata of a member: its session timeout and supported protocols."""
 
     session_timeout_ms: int32 = wire()
     supported_protocols: list[ClassicProtocol] = wire()
@@ -96,7 +96,7 @@ class ConsumerGroupTargetAssignmentMetadataKey:
 
 @message(6, versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMetadataValue:
-    """The group epoch that the target assignment was made for, and when (KIP-1263)."""
+    """The group epoch of the target assignment, and the time of its computation (KIP-1263)."""
 
     assignment_epoch: int32 = wire()
     assignment_timestamp: int64 = wire(tag=0, default=0)  # KIP-1263
@@ -133,7 +133,7 @@ class ConsumerGroupCurrentMemberAssignmentKey:
 
 @message(8, versions="0", flexible="0+")
 class ConsumerGroupCurrentMemberAssignmentValue:
-    """A member's assignment at its epoch; state 0 stable, 1 unrevoked partitions, 2 unreleased partitions, 127
+    """A member's assignment at its epoch. State: 0 stable, 1 unrevoked partitions, 2 unreleased partitions, 127
     unknown."""
 
     member_epoch: int32 = wire()
@@ -145,7 +145,7 @@ class ConsumerGroupCurrentMemberAssignmentValue:
 
 @struct
 class AssignedTopicPartitions:
-    """Partitions with the epoch each was assigned at, which fences late commits (KIP-1251)."""
+    """Partitions and the epoch at which each was assigned, which fences late commits (KIP-1251)."""
 
     topic_id: uuid = wire()
     partitions: list[int32] = wire()

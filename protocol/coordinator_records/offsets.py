@@ -17,7 +17,7 @@ class OffsetCommitKey:
 
 @message(1, versions="0-4", flexible="4+")
 class OffsetCommitValue:
-    """The next offset to read; no expire timestamp (-1) leaves its end to the group's retention."""
+    """The next offset to read. Without an expire timestamp (-1) it expires by the group's retention."""
 
     offset: int64 = wire()
     leader_epoch: int32 = wire(versions="3+", default=-1)  # KIP-320
@@ -29,7 +29,7 @@ class OffsetCommitValue:
 
 @message(0, versions="0")
 class LegacyOffsetCommitKey:
-    """The key of a committed offset as Kafka 0.8 wrote it."""
+    """The key of a committed offset in the format of Kafka 0.8."""
 
     group: str = wire()
     topic: str = wire()
@@ -38,7 +38,7 @@ class LegacyOffsetCommitKey:
 
 @message(0, versions="0")
 class LegacyOffsetCommitValue:
-    """A committed offset as Kafka 0.8 wrote it."""
+    """A committed offset in the format of Kafka 0.8."""
 
     offset: int64 = wire()
     metadata: str = wire()

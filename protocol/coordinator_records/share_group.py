@@ -48,7 +48,7 @@ class ShareGroupTargetAssignmentMetadataKey:
 
 @message(12, versions="0", flexible="0+")
 class ShareGroupTargetAssignmentMetadataValue:
-    """The group epoch that the target assignment was made for, and when (KIP-1263)."""
+    """The group epoch of the target assignment, and the time of its computation (KIP-1263)."""
 
     assignment_epoch: int32 = wire()
     assignment_timestamp: int64 = wire(tag=0, default=0)  # KIP-1263
@@ -95,14 +95,14 @@ class ShareGroupCurrentMemberAssignmentValue:
 
 @message(15, versions="0")
 class ShareGroupStatePartitionMetadataKey:
-    """The key of which share partitions have state."""
+    """The key of a share group's partitions with state."""
 
     group_id: str = wire()
 
 
 @message(15, versions="0", flexible="0+")
 class ShareGroupStatePartitionMetadataValue:
-    """The share partitions whose state is being made, is there, or is being deleted."""
+    """The share partitions whose state is being initialized, is initialized, or is being deleted."""
 
     initializing_topics: list[TopicPartitionsInfo] = wire()
     initialized_topics: list[TopicPartitionsInfo] = wire()

@@ -17,7 +17,7 @@ class ShareSnapshotKey:
 
 @message(0, versions="0", flexible="0+")
 class ShareSnapshotValue:
-    """A share partition's whole state; updates of its snapshot epoch build on it."""
+    """A share partition's whole state. Updates with the same snapshot epoch apply to it."""
 
     snapshot_epoch: int32 = wire()
     state_epoch: int32 = wire()
@@ -50,7 +50,7 @@ class ShareUpdateKey:
 
 @message(1, versions="0", flexible="0+")
 class ShareUpdateValue:
-    """The changes since the snapshot; start offset -1 leaves it as it was."""
+    """Changes to a share partition's state. Start offset -1 means no change."""
 
     snapshot_epoch: int32 = wire()
     leader_epoch: int32 = wire()

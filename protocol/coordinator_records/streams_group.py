@@ -15,12 +15,14 @@ class StreamsGroupMetadataKey:
 
 @message(17, versions="0", flexible="0+")
 class StreamsGroupMetadataValue:
-    """A streams group's epoch, the hash of its topics, and what its last assignment was made with."""
+    """A streams group's epoch, the hash of its topics, and the configs of its last assignment."""
 
     epoch: int32 = wire()
     metadata_hash: int64 = wire()
     validated_topology_epoch: int32 = wire(tag=0, default=-1)
-    last_assignment_configs: list[LastAssignmentConfig] | None = wire(nullable="0+", tag=1)  # likewise
+    last_assignment_configs: list[LastAssignmentConfig] | None = wire(
+        nullable="0+", tag=1
+    )  # empty if left out, not null
 
 
 @struct
@@ -73,7 +75,7 @@ class StreamsGroupTargetAssignmentMetadataKey:
 
 @message(20, versions="0", flexible="0+")
 class StreamsGroupTargetAssignmentMetadataValue:
-    """The group epoch that the target assignment was made for, and when (KIP-1263)."""
+    """The group epoch of the target assignment, and the time of its computation (KIP-1263)."""
 
     assignment_epoch: int32 = wire()
     assignment_timestamp: int64 = wire(tag=0, default=0)  # KIP-1263

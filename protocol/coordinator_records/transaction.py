@@ -15,8 +15,8 @@ class TransactionLogKey:
 
 @message(0, versions="0-1", flexible="1+")
 class TransactionLogValue:
-    """A transactional id's producer and the transaction it is in; status 0 empty, 1 ongoing, 2 prepare commit, 3
-    prepare abort, 4 complete commit, 5 complete abort, 6 dead, 7 prepare epoch fence."""
+    """A transactional id's producer and transaction. Status: 0 empty, 1 ongoing, 2 prepare commit, 3 prepare abort, 4
+    complete commit, 5 complete abort, 6 dead, 7 prepare epoch fence."""
 
     producer_id: int64 = wire()
     previous_producer_id: int64 = wire(versions="1+", tag=0, default=-1)  # KIP-890

@@ -1,7 +1,7 @@
-"""One module per API, named as its key: `fetch.py` has FetchRequest, FetchResponse and their parts.
+"""One module for each API, named after its key: `fetch.py` has FetchRequest, FetchResponse and their parts.
 
-Nothing is imported here: a broker loads the APIs that it serves. Who wants them all looks them up by naming
-convention.
+Nothing is imported here, because a broker imports only the APIs that it serves. `messages_of` finds a module by its
+name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from protocol.api_key import ApiKey
 
 
 class Messages(NamedTuple):
-    """The two messages of one API, and the module that has them."""
+    """The request and response of an API, and their module."""
 
     module: str
     request: type

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+")
 class AddOffsetsToTxnRequest:
-    """A group's offsets partition joins a transaction."""
+    """Adds a group's offsets partition to a transaction."""
 
     transactional_id: str = wire()
     producer_id: int64 = wire()
@@ -19,7 +19,7 @@ class AddOffsetsToTxnRequest:
 
 @message(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+")
 class AddOffsetsToTxnResponse:
-    """Whether it was added."""
+    """The error code of the addition."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

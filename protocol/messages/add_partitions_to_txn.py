@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest:
-    """Partitions join transactions; brokers use the batched form to verify them (KIP-890)."""
+    """Adds partitions to transactions. Brokers use the batched form to verify transactions (KIP-890)."""
 
     transactions: list[AddPartitionsToTxnTransaction] = wire(versions="4+", default=IMPLICIT)  # KIP-890
     v3_and_below_transactional_id: str = wire(versions="0-3", default="")
@@ -20,7 +20,7 @@ class AddPartitionsToTxnRequest:
 
 @struct
 class AddPartitionsToTxnTransaction:
-    """One transaction of a batch; `verify_only` asks whether the partitions are in it and adds none."""
+    """A transaction of a batch. With `verify_only`, checks that the partitions are in it, and adds none."""
 
     transactional_id: str = wire()
     producer_id: int64 = wire()
@@ -37,7 +37,7 @@ class AddPartitionsToTxnTopic:
 
 @message(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnResponse:
-    """Whether each partition was added, by transaction since version 4."""
+    """The error code for each partition, by transaction since version 4."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire(versions="4+", default=0)  # KIP-890

@@ -21,7 +21,7 @@ class AddRaftVoterRequest:
 
 @struct
 class Listener:
-    """An endpoint of the new voter; the first one is where the leader reaches it."""
+    """An endpoint of the new voter. The leader uses the first endpoint."""
 
     name: str = wire()
     host: str = wire()
@@ -30,7 +30,7 @@ class Listener:
 
 @message(ApiKey.ADD_RAFT_VOTER, versions="0-1", flexible="0+")
 class AddRaftVoterResponse:
-    """Whether it was added."""
+    """The error code of the addition."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

@@ -17,7 +17,7 @@ class AlterClientQuotasRequest:
 
 @struct
 class EntryData:
-    """A quota entity, as its parts, and what to set or remove for it."""
+    """A quota entity, by its components, and the quotas to set or remove."""
 
     entity: list[EntityData] = wire()
     ops: list[OpData] = wire()
@@ -25,7 +25,7 @@ class EntryData:
 
 @struct
 class EntityData:
-    """One part of an entity: type user, client-id or ip; a null name is the default entity."""
+    """A component of an entity: type user, client-id or ip. A null name is the default entity."""
 
     entity_type: str = wire()
     entity_name: str | None = wire(nullable="0+")
@@ -33,7 +33,7 @@ class EntityData:
 
 @struct
 class OpData:
-    """One quota, such as producer_byte_rate, set to a value or removed."""
+    """A quota, such as producer_byte_rate, to set or remove."""
 
     key: str = wire()
     value: float64 = wire()
@@ -42,7 +42,7 @@ class OpData:
 
 @message(ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class AlterClientQuotasResponse:
-    """Whether each entity's quotas were changed."""
+    """The error code for each entity."""
 
     throttle_time_ms: int32 = wire(default=0)
     entries: list[ResponseEntryData] = wire()
@@ -50,7 +50,7 @@ class AlterClientQuotasResponse:
 
 @struct
 class ResponseEntryData:
-    """A quota entity, as its parts, and what to set or remove for it."""
+    """A quota entity, by its components, and the quotas to set or remove."""
 
     error_code: int16 = wire()
     error_message: str | None = wire(nullable="0+")

@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32
 
 @message(ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+")
 class AlterConfigsRequest:
-    """Replaces all dynamic configs of resources by the ones given."""
+    """Replaces all dynamic configs of resources by the request's configs."""
 
     resources: list[AlterConfigsResource] = wire()
     validate_only: bool = wire()
@@ -26,7 +26,7 @@ class AlterConfigsResource:
 
 @struct
 class AlterableConfig:
-    """A config and its new value; null takes the override away."""
+    """A config and its new value. Null removes the override."""
 
     name: str = wire()
     value: str | None = wire(nullable="0+")
@@ -34,7 +34,7 @@ class AlterableConfig:
 
 @message(ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+")
 class AlterConfigsResponse:
-    """Whether each resource's configs were replaced."""
+    """The error code for each resource."""
 
     throttle_time_ms: int32 = wire(default=0)
     responses: list[AlterConfigsResourceResponse] = wire()

@@ -25,7 +25,7 @@ class TopicData:
 
 @struct
 class PartitionData:
-    """The in-sync replicas that the leader proposes, at the partition epoch that it knows."""
+    """A partition's in-sync replicas, and the partition epoch."""
 
     partition_index: int32 = wire()
     leader_epoch: int32 = wire()
@@ -37,7 +37,7 @@ class PartitionData:
 
 @struct
 class BrokerState:
-    """An in-sync replica with the broker epoch it last fetched with; -1 skips the check."""
+    """An in-sync replica, and the broker epoch of its last fetch; -1 skips the check."""
 
     broker_id: int32 = wire()
     broker_epoch: int64 = wire(default=-1)
@@ -61,7 +61,7 @@ class ResponseTopicData:
 
 @struct
 class ResponsePartitionData:
-    """The in-sync replicas that the leader proposes, at the partition epoch that it knows."""
+    """A partition's in-sync replicas, and the partition epoch."""
 
     partition_index: int32 = wire()
     error_code: int16 = wire()

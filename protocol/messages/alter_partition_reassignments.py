@@ -24,7 +24,7 @@ class ReassignableTopic:
 
 @struct
 class ReassignablePartition:
-    """The replicas wanted, preferred leader first; null cancels a reassignment."""
+    """The target replicas, preferred leader first. Null cancels a reassignment."""
 
     partition_index: int32 = wire()
     replicas: list[int32] | None = wire(nullable="0+", default=None)
@@ -32,7 +32,7 @@ class ReassignablePartition:
 
 @message(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions="0-1", flexible="0+")
 class AlterPartitionReassignmentsResponse:
-    """Whether each reassignment was started or cancelled."""
+    """The error code for each reassignment."""
 
     throttle_time_ms: int32 = wire(default=0)
     allow_replication_factor_change: bool = wire(versions="1+", default=True)  # KIP-860

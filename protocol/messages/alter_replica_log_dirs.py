@@ -16,7 +16,7 @@ class AlterReplicaLogDirsRequest:
 
 @struct
 class AlterReplicaLogDir:
-    """The absolute path of a log directory, and what shall move there."""
+    """The absolute path of a log directory, and the replicas to move there."""
 
     path: str = wire()
     topics: list[AlterReplicaLogDirTopic] = wire()
@@ -30,7 +30,7 @@ class AlterReplicaLogDirTopic:
 
 @message(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsResponse:
-    """Whether each move was accepted."""
+    """The error code for each move."""
 
     throttle_time_ms: int32 = wire(default=0)
     results: list[AlterReplicaLogDirTopicResult] = wire()

@@ -23,7 +23,7 @@ class AlterShareGroupOffsetsRequestTopic:
 
 @struct
 class AlterShareGroupOffsetsRequestPartition:
-    """Where the share partition shall start."""
+    """The new start offset of a share partition."""
 
     partition_index: int32 = wire()
     start_offset: int64 = wire()
@@ -31,7 +31,7 @@ class AlterShareGroupOffsetsRequestPartition:
 
 @message(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
 class AlterShareGroupOffsetsResponse:
-    """Whether each start offset was set."""
+    """The error code for each share partition."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

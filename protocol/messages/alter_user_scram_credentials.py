@@ -36,7 +36,7 @@ class ScramCredentialUpsertion:
 
 @message(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class AlterUserScramCredentialsResponse:
-    """Whether each user's credentials were changed."""
+    """The error code for each user."""
 
     throttle_time_ms: int32 = wire(default=0)
     results: list[AlterUserScramCredentialsResult] = wire()

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.API_VERSIONS, versions="0-5", flexible="3+")
 class ApiVersionsRequest:
-    """A client's first words: who it is, whom it means to reach, and what does the broker speak?"""
+    """A client's first request: its software, the broker that it expects, and a query of the supported versions."""
 
     client_software_name: str = wire(versions="3+", default="")  # KIP-511
     client_software_version: str = wire(versions="3+", default="")  # KIP-511
@@ -32,7 +32,7 @@ class ApiVersionsResponse:
 
 @struct
 class ApiVersion:
-    """The versions of one API that the broker speaks, both ends included."""
+    """The versions of an API that the broker supports, both ends included."""
 
     api_key: int16 = wire()
     min_version: int16 = wire()
@@ -41,7 +41,7 @@ class ApiVersion:
 
 @struct
 class SupportedFeatureKey:
-    """The levels of a feature that the broker could run at."""
+    """The levels of a feature that the broker supports."""
 
     name: str = wire()
     min_version: int16 = wire()
@@ -50,7 +50,7 @@ class SupportedFeatureKey:
 
 @struct
 class FinalizedFeatureKey:
-    """The level of a feature that the cluster runs at."""
+    """The finalized level of a feature in the cluster."""
 
     name: str = wire()
     max_version_level: int16 = wire()

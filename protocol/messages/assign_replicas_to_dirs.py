@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64, uuid
 
 @message(ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions="0", flexible="0+")
 class AssignReplicasToDirsRequest:
-    """A broker tells the controller which log directories hold its replicas (KIP-858)."""
+    """A broker reports the log directories of its replicas to the controller (KIP-858)."""
 
     broker_id: int32 = wire()
     broker_epoch: int64 = wire(default=-1)
@@ -37,7 +37,7 @@ class PartitionData:
 
 @message(ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions="0", flexible="0+")
 class AssignReplicasToDirsResponse:
-    """Whether each assignment was recorded."""
+    """The error code for each assignment."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

@@ -33,7 +33,7 @@ class PartitionData:
 
 @struct
 class LeaderEndpoint:
-    """Where the new leader listens, by listener name."""
+    """The endpoint of the new leader, with its listener name."""
 
     name: str = wire()
     host: str = wire()
@@ -42,7 +42,7 @@ class LeaderEndpoint:
 
 @message(ApiKey.BEGIN_QUORUM_EPOCH, versions="0-1", flexible="1+")
 class BeginQuorumEpochResponse:
-    """Whether the voter accepts the leader."""
+    """The voter's acceptance of the leader, as an error code."""
 
     error_code: int16 = wire()
     topics: list[ResponseTopicData] = wire()

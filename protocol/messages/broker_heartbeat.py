@@ -9,7 +9,8 @@ from protocol.types import int16, int32, int64, uuid
 
 @message(ApiKey.BROKER_HEARTBEAT, versions="0-2", flexible="0+")
 class BrokerHeartbeatRequest:
-    """A broker tells the controller that it lives, how far it has read, and whether it wants to stop (KIP-631)."""
+    """A broker's heartbeat to the controller, with its metadata offset, and its wish to be fenced or to stop
+    (KIP-631)."""
 
     broker_id: int32 = wire()
     broker_epoch: int64 = wire(default=-1)
@@ -22,7 +23,7 @@ class BrokerHeartbeatRequest:
 
 @message(ApiKey.BROKER_HEARTBEAT, versions="0-2", flexible="0+")
 class BrokerHeartbeatResponse:
-    """Whether the broker is caught up, fenced, and may stop."""
+    """Flags for the broker: it is caught up, is fenced, may stop."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

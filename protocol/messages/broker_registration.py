@@ -24,7 +24,7 @@ class BrokerRegistrationRequest:
 
 @struct
 class Listener:
-    """An endpoint; security protocol 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
+    """An endpoint. Security protocol: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
 
     name: str = wire()
     host: str = wire()
@@ -34,7 +34,7 @@ class Listener:
 
 @struct
 class Feature:
-    """The levels of a feature that the broker could run at."""
+    """The levels of a feature that the broker supports."""
 
     name: str = wire()
     min_supported_version: int16 = wire()
@@ -43,7 +43,7 @@ class Feature:
 
 @message(ApiKey.BROKER_REGISTRATION, versions="0-4", flexible="0+")
 class BrokerRegistrationResponse:
-    """The broker's epoch, which its heartbeats carry from now on."""
+    """The broker epoch, which the broker's heartbeats must contain."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

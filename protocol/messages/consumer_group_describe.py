@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32, uuid
 
 @message(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+")
 class ConsumerGroupDescribeRequest:
-    """Asks for the state and members of consumer groups (KIP-848)."""
+    """Requests the state and members of consumer groups (KIP-848)."""
 
     group_ids: list[str] = wire()
     include_authorized_operations: bool = wire()
@@ -25,7 +25,7 @@ class ConsumerGroupDescribeResponse:
 
 @struct
 class DescribedGroup:
-    """One group; operations are bits by their ACL code, the lowest int32 when they were not asked for."""
+    """A group. Its authorized operations are bits by ACL code, or the smallest int32 if not requested."""
 
     error_code: int16 = wire()
     error_message: str | None = wire(nullable="0+", default=None)
@@ -40,7 +40,7 @@ class DescribedGroup:
 
 @struct
 class Member:
-    """One member; its type is -1 unknown, 0 classic, 1 consumer."""
+    """A member. Type: -1 unknown, 0 classic, 1 consumer."""
 
     member_id: str = wire()
     instance_id: str | None = wire(nullable="0+", default=None)

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, uuid
 
 @message(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatRequest:
-    """A member of a consumer group joins, leaves, says what changed or that it lives (KIP-848)."""
+    """A heartbeat of a consumer group's member, which also joins, leaves, and reports changes (KIP-848)."""
 
     group_id: str = wire()
     member_id: str = wire()
@@ -31,7 +31,7 @@ class TopicPartitions:
 
 @message(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatResponse:
-    """The member's epoch, and its assignment when that changed."""
+    """The member's epoch, and its assignment if it changed."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, uint16, uuid
 
 @message(ApiKey.CONTROLLER_REGISTRATION, versions="0", flexible="0+")
 class ControllerRegistrationRequest:
-    """A controller registers its endpoints and features with the active one (KIP-919)."""
+    """A controller registers its endpoints and features with the active controller (KIP-919)."""
 
     controller_id: int32 = wire()
     incarnation_id: uuid = wire()
@@ -20,7 +20,7 @@ class ControllerRegistrationRequest:
 
 @struct
 class Listener:
-    """An endpoint; security protocol 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
+    """An endpoint. Security protocol: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
 
     name: str = wire()
     host: str = wire()
@@ -30,7 +30,7 @@ class Listener:
 
 @struct
 class Feature:
-    """The levels of a feature that the controller could run at."""
+    """The levels of a feature that the controller supports."""
 
     name: str = wire()
     min_supported_version: int16 = wire()
@@ -39,7 +39,7 @@ class Feature:
 
 @message(ApiKey.CONTROLLER_REGISTRATION, versions="0", flexible="0+")
 class ControllerRegistrationResponse:
-    """Whether it was registered."""
+    """The error code of the registration."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

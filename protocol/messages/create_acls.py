@@ -16,7 +16,7 @@ class CreateAclsRequest:
 
 @struct
 class AclCreation:
-    """One entry; pattern type 3 is literal, 4 prefixed; principal as `User:name`; host an address or *."""
+    """An entry. Pattern type: 3 literal, 4 prefixed. Principal: `User:name`. Host: an address or *."""
 
     resource_type: int8 = wire()
     resource_name: str = wire()
@@ -29,7 +29,7 @@ class AclCreation:
 
 @message(ApiKey.CREATE_ACLS, versions="0-3", flexible="2+")
 class CreateAclsResponse:
-    """Whether each entry was added."""
+    """The error code for each entry."""
 
     throttle_time_ms: int32 = wire(default=0)
     results: list[AclCreationResult] = wire()

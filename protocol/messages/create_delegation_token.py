@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.CREATE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
 class CreateDelegationTokenRequest:
-    """Asks for a delegation token, which lets others act for its owner (KIP-48)."""
+    """Creates a delegation token, with which clients authenticate as its owner (KIP-48)."""
 
     owner_principal_type: str | None = wire(versions="3+", nullable="3+", default=None)  # KIP-373
     owner_principal_name: str | None = wire(versions="3+", nullable="3+", default=None)  # KIP-373

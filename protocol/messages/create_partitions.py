@@ -9,7 +9,7 @@ from protocol.types import int16, int32
 
 @message(ApiKey.CREATE_PARTITIONS, versions="0-3", flexible="2+")
 class CreatePartitionsRequest:
-    """Raises topics' partition counts, with replicas placed by hand or not."""
+    """Adds partitions to topics, with or without an assignment of replicas."""
 
     topics: list[CreatePartitionsTopic] = wire()
     timeout_ms: int32 = wire()
@@ -18,7 +18,7 @@ class CreatePartitionsRequest:
 
 @struct
 class CreatePartitionsTopic:
-    """A topic and its new total of partitions; null assignments leave the placing to the broker."""
+    """A topic and its new number of partitions. With null assignments the broker places the replicas."""
 
     name: str = wire()
     count: int32 = wire()
@@ -27,14 +27,14 @@ class CreatePartitionsTopic:
 
 @struct
 class CreatePartitionsAssignment:
-    """Replicas of one new partition, preferred leader first."""
+    """The replicas of a new partition, preferred leader first."""
 
     broker_ids: list[int32] = wire()
 
 
 @message(ApiKey.CREATE_PARTITIONS, versions="0-3", flexible="2+")
 class CreatePartitionsResponse:
-    """Whether each topic was extended."""
+    """The error code for each topic."""
 
     throttle_time_ms: int32 = wire(default=0)
     results: list[CreatePartitionsTopicResult] = wire()

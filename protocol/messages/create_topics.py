@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32, uuid
 
 @message(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
 class CreateTopicsRequest:
-    """Topics to create, with partitions counted or assigned by hand, and configs."""
+    """Topics to create, with a number of partitions or an assignment of replicas, and configs."""
 
     topics: list[CreatableTopic] = wire()
     timeout_ms: int32 = wire(default=60000)
@@ -18,8 +18,7 @@ class CreateTopicsRequest:
 
 @struct
 class CreatableTopic:
-    """A topic; partitions and replication factor are -1 for the broker's default or when replicas are placed by
-    hand."""
+    """A topic. Partitions and replication factor are -1 for the broker's default, or with assigned replicas."""
 
     name: str = wire()
     num_partitions: int32 = wire()
@@ -30,7 +29,7 @@ class CreatableTopic:
 
 @struct
 class CreatableReplicaAssignment:
-    """Replicas of one partition, preferred leader first."""
+    """The replicas of a partition, preferred leader first."""
 
     partition_index: int32 = wire()
     broker_ids: list[int32] = wire()
@@ -44,7 +43,7 @@ class CreatableTopicConfig:
 
 @message(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
 class CreateTopicsResponse:
-    """Each topic's id and effective settings, or why it was not created."""
+    """Each topic's id and effective configs, or its error."""
 
     throttle_time_ms: int32 = wire(versions="2+", default=0)  # KIP-124
     topics: list[CreatableTopicResult] = wire()
@@ -52,7 +51,7 @@ class CreateTopicsResponse:
 
 @struct
 class CreatableTopicResult:
-    """One topic; its config error tells why its settings are missing, while the topic itself was created."""
+    """A topic. The config error is the reason for missing configs of a topic that was created."""
 
     name: str = wire()
     topic_id: uuid = wire(versions="7+", default=IMPLICIT)  # KIP-516
@@ -66,7 +65,7 @@ class CreatableTopicResult:
 
 @struct
 class CreatableTopicConfigs:
-    """An effective config; sources as in DescribeConfigs."""
+    """An effective config. Sources are as in DescribeConfigs."""
 
     name: str = wire()
     value: str | None = wire(nullable="0+")

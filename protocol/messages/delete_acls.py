@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32
 
 @message(ApiKey.DELETE_ACLS, versions="0-3", flexible="2+")
 class DeleteAclsRequest:
-    """Filters; every access control entry that matches one is deleted."""
+    """Filters of access control entries. Every matching entry is deleted."""
 
     filters: list[DeleteAclsFilter] = wire()
 

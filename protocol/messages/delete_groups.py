@@ -16,7 +16,7 @@ class DeleteGroupsRequest:
 
 @message(ApiKey.DELETE_GROUPS, versions="0-3", flexible="2+")
 class DeleteGroupsResponse:
-    """Whether each group was deleted."""
+    """The error code for each group."""
 
     throttle_time_ms: int32 = wire(default=0)
     results: list[DeletableGroupResult] = wire()

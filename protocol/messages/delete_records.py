@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.DELETE_RECORDS, versions="0-2", flexible="2+")
 class DeleteRecordsRequest:
-    """Raises the log start offset of partitions, so that earlier records are gone."""
+    """Moves the log start offset of partitions up, which deletes earlier records."""
 
     topics: list[DeleteRecordsTopic] = wire()
     timeout_ms: int32 = wire()

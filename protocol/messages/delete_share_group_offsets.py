@@ -9,7 +9,7 @@ from protocol.types import int16, int32, uuid
 
 @message(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
 class DeleteShareGroupOffsetsRequest:
-    """Forgets an empty share group's offsets of topics (KIP-932)."""
+    """Deletes an empty share group's offsets of topics (KIP-932)."""
 
     group_id: str = wire()
     topics: list[DeleteShareGroupOffsetsRequestTopic] = wire()
@@ -22,7 +22,7 @@ class DeleteShareGroupOffsetsRequestTopic:
 
 @message(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
 class DeleteShareGroupOffsetsResponse:
-    """Whether each topic's offsets were deleted."""
+    """The error code for each topic."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

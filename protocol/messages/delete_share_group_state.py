@@ -28,7 +28,7 @@ class PartitionData:
 
 @message(ApiKey.DELETE_SHARE_GROUP_STATE, versions="0", flexible="0+")
 class DeleteShareGroupStateResponse:
-    """Whether each share partition's state was deleted."""
+    """The error code for each share partition."""
 
     results: list[DeleteStateResult] = wire()
 

@@ -26,7 +26,7 @@ class DeleteTopicState:
 
 @message(ApiKey.DELETE_TOPICS, versions="0-6", flexible="4+")
 class DeleteTopicsResponse:
-    """Whether each topic was marked for deletion."""
+    """The error code for each topic."""
 
     throttle_time_ms: int32 = wire(versions="1+", default=0)  # KIP-124
     responses: list[DeletableTopicResult] = wire()
@@ -34,7 +34,7 @@ class DeleteTopicsResponse:
 
 @struct
 class DeletableTopicResult:
-    """One topic; the name is null when the id is unknown or may not be described."""
+    """A topic. The name is null if the id is unknown or the client may not describe the topic."""
 
     name: str | None = wire(nullable="6+")
     topic_id: uuid = wire(versions="6+", default=IMPLICIT)  # KIP-516

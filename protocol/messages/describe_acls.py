@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32
 
 @message(ApiKey.DESCRIBE_ACLS, versions="0-3", flexible="2+")
 class DescribeAclsRequest:
-    """Asks for the access control entries that match a filter."""
+    """Requests the access control entries that match a filter."""
 
     resource_type_filter: int8 = wire()
     resource_name_filter: str | None = wire(nullable="0+")
@@ -40,7 +40,7 @@ class DescribeAclsResource:
 
 @struct
 class AclDescription:
-    """Who may (permission 3) or may not (2) do the operation, and from where."""
+    """The principal and host that an entry allows (permission 3) or denies (2) the operation."""
 
     principal: str = wire()
     host: str = wire()

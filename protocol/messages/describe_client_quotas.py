@@ -9,7 +9,7 @@ from protocol.types import float64, int8, int16, int32
 
 @message(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions="0-1", flexible="1+")
 class DescribeClientQuotasRequest:
-    """Asks for the quotas of users, client ids and addresses that match (KIP-546)."""
+    """Requests the quotas of users, client ids and addresses that match (KIP-546)."""
 
     components: list[ComponentData] = wire()
     strict: bool = wire()
@@ -17,7 +17,7 @@ class DescribeClientQuotasRequest:
 
 @struct
 class ComponentData:
-    """A filter on one part: match type 0 exactly this name, 1 the default entity, 2 any that has the part."""
+    """A filter on a component. Match type: 0 this name, 1 the default entity, 2 any entity with the component."""
 
     entity_type: str = wire()
     match_type: int8 = wire()
@@ -42,7 +42,7 @@ class EntryData:
 
 @struct
 class EntityData:
-    """One part of an entity: type user, client-id or ip; a null name is the default entity."""
+    """A component of an entity: type user, client-id or ip. A null name is the default entity."""
 
     entity_type: str = wire()
     entity_name: str | None = wire(nullable="0+")

@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32
 
 @message(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterRequest:
-    """Asks for the cluster id and its brokers, or its controllers (KIP-700, KIP-919)."""
+    """Requests the cluster id and its brokers, or its controllers (KIP-700, KIP-919)."""
 
     include_cluster_authorized_operations: bool = wire()
     endpoint_type: int8 = wire(versions="1+", default=1)  # KIP-919

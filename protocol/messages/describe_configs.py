@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32
 
 @message(ApiKey.DESCRIBE_CONFIGS, versions="0-4", flexible="4+")
 class DescribeConfigsRequest:
-    """Asks for the configs of topics, brokers, groups and the like; null keys ask for all."""
+    """Requests the configs of resources, such as topics, brokers and groups. Null keys request all."""
 
     resources: list[DescribeConfigsResource] = wire()
     include_synonyms: bool = wire(versions="1+", default=False)  # KIP-226
@@ -18,7 +18,7 @@ class DescribeConfigsRequest:
 
 @struct
 class DescribeConfigsResource:
-    """A resource (type 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group); null keys ask for all."""
+    """A resource (type 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group). Null keys request all."""
 
     resource_type: int8 = wire()
     resource_name: str = wire()
@@ -60,7 +60,7 @@ class DescribeConfigsResourceResult:
 
 @struct
 class DescribeConfigsSynonym:
-    """A place that a value could come from, in order of precedence."""
+    """A source of a config's value, in order of precedence."""
 
     name: str = wire()
     value: str | None = wire(nullable="0+")

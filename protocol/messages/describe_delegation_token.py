@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
 class DescribeDelegationTokenRequest:
-    """Asks for the delegation tokens of owners; null owners ask for all."""
+    """Requests the delegation tokens of owners. Null owners request all."""
 
     owners: list[DescribeDelegationTokenOwner] | None = wire(nullable="0+")
 
@@ -31,7 +31,7 @@ class DescribeDelegationTokenResponse:
 
 @struct
 class DescribedDelegationToken:
-    """A token, its key (only for who may act for the owner) and dates in milliseconds since 1970."""
+    """A token, its key (only if the client may act as the owner), and dates in milliseconds since 1970."""
 
     principal_type: str = wire()
     principal_name: str = wire()

@@ -9,7 +9,7 @@ from protocol.types import int16, int32
 
 @message(ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+")
 class DescribeGroupsRequest:
-    """Asks for the state and members of classic groups."""
+    """Requests the state and members of classic groups."""
 
     groups: list[str] = wire()
     include_authorized_operations: bool = wire(versions="3+", default=False)  # KIP-430
@@ -25,7 +25,7 @@ class DescribeGroupsResponse:
 
 @struct
 class DescribedGroup:
-    """One group; operations are bits by their ACL code, the lowest int32 when they were not asked for."""
+    """A group. Its authorized operations are bits by ACL code, or the smallest int32 if not requested."""
 
     error_code: int16 = wire()
     error_message: str | None = wire(versions="6+", nullable="6+", default=None)  # KIP-1043

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.DESCRIBE_LOG_DIRS, versions="0-5", flexible="2+")
 class DescribeLogDirsRequest:
-    """Asks what lies in a broker's log directories; null topics ask for all."""
+    """Requests the contents of a broker's log directories. Null topics request all."""
 
     topics: list[DescribableLogDirTopic] | None = wire(nullable="0+")
 
@@ -31,7 +31,7 @@ class DescribeLogDirsResponse:
 
 @struct
 class DescribeLogDirsResult:
-    """One log directory; sizes of its volume in bytes, -1 when unknown."""
+    """A log directory. Sizes of its volume are in bytes, -1 if unknown."""
 
     error_code: int16 = wire()
     log_dir: str = wire()
@@ -49,7 +49,8 @@ class DescribeLogDirsTopic:
 
 @struct
 class DescribeLogDirsPartition:
-    """A replica; `offset_lag` is behind the high watermark, or for a future replica behind the current one."""
+    """A replica. `offset_lag` is its lag behind the high watermark, or a future replica's behind the current
+    replica."""
 
     partition_index: int32 = wire()
     partition_size: int64 = wire()

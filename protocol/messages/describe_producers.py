@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.DESCRIBE_PRODUCERS, versions="0", flexible="0+")
 class DescribeProducersRequest:
-    """Asks partition leaders for the producers they know (KIP-664)."""
+    """Requests the active producers of partitions from their leaders (KIP-664)."""
 
     topics: list[TopicRequest] = wire()
 
@@ -44,7 +44,7 @@ class PartitionResponse:
 
 @struct
 class ProducerState:
-    """An idempotent producer; timestamp -1, epoch -1 and offset -1 stand for none."""
+    """An idempotent producer. Timestamp, epoch and offset are -1 for none."""
 
     producer_id: int64 = wire()
     producer_epoch: int32 = wire()

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64, uint16, uuid
 
 @message(ApiKey.DESCRIBE_QUORUM, versions="0-2", flexible="0+")
 class DescribeQuorumRequest:
-    """Asks for the state of the KRaft quorum (KIP-642)."""
+    """Requests the state of the KRaft quorum (KIP-642)."""
 
     topics: list[TopicData] = wire()
 
@@ -27,7 +27,7 @@ class PartitionData:
 
 @message(ApiKey.DESCRIBE_QUORUM, versions="0-2", flexible="0+")
 class DescribeQuorumResponse:
-    """Leader, epoch, and how far each voter and observer is."""
+    """The leader, its epoch, and the progress of each voter and observer."""
 
     error_code: int16 = wire()
     error_message: str | None = wire(versions="2+", nullable="2+", default=None)  # KIP-853
@@ -55,7 +55,7 @@ class ResponsePartitionData:
 
 @struct
 class ReplicaState:
-    """How far a voter or observer has read the metadata log; times are -1 when unknown."""
+    """The progress of a voter or observer in the metadata log. Times are -1 if unknown."""
 
     replica_id: int32 = wire()
     replica_directory_id: uuid = wire(versions="2+", default=IMPLICIT)  # KIP-853

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64, uuid
 
 @message(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions="0-1", flexible="0+")
 class DescribeShareGroupOffsetsRequest:
-    """Asks for the start offsets of share partitions; null topics ask for all (KIP-932)."""
+    """Requests the start offsets of share partitions. Null topics request all (KIP-932)."""
 
     groups: list[DescribeShareGroupOffsetsRequestGroup] = wire()
 
@@ -51,7 +51,7 @@ class DescribeShareGroupOffsetsResponseTopic:
 
 @struct
 class DescribeShareGroupOffsetsResponsePartition:
-    """One share partition; -1 for a start offset that is not initialized or a lag that is unknown."""
+    """A share partition. -1 means a start offset that is not initialized, or an unknown lag."""
 
     partition_index: int32 = wire()
     start_offset: int64 = wire()

@@ -50,7 +50,7 @@ class DescribeTopicPartitionsResponseTopic:
 
 @struct
 class DescribeTopicPartitionsResponsePartition:
-    """A partition; `eligible_leader_replicas` may be elected without loss though not in sync (KIP-966)."""
+    """A partition. `eligible_leader_replicas` can be elected without data loss although not in sync (KIP-966)."""
 
     error_code: int16 = wire()
     partition_index: int32 = wire()

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.DESCRIBE_TRANSACTIONS, versions="0", flexible="0+")
 class DescribeTransactionsRequest:
-    """Asks coordinators for the state of transactions (KIP-664)."""
+    """Requests from coordinators the state of transactions (KIP-664)."""
 
     transactional_ids: list[str] = wire()
 
@@ -24,7 +24,7 @@ class DescribeTransactionsResponse:
 
 @struct
 class TransactionState:
-    """A transaction; the start time is -1 when none is open."""
+    """A transaction. The start time is -1 if it is not open."""
 
     error_code: int16 = wire()
     transactional_id: str = wire()

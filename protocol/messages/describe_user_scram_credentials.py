@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32
 
 @message(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class DescribeUserScramCredentialsRequest:
-    """Asks which SCRAM mechanisms users have credentials for; null users ask for all (KIP-554)."""
+    """Requests the mechanisms of users' SCRAM credentials. Null users request all (KIP-554)."""
 
     users: list[UserName] | None = wire(nullable="0+")
 

@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32
 
 @message(ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
 class ElectLeadersRequest:
-    """Elects preferred or unclean leaders; null partitions ask for all."""
+    """Elects preferred or unclean leaders. Null partitions request all."""
 
     election_type: int8 = wire(versions="1+", default=0)  # KIP-460
     topic_partitions: list[TopicPartitions] | None = wire(nullable="0+")
@@ -26,7 +26,7 @@ class TopicPartitions:
 
 @message(ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
 class ElectLeadersResponse:
-    """How each election went."""
+    """The error code of each election."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire(versions="1+", default=0)  # KIP-460

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, uint16, uuid
 
 @message(ApiKey.END_QUORUM_EPOCH, versions="0-1", flexible="1+")
 class EndQuorumEpochRequest:
-    """A resigning KRaft leader asks its preferred successors to stand (KIP-595)."""
+    """A resigning KRaft leader tells its preferred successors to start an election (KIP-595)."""
 
     cluster_id: str | None = wire(nullable="0+", default=None)
     topics: list[TopicData] = wire()
@@ -33,7 +33,7 @@ class PartitionData:
 
 @struct
 class ReplicaInfo:
-    """A voter that may stand, best candidate first."""
+    """A preferred successor, the best first."""
 
     candidate_id: int32 = wire()
     candidate_directory_id: uuid = wire()
@@ -48,7 +48,7 @@ class LeaderEndpoint:
 
 @message(ApiKey.END_QUORUM_EPOCH, versions="0-1", flexible="1+")
 class EndQuorumEpochResponse:
-    """Whether the voter takes note."""
+    """The error code of the voter."""
 
     error_code: int16 = wire()
     topics: list[ResponseTopicData] = wire()

@@ -19,7 +19,7 @@ class EndTxnRequest:
 
 @message(ApiKey.END_TXN, versions="0-5", flexible="3+")
 class EndTxnResponse:
-    """Whether the decision was taken; the bumped epoch since version 5."""
+    """The error code, and since version 5 the bumped epoch."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

@@ -18,7 +18,7 @@ class EnvelopeRequest:
 
 @message(ApiKey.ENVELOPE, versions="0", flexible="0+")
 class EnvelopeResponse:
-    """The response to hand back, headers and all."""
+    """The response to return to the client, including its header."""
 
     response_data: bytes | None = wire(nullable="0+", default=None)
     error_code: int16 = wire()

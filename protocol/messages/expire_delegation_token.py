@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.EXPIRE_DELEGATION_TOKEN, versions="0-2", flexible="2+")
 class ExpireDelegationTokenRequest:
-    """Changes when a delegation token expires; a negative period ends it at once."""
+    """Changes a delegation token's expiry. A negative period expires the token immediately."""
 
     hmac: bytes = wire()
     expiry_time_period_ms: int64 = wire()
@@ -17,7 +17,7 @@ class ExpireDelegationTokenRequest:
 
 @message(ApiKey.EXPIRE_DELEGATION_TOKEN, versions="0-2", flexible="2+")
 class ExpireDelegationTokenResponse:
-    """When the token now expires."""
+    """The token's new expiry."""
 
     error_code: int16 = wire()
     expiry_timestamp_ms: int64 = wire()

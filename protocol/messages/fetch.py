@@ -10,7 +10,7 @@ from protocol.types import int8, int16, int32, int64, uuid
 
 @message(ApiKey.FETCH, versions="0-18", flexible="12+")
 class FetchRequest:
-    """A consumer or follower asks for records from given offsets on, optionally as a step of a fetch session."""
+    """A consumer or follower fetches records from given offsets on, optionally in a fetch session."""
 
     cluster_id: str | None = wire(versions="12+", nullable="12+", tag=0, default=None)  # KIP-595
     replica_id: int32 = wire(versions="0-14", default=-1)
@@ -28,7 +28,7 @@ class FetchRequest:
 
 @struct
 class ReplicaState:
-    """Which replica fetches, and the epoch of its broker; -1 is a consumer."""
+    """The fetching replica and its broker epoch; -1 for a consumer."""
 
     replica_id: int32 = wire(default=-1)
     replica_epoch: int64 = wire(default=-1)
@@ -43,7 +43,7 @@ class FetchTopic:
 
 @struct
 class FetchPartition:
-    """Where to read from, how much, and with which leader epochs in mind; -1 skips a check."""
+    """A partition's fetch offset, size limit, and leader epochs; -1 skips a check."""
 
     partition: int32 = wire()
     current_leader_epoch: int32 = wire(versions="9+", default=-1)  # KIP-320
@@ -66,7 +66,7 @@ class ForgottenTopic:
 
 @message(ApiKey.FETCH, versions="0-18", flexible="12+")
 class FetchResponse:
-    """Record batches by partition, with the watermarks and leader that go with them."""
+    """Record batches by partition, with the partition's watermarks and leader."""
 
     throttle_time_ms: int32 = wire(versions="1+", default=0)  # KIP-13
     error_code: int16 = wire(versions="7+", default=0)  # KIP-227
@@ -84,7 +84,7 @@ class FetchableTopicResponse:
 
 @struct
 class PartitionData:
-    """One partition's records; the last batch may be cut short, readers drop it."""
+    """A partition's records. The last batch may be incomplete; readers drop it."""
 
     partition_index: int32 = wire()
     error_code: int16 = wire()
@@ -101,7 +101,7 @@ class PartitionData:
 
 @struct
 class EpochEndOffset:
-    """Where the follower's log leaves the leader's: it truncates to there."""
+    """The epoch and offset at which the follower's log diverges, and to which the follower truncates."""
 
     epoch: int32 = wire(default=-1)
     end_offset: int64 = wire(default=-1)
@@ -109,7 +109,7 @@ class EpochEndOffset:
 
 @struct
 class LeaderIdAndEpoch:
-    """The leader as this broker knows it; -1 when unknown."""
+    """The leader and its epoch that this broker knows; -1 if unknown."""
 
     leader_id: int32 = wire(default=-1)
     leader_epoch: int32 = wire(default=-1)
@@ -117,7 +117,7 @@ class LeaderIdAndEpoch:
 
 @struct
 class SnapshotId:
-    """The snapshot that a KRaft follower shall fetch, as the log no longer has the offset."""
+    """The snapshot that a KRaft follower must fetch, because the log no longer has the offset."""
 
     end_offset: int64 = wire(default=-1)
     epoch: int32 = wire(default=-1)
@@ -133,7 +133,7 @@ class AbortedTransaction:
 
 @struct
 class NodeEndpoint:
-    """Where a leader that the partitions name is to be reached."""
+    """The endpoint of a leader that the partitions name."""
 
     node_id: int32 = wire()
     host: str = wire()

@@ -26,7 +26,7 @@ class TopicSnapshot:
 
 @struct
 class PartitionSnapshot:
-    """Which snapshot to read on from which byte."""
+    """The snapshot, and a position in it."""
 
     partition: int32 = wire()
     current_leader_epoch: int32 = wire()
@@ -43,7 +43,7 @@ class SnapshotId:
 
 @message(ApiKey.FETCH_SNAPSHOT, versions="0-1", flexible="0+")
 class FetchSnapshotResponse:
-    """Bytes of the snapshot, from the position asked for."""
+    """Bytes of the snapshot, from the requested position on."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()
@@ -59,7 +59,7 @@ class ResponseTopicSnapshot:
 
 @struct
 class ResponsePartitionSnapshot:
-    """Which snapshot to read on from which byte."""
+    """The snapshot, and a position in it."""
 
     index: int32 = wire()
     error_code: int16 = wire()

@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32
 
 @message(ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
 class FindCoordinatorRequest:
-    """Asks which broker coordinates a group, a transactional id or a share partition."""
+    """Requests the coordinator of groups, transactional ids or share partitions."""
 
     key: str = wire(versions="0-3", default="")
     key_type: int8 = wire(versions="1+", default=0)  # KIP-98
@@ -18,7 +18,7 @@ class FindCoordinatorRequest:
 
 @message(ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
 class FindCoordinatorResponse:
-    """The coordinators asked for; one of them until version 3, a list since."""
+    """The requested coordinators: a single coordinator up to version 3, then a list."""
 
     throttle_time_ms: int32 = wire(versions="1+", default=0)  # KIP-98
     error_code: int16 = wire(versions="0-3", default=0)
@@ -31,7 +31,7 @@ class FindCoordinatorResponse:
 
 @struct
 class Coordinator:
-    """Who coordinates one key; node -1 on an error."""
+    """The coordinator of a key, or node -1 with an error."""
 
     key: str = wire()
     node_id: int32 = wire()

@@ -9,14 +9,14 @@ from protocol.types import int8, int16, int32, uuid
 
 @message(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions="0", flexible="0+")
 class GetTelemetrySubscriptionsRequest:
-    """A client asks which of its metrics the broker wants (KIP-714)."""
+    """A client requests its telemetry subscription (KIP-714)."""
 
     client_instance_id: uuid = wire()
 
 
 @message(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions="0", flexible="0+")
 class GetTelemetrySubscriptionsResponse:
-    """The metrics wanted, how often, and compressed how."""
+    """The requested metrics, the push interval, and the accepted compression."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

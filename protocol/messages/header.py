@@ -10,12 +10,12 @@ from protocol.schema import message, wire
 from protocol.types import int16, int32
 
 NO_API_KEY = -1
-"""Headers belong to no API."""
+"""The key of headers, which belong to no API."""
 
 
 @message(NO_API_KEY, versions="0-2", flexible="2+")
 class RequestHeader:
-    """Which API in which version, a number to match the response by, and who asks."""
+    """The API key and version, the correlation id, and the client id."""
 
     request_api_key: int16 = wire()
     request_api_version: int16 = wire()
@@ -25,6 +25,6 @@ class RequestHeader:
 
 @message(NO_API_KEY, versions="0-1", flexible="1+")
 class ResponseHeader:
-    """The number of the request that this answers."""
+    """The correlation id of the request."""
 
     correlation_id: int32 = wire()

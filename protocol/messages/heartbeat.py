@@ -9,7 +9,7 @@ from protocol.types import int16, int32
 
 @message(ApiKey.HEARTBEAT, versions="0-4", flexible="4+")
 class HeartbeatRequest:
-    """A member says that it is alive, and learns whether its group rebalances."""
+    """A heartbeat of a classic group's member."""
 
     group_id: str = wire()
     generation_id: int32 = wire()
@@ -19,7 +19,7 @@ class HeartbeatRequest:
 
 @message(ApiKey.HEARTBEAT, versions="0-4", flexible="4+")
 class HeartbeatResponse:
-    """An error code that tells the member to stay, to rejoin or that it is fenced."""
+    """An error code, by which the member stays, rejoins, or is fenced."""
 
     throttle_time_ms: int32 = wire(versions="1+", default=0)  # KIP-124
     error_code: int16 = wire()

@@ -24,7 +24,7 @@ class AlterConfigsResource:
 
 @struct
 class AlterableConfig:
-    """A change: operation 0 set, 1 delete, 2 append to a list, 3 subtract from a list."""
+    """A change. Operation: 0 set, 1 delete, 2 append to a list, 3 subtract from a list."""
 
     name: str = wire()
     config_operation: int8 = wire()
@@ -33,7 +33,7 @@ class AlterableConfig:
 
 @message(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsResponse:
-    """Whether each resource's configs were changed."""
+    """The error code for each resource."""
 
     throttle_time_ms: int32 = wire(default=0)
     responses: list[AlterConfigsResourceResponse] = wire()

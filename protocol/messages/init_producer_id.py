@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.INIT_PRODUCER_ID, versions="0-5", flexible="2+")
 class InitProducerIdRequest:
-    """An idempotent or transactional producer asks for its producer id and epoch."""
+    """An idempotent or transactional producer requests its producer id and epoch."""
 
     transactional_id: str | None = wire(nullable="0+")
     transaction_timeout_ms: int32 = wire()

@@ -23,7 +23,7 @@ class InitializeStateData:
 
 @struct
 class PartitionData:
-    """A share partition's first state; start offset -1 leaves it to the group's reset strategy."""
+    """A share partition's first state. With start offset -1 the group's reset strategy decides."""
 
     partition: int32 = wire()
     state_epoch: int32 = wire()
@@ -32,7 +32,7 @@ class PartitionData:
 
 @message(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions="0", flexible="0+")
 class InitializeShareGroupStateResponse:
-    """Whether each share partition's state was created."""
+    """The error code for each share partition."""
 
     results: list[InitializeStateResult] = wire()
 

@@ -9,7 +9,7 @@ from protocol.types import int16, int32
 
 @message(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
 class JoinGroupRequest:
-    """A member enters a classic group's rebalance with the assignment strategies it knows."""
+    """A member joins a classic group's rebalance, with its supported protocols."""
 
     group_id: str = wire()
     session_timeout_ms: int32 = wire()
@@ -23,7 +23,7 @@ class JoinGroupRequest:
 
 @struct
 class JoinGroupRequestProtocol:
-    """A strategy the member can follow, and the metadata that the group's leader needs for it."""
+    """A protocol that the member supports, and its metadata for the group's leader."""
 
     name: str = wire()
     metadata: bytes = wire()
@@ -31,7 +31,7 @@ class JoinGroupRequestProtocol:
 
 @message(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
 class JoinGroupResponse:
-    """The new generation; its leader also gets every member's metadata."""
+    """The new generation. The group's leader also gets the metadata of all members."""
 
     throttle_time_ms: int32 = wire(versions="2+", default=0)  # KIP-124
     error_code: int16 = wire()
@@ -46,7 +46,7 @@ class JoinGroupResponse:
 
 @struct
 class JoinGroupResponseMember:
-    """A member, with its metadata for the chosen strategy."""
+    """A member, with its metadata for the selected protocol."""
 
     member_id: str = wire()
     group_instance_id: str | None = wire(versions="5+", nullable="5+", default=None)  # KIP-345

@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32, int64, uuid
 
 @message(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
 class LeaderAndIsrRequest:
-    """A ZooKeeper-mode controller tells a broker which replicas it leads and which it follows."""
+    """A ZooKeeper-mode controller tells a broker which partitions to lead and to follow."""
 
     controller_id: int32 = wire()
     is_k_raft_controller: bool = wire(versions="7+", default=False)  # KIP-866
@@ -53,7 +53,7 @@ class LeaderAndIsrLiveLeader:
 
 @message(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
 class LeaderAndIsrResponse:
-    """The outcome of each partition's change of role."""
+    """The error code for each partition."""
 
     error_code: int16 = wire()
     partition_errors: list[LeaderAndIsrPartitionError] = wire(versions="0-4", default=IMPLICIT)

@@ -27,7 +27,7 @@ class MemberIdentity:
 
 @message(ApiKey.LEAVE_GROUP, versions="0-5", flexible="4+")
 class LeaveGroupResponse:
-    """Whether each member has left."""
+    """The error code for each member."""
 
     throttle_time_ms: int32 = wire(versions="1+", default=0)  # KIP-124
     error_code: int16 = wire()

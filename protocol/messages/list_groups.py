@@ -9,7 +9,7 @@ from protocol.types import int16, int32
 
 @message(ApiKey.LIST_GROUPS, versions="0-5", flexible="3+")
 class ListGroupsRequest:
-    """Asks for the groups that this broker coordinates, by state and type."""
+    """Requests the groups that this broker coordinates, by state and type."""
 
     states_filter: list[str] = wire(versions="4+", default=IMPLICIT)  # KIP-518
     types_filter: list[str] = wire(versions="5+", default=IMPLICIT)  # KIP-848

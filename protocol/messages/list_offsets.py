@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32, int64
 
 @message(ApiKey.LIST_OFFSETS, versions="0-11", flexible="6+")
 class ListOffsetsRequest:
-    """Asks each partition for the first offset at or after a timestamp, or for one of its special offsets."""
+    """Requests each partition's first offset at or after a timestamp, or a special offset."""
 
     replica_id: int32 = wire()
     isolation_level: int8 = wire(versions="2+", default=0)  # KIP-98
@@ -36,7 +36,7 @@ class ListOffsetsPartition:
 
 @message(ApiKey.LIST_OFFSETS, versions="0-11", flexible="6+")
 class ListOffsetsResponse:
-    """The offset and timestamp found in each partition; a list of offsets in version 0."""
+    """The offset and timestamp for each partition; a list of offsets in version 0."""
 
     throttle_time_ms: int32 = wire(versions="2+", default=0)  # KIP-98
     topics: list[ListOffsetsTopicResponse] = wire()
@@ -50,7 +50,7 @@ class ListOffsetsTopicResponse:
 
 @struct
 class ListOffsetsPartitionResponse:
-    """The offset found; -1 with timestamp -1 when no record is that late."""
+    """The offset; -1 with timestamp -1 if no record has the timestamp or a later one."""
 
     partition_index: int32 = wire()
     error_code: int16 = wire()

@@ -9,7 +9,7 @@ from protocol.types import int16, int32
 
 @message(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
 class ListPartitionReassignmentsRequest:
-    """Asks for reassignments that are going on; null topics ask for all."""
+    """Requests ongoing reassignments. Null topics request all."""
 
     timeout_ms: int32 = wire(default=60000)
     topics: list[ListPartitionReassignmentsTopics] | None = wire(nullable="0+", default=None)
@@ -39,7 +39,7 @@ class OngoingTopicReassignment:
 
 @struct
 class OngoingPartitionReassignment:
-    """All replicas of now, and which of them come and go."""
+    """All current replicas, the added replicas, and the replicas to remove."""
 
     partition_index: int32 = wire()
     replicas: list[int32] = wire()

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+")
 class ListTransactionsRequest:
-    """Asks for the transactions of this coordinator that match (KIP-664)."""
+    """Requests the transactions of this coordinator that match (KIP-664)."""
 
     state_filters: list[str] = wire()
     producer_id_filters: list[int64] = wire()

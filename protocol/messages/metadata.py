@@ -9,7 +9,7 @@ from protocol.types import int16, int32, uuid
 
 @message(ApiKey.METADATA, versions="0-13", flexible="9+")
 class MetadataRequest:
-    """A client learns the brokers and the leaders of topics' partitions."""
+    """A client requests the brokers, and the partitions of topics."""
 
     topics: list[MetadataRequestTopic] | None = wire(nullable="1+")
     allow_auto_topic_creation: bool = wire(versions="4+", default=True)
@@ -48,7 +48,7 @@ class MetadataResponseBroker:
 
 @struct
 class MetadataResponseTopic:
-    """One topic; operations are bits by their ACL code, the lowest int32 when they were not asked for."""
+    """A topic. Its authorized operations are bits by ACL code, or the smallest int32 if not requested."""
 
     error_code: int16 = wire()
     name: str | None = wire(nullable="12+")
@@ -60,7 +60,7 @@ class MetadataResponseTopic:
 
 @struct
 class MetadataResponsePartition:
-    """One partition; leader -1 when it has none."""
+    """A partition. The leader is -1 if it has none."""
 
     error_code: int16 = wire()
     partition_index: int32 = wire()

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64, uuid
 
 @message(ApiKey.OFFSET_COMMIT, versions="0-10", flexible="8+")
 class OffsetCommitRequest:
-    """A group's member, or a consumer of its own, stores how far it has read."""
+    """A group's member, or a consumer outside of group management, commits offsets."""
 
     group_id: str = wire()
     generation_id_or_member_epoch: int32 = wire(versions="1+", default=-1)
@@ -28,7 +28,7 @@ class OffsetCommitRequestTopic:
 
 @struct
 class OffsetCommitRequestPartition:
-    """The next offset to read, and text of the client's own."""
+    """The next offset to read, and the client's metadata text."""
 
     partition_index: int32 = wire()
     committed_offset: int64 = wire()
@@ -39,7 +39,7 @@ class OffsetCommitRequestPartition:
 
 @message(ApiKey.OFFSET_COMMIT, versions="0-10", flexible="8+")
 class OffsetCommitResponse:
-    """Whether each partition's offset was stored."""
+    """The error code for each partition."""
 
     throttle_time_ms: int32 = wire(versions="3+", default=0)  # KIP-124
     topics: list[OffsetCommitResponseTopic] = wire()

@@ -28,7 +28,7 @@ class OffsetDeleteRequestPartition:
 
 @message(ApiKey.OFFSET_DELETE, versions="0")
 class OffsetDeleteResponse:
-    """Whether each partition's offset was deleted."""
+    """The error code for each partition."""
 
     error_code: int16 = wire()
     throttle_time_ms: int32 = wire(default=0)

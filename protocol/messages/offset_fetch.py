@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64, uuid
 
 @message(ApiKey.OFFSET_FETCH, versions="0-10", flexible="6+")
 class OffsetFetchRequest:
-    """Asks for the offsets that groups committed; null topics ask for all of them."""
+    """Requests groups' committed offsets. Null topics request all."""
 
     group_id: str = wire(versions="0-7", default="")
     topics: list[OffsetFetchRequestTopic] | None = wire(versions="0-7", nullable="2-7", default=None)
@@ -25,7 +25,7 @@ class OffsetFetchRequestTopic:
 
 @struct
 class OffsetFetchRequestGroup:
-    """A group; member id and epoch are checked for consumer groups, null topics ask for all."""
+    """A group. Member id and epoch are checked for consumer groups; null topics request all."""
 
     group_id: str = wire()
     member_id: str | None = wire(versions="9+", nullable="9+", default=None)  # KIP-848
@@ -58,7 +58,7 @@ class OffsetFetchResponseTopic:
 
 @struct
 class OffsetFetchResponsePartition:
-    """The next offset to read; -1 when none is committed."""
+    """The next offset to read, or -1 without a committed offset."""
 
     partition_index: int32 = wire()
     committed_offset: int64 = wire()
@@ -83,7 +83,7 @@ class OffsetFetchResponseTopics:
 
 @struct
 class OffsetFetchResponsePartitions:
-    """The next offset to read; -1 when none is committed."""
+    """The next offset to read, or -1 without a committed offset."""
 
     partition_index: int32 = wire()
     committed_offset: int64 = wire()

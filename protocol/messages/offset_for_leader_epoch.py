@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
 class OffsetForLeaderEpochRequest:
-    """Where did the log of this leader epoch end? Asked to find where logs diverge (KIP-101, KIP-320)."""
+    """Requests the end offsets of leader epochs, to find where logs diverge (KIP-101, KIP-320)."""
 
     replica_id: int32 = wire(versions="3+", default=-2)  # KIP-392
     topics: list[OffsetForLeaderTopic] = wire()
@@ -30,7 +30,7 @@ class OffsetForLeaderPartition:
 
 @message(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
 class OffsetForLeaderEpochResponse:
-    """The end offset of the largest epoch at or below the one asked for."""
+    """The end offset of the largest epoch at or below the requested epoch."""
 
     throttle_time_ms: int32 = wire(versions="2+", default=0)  # KIP-320
     topics: list[OffsetForLeaderTopicResult] = wire()
@@ -44,7 +44,7 @@ class OffsetForLeaderTopicResult:
 
 @struct
 class EpochEndOffset:
-    """The first offset behind that epoch; -1 and -1 when the log knows none."""
+    """That epoch and its end offset; -1 and -1 if unknown."""
 
     error_code: int16 = wire()
     partition: int32 = wire()

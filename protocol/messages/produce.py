@@ -10,7 +10,8 @@ from protocol.types import int16, int32, int64, uuid
 
 @message(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceRequest:
-    """Record batches to append, by topic and partition; `acks` says who must have them before the answer."""
+    """Record batches to append, by topic and partition. `acks` selects the replicas that must have them before the
+    response."""
 
     transactional_id: str | None = wire(versions="3+", nullable="3+", default=None)  # KIP-98
     acks: int16 = wire()
@@ -27,7 +28,7 @@ class TopicProduceData:
 
 @struct
 class PartitionProduceData:
-    """Batches for one partition, exactly one since version 3."""
+    """Batches for a partition, exactly one since version 3."""
 
     index: int32 = wire()
     records: types.records | None = wire(nullable="0+")
@@ -35,7 +36,7 @@ class PartitionProduceData:
 
 @message(ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceResponse:
-    """Where each partition's batches went, or why they were refused."""
+    """Each partition's base offset, or its error."""
 
     responses: list[TopicProduceResponse] = wire()
     throttle_time_ms: int32 = wire(versions="1+", default=0)  # KIP-13
@@ -51,7 +52,7 @@ class TopicProduceResponse:
 
 @struct
 class PartitionProduceResponse:
-    """The first batch's offset; the append time is -1 unless the topic stamps it."""
+    """The base offset of the append. The append time is -1 unless the topic uses LogAppendTime."""
 
     index: int32 = wire()
     error_code: int16 = wire()
@@ -65,7 +66,7 @@ class PartitionProduceResponse:
 
 @struct
 class BatchIndexAndErrorMessage:
-    """A record that made the broker refuse its batch."""
+    """A record because of which the broker rejected the batch."""
 
     batch_index: int32 = wire()
     batch_index_error_message: str | None = wire(nullable="0+", default=None)
@@ -73,7 +74,7 @@ class BatchIndexAndErrorMessage:
 
 @struct
 class LeaderIdAndEpoch:
-    """The leader as this broker knows it; -1 when unknown."""
+    """The leader and its epoch that this broker knows; -1 if unknown."""
 
     leader_id: int32 = wire(default=-1)
     leader_epoch: int32 = wire(default=-1)
@@ -81,7 +82,7 @@ class LeaderIdAndEpoch:
 
 @struct
 class NodeEndpoint:
-    """Where a leader that the partitions name is to be reached."""
+    """The endpoint of a leader that the partitions name."""
 
     node_id: int32 = wire()
     host: str = wire()

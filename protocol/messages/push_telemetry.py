@@ -20,7 +20,7 @@ class PushTelemetryRequest:
 
 @message(ApiKey.PUSH_TELEMETRY, versions="0", flexible="0+")
 class PushTelemetryResponse:
-    """Whether the metrics were taken."""
+    """The error code of the push."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

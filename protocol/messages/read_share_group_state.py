@@ -52,7 +52,7 @@ class PartitionResult:
 
 @struct
 class StateBatch:
-    """A range of records; state 0 available, 2 acknowledged, 4 archived."""
+    """A range of records. State: 0 available, 2 acknowledged, 4 archived."""
 
     first_offset: int64 = wire()
     last_offset: int64 = wire()

@@ -18,7 +18,7 @@ class RemoveRaftVoterRequest:
 
 @message(ApiKey.REMOVE_RAFT_VOTER, versions="0", flexible="0+")
 class RemoveRaftVoterResponse:
-    """Whether it was removed."""
+    """The error code of the removal."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

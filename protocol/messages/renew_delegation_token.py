@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64
 
 @message(ApiKey.RENEW_DELEGATION_TOKEN, versions="0-2", flexible="2+")
 class RenewDelegationTokenRequest:
-    """Puts off a delegation token's expiry."""
+    """Extends a delegation token's expiry."""
 
     hmac: bytes = wire()
     renew_period_ms: int64 = wire()
@@ -17,7 +17,7 @@ class RenewDelegationTokenRequest:
 
 @message(ApiKey.RENEW_DELEGATION_TOKEN, versions="0-2", flexible="2+")
 class RenewDelegationTokenResponse:
-    """When the token now expires."""
+    """The token's new expiry."""
 
     error_code: int16 = wire()
     expiry_timestamp_ms: int64 = wire()

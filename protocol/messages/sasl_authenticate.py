@@ -9,14 +9,14 @@ from protocol.types import int16, int64
 
 @message(ApiKey.SASL_AUTHENTICATE, versions="0-2", flexible="2+")
 class SaslAuthenticateRequest:
-    """One message of the client's side of a SASL exchange."""
+    """A client's message of a SASL exchange."""
 
     auth_bytes: bytes = wire()
 
 
 @message(ApiKey.SASL_AUTHENTICATE, versions="0-2", flexible="2+")
 class SaslAuthenticateResponse:
-    """One message of the broker's side, and how long the session lasts."""
+    """A broker's message of a SASL exchange, and the session's lifetime."""
 
     error_code: int16 = wire()
     error_message: str | None = wire(nullable="0+")

@@ -9,14 +9,14 @@ from protocol.types import int16
 
 @message(ApiKey.SASL_HANDSHAKE, versions="0-1")
 class SaslHandshakeRequest:
-    """A client picks the SASL mechanism that it will authenticate with."""
+    """A client selects its SASL mechanism."""
 
     mechanism: str = wire()
 
 
 @message(ApiKey.SASL_HANDSHAKE, versions="0-1")
 class SaslHandshakeResponse:
-    """The mechanisms that are enabled, when the chosen one is not."""
+    """An error code, and the enabled mechanisms."""
 
     error_code: int16 = wire()
     mechanisms: list[str] = wire()

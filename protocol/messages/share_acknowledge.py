@@ -32,7 +32,8 @@ class AcknowledgePartition:
 
 @struct
 class AcknowledgementBatch:
-    """Types 0 gap, 1 accept, 2 release, 3 reject, 4 renew: one for the whole range, or one per record."""
+    """A range of records with a type for the whole range or for each record: 0 gap, 1 accept, 2 release, 3 reject, 4
+    renew."""
 
     first_offset: int64 = wire()
     last_offset: int64 = wire()
@@ -41,7 +42,7 @@ class AcknowledgementBatch:
 
 @message(ApiKey.SHARE_ACKNOWLEDGE, versions="1-2", flexible="1+")
 class ShareAcknowledgeResponse:
-    """Whether each partition's acknowledgements were taken."""
+    """The error code for each partition's acknowledgements."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

@@ -10,7 +10,7 @@ from protocol.types import int8, int16, int32, int64, uuid
 
 @message(ApiKey.SHARE_FETCH, versions="1-2", flexible="1+")
 class ShareFetchRequest:
-    """Acquires records of share partitions, and acknowledges ones from before (KIP-932)."""
+    """Acquires records of share partitions, and acknowledges earlier records (KIP-932)."""
 
     group_id: str | None = wire(nullable="0+", default=None)
     member_id: str | None = wire(nullable="0+")
@@ -40,7 +40,8 @@ class FetchPartition:
 
 @struct
 class AcknowledgementBatch:
-    """Types 0 gap, 1 accept, 2 release, 3 reject, 4 renew: one for the whole range, or one per record."""
+    """A range of records with a type for the whole range or for each record: 0 gap, 1 accept, 2 release, 3 reject, 4
+    renew."""
 
     first_offset: int64 = wire()
     last_offset: int64 = wire()
@@ -57,7 +58,7 @@ class ForgottenTopic:
 
 @message(ApiKey.SHARE_FETCH, versions="1-2", flexible="1+")
 class ShareFetchResponse:
-    """Record batches with the ranges acquired and their delivery counts."""
+    """Record batches, with the acquired ranges and their delivery counts."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()
@@ -75,7 +76,7 @@ class ShareFetchableTopicResponse:
 
 @struct
 class PartitionData:
-    """One share partition: records, the ranges acquired of them, and how the acknowledgements went."""
+    """A share partition's records, the acquired ranges, and the error code of its acknowledgements."""
 
     partition_index: int32 = wire()
     error_code: int16 = wire()
@@ -95,7 +96,7 @@ class LeaderIdAndEpoch:
 
 @struct
 class AcquiredRecords:
-    """A range the member holds under an acquisition lock, and how often it was delivered."""
+    """A range of records that the member has acquired, and its delivery count."""
 
     first_offset: int64 = wire()
     last_offset: int64 = wire()

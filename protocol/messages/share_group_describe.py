@@ -9,7 +9,7 @@ from protocol.types import int16, int32, uuid
 
 @message(ApiKey.SHARE_GROUP_DESCRIBE, versions="1", flexible="1+")
 class ShareGroupDescribeRequest:
-    """Asks for the state and members of share groups (KIP-932)."""
+    """Requests the state and members of share groups (KIP-932)."""
 
     group_ids: list[str] = wire()
     include_authorized_operations: bool = wire()

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, uuid
 
 @message(ApiKey.SHARE_GROUP_HEARTBEAT, versions="1", flexible="1+")
 class ShareGroupHeartbeatRequest:
-    """A member of a share group joins, leaves, subscribes or says that it lives (KIP-932)."""
+    """A heartbeat of a share group's member, which also joins, leaves and subscribes (KIP-932)."""
 
     group_id: str = wire()
     member_id: str = wire()
@@ -20,7 +20,7 @@ class ShareGroupHeartbeatRequest:
 
 @message(ApiKey.SHARE_GROUP_HEARTBEAT, versions="1", flexible="1+")
 class ShareGroupHeartbeatResponse:
-    """The member's epoch, and its assignment when that changed."""
+    """The member's epoch, and its assignment if it changed."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

@@ -41,7 +41,7 @@ class StopReplicaTopicState:
 
 @struct
 class StopReplicaPartitionState:
-    """A replica to stop; leader epoch -1 is unknown, -2 means that the topic is being deleted."""
+    """A replica to stop. Leader epoch: -1 unknown, -2 topic is being deleted."""
 
     partition_index: int32 = wire()
     leader_epoch: int32 = wire(default=-1)
@@ -50,7 +50,7 @@ class StopReplicaPartitionState:
 
 @message(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
 class StopReplicaResponse:
-    """Whether each replica was stopped."""
+    """The error code for each replica."""
 
     error_code: int16 = wire()
     partition_errors: list[StopReplicaPartitionError] = wire()

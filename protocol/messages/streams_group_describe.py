@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64, uint16
 
 @message(ApiKey.STREAMS_GROUP_DESCRIBE, versions="0", flexible="0+")
 class StreamsGroupDescribeRequest:
-    """Asks for the state, topology and members of streams groups (KIP-1071)."""
+    """Requests the state, topology and members of streams groups (KIP-1071)."""
 
     group_ids: list[str] = wire()
     include_authorized_operations: bool = wire()
@@ -38,7 +38,7 @@ class DescribedGroup:
 
 @struct
 class Topology:
-    """The topology as it is configured; null subtopologies while it is not ready."""
+    """The configured topology. Subtopologies are null while it is not ready."""
 
     epoch: int32 = wire()
     subtopologies: list[Subtopology] | None = wire(nullable="0+", default=None)
@@ -55,7 +55,7 @@ class Subtopology:
 
 @struct
 class TopicInfo:
-    """An internal topic; 0 partitions or replicas leave the number to the broker."""
+    """An internal topic. With 0 partitions or replicas the broker selects the number."""
 
     name: str = wire()
     partitions: int32 = wire()
@@ -103,7 +103,7 @@ class TaskOffset:
 
 @struct
 class Assignment:
-    """A member's tasks, by the role it has in them."""
+    """A member's active, standby and warm-up tasks."""
 
     active_tasks: list[TaskIds] = wire()
     standby_tasks: list[TaskIds] = wire()

@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32, int64, uint16
 
 @message(ApiKey.STREAMS_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class StreamsGroupHeartbeatRequest:
-    """A Kafka Streams client joins, leaves, says what changed or that it lives (KIP-1071)."""
+    """A heartbeat of a Kafka Streams client, which also joins, leaves, and reports changes (KIP-1071)."""
 
     group_id: str = wire()
     member_id: str = wire()
@@ -53,7 +53,7 @@ class Subtopology:
 
 @struct
 class TopicInfo:
-    """An internal topic; 0 partitions or replicas leave the number to the broker."""
+    """An internal topic. With 0 partitions or replicas the broker selects the number."""
 
     name: str = wire()
     partitions: int32 = wire()
@@ -92,7 +92,7 @@ class Endpoint:
 
 @struct
 class TaskOffset:
-    """How far a task's state is restored, summed over its changelogs."""
+    """A task's restored offset, summed over its changelogs."""
 
     subtopology_id: str = wire()
     partition: int32 = wire()
@@ -101,7 +101,7 @@ class TaskOffset:
 
 @message(ApiKey.STREAMS_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class StreamsGroupHeartbeatResponse:
-    """The member's epoch, its tasks when they changed, and where other tasks live."""
+    """The member's epoch, its tasks if they changed, and the endpoints of other tasks."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()
@@ -132,7 +132,7 @@ class Status:
 
 @struct
 class EndpointToPartitions:
-    """Which state interactive queries find at an endpoint."""
+    """The partitions whose state interactive queries find at an endpoint."""
 
     user_endpoint: Endpoint = wire()
     active_partitions: list[TopicPartition] = wire()

@@ -31,7 +31,7 @@ class TopologyDescriptionSubtopology:
 
 @struct
 class TopologyDescriptionNode:
-    """A node: type 1 source, 2 processor, 3 sink; a null sink topic is chosen per record."""
+    """A node. Type: 1 source, 2 processor, 3 sink. A null sink topic is selected for each record."""
 
     name: str = wire()
     node_type: int8 = wire()
@@ -49,7 +49,7 @@ class TopologyDescriptionGlobalStore:
 
 @message(ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE, versions="0", flexible="0+")
 class StreamsGroupTopologyDescriptionUpdateResponse:
-    """Whether the description was stored."""
+    """The error code of the update."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

@@ -9,7 +9,7 @@ from protocol.types import int16, int32
 
 @message(ApiKey.SYNC_GROUP, versions="0-5", flexible="4+")
 class SyncGroupRequest:
-    """The leader brings everyone's assignments, followers ask for theirs."""
+    """The group's leader sends all members' assignments; other members request theirs."""
 
     group_id: str = wire()
     generation_id: int32 = wire()

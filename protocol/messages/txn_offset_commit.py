@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64, uuid
 
 @message(ApiKey.TXN_OFFSET_COMMIT, versions="0-6", flexible="3+")
 class TxnOffsetCommitRequest:
-    """Offsets that are committed if and when the transaction is."""
+    """Offsets that are committed when the transaction commits."""
 
     transactional_id: str = wire()
     group_id: str = wire()
@@ -38,7 +38,7 @@ class TxnOffsetCommitRequestPartition:
 
 @message(ApiKey.TXN_OFFSET_COMMIT, versions="0-6", flexible="3+")
 class TxnOffsetCommitResponse:
-    """Whether each partition's pending offset was stored."""
+    """The error code for each partition."""
 
     throttle_time_ms: int32 = wire(default=0)
     topics: list[TxnOffsetCommitResponseTopic] = wire()

@@ -16,7 +16,7 @@ class UnregisterBrokerRequest:
 
 @message(ApiKey.UNREGISTER_BROKER, versions="0", flexible="0+")
 class UnregisterBrokerResponse:
-    """Whether it was removed."""
+    """The error code of the removal."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

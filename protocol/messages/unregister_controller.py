@@ -16,7 +16,7 @@ class UnregisterControllerRequest:
 
 @message(ApiKey.UNREGISTER_CONTROLLER, versions="0", flexible="0+")
 class UnregisterControllerResponse:
-    """Whether it was removed."""
+    """The error code of the removal."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

@@ -18,7 +18,7 @@ class UpdateFeaturesRequest:
 
 @struct
 class FeatureUpdateKey:
-    """A feature's new level, below 1 to remove it; upgrade type 1 upgrade, 2 safe downgrade, 3 unsafe downgrade."""
+    """A feature's new level; below 1 removes it. Upgrade type: 1 upgrade, 2 safe downgrade, 3 unsafe downgrade."""
 
     feature: str = wire()
     max_version_level: int16 = wire()
@@ -28,7 +28,7 @@ class FeatureUpdateKey:
 
 @message(ApiKey.UPDATE_FEATURES, versions="0-2", flexible="0+")
 class UpdateFeaturesResponse:
-    """Whether each feature was changed."""
+    """The error code for each feature."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

@@ -60,6 +60,6 @@ class UpdateMetadataEndpoint:
 
 @message(ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
 class UpdateMetadataResponse:
-    """Whether the broker took the metadata."""
+    """The error code of the update."""
 
     error_code: int16 = wire()

@@ -28,7 +28,7 @@ class Listener:
 
 @struct
 class KRaftVersionFeature:
-    """The levels of kraft.version that the voter could run at."""
+    """The levels of kraft.version that the voter supports."""
 
     min_supported_version: int16 = wire()
     max_supported_version: int16 = wire()
@@ -36,7 +36,7 @@ class KRaftVersionFeature:
 
 @message(ApiKey.UPDATE_RAFT_VOTER, versions="0", flexible="0+")
 class UpdateRaftVoterResponse:
-    """Whether they were changed, and who leads."""
+    """The error code, and the current leader."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()
@@ -45,7 +45,7 @@ class UpdateRaftVoterResponse:
 
 @struct
 class CurrentLeader:
-    """Who leads, when it is not the receiver."""
+    """The current leader, if it is not the receiver."""
 
     leader_id: int32 = wire(default=-1)
     leader_epoch: int32 = wire(default=-1)

@@ -9,7 +9,7 @@ from protocol.types import int16, int32, int64, uint16, uuid
 
 @message(ApiKey.VOTE, versions="0-2", flexible="0+")
 class VoteRequest:
-    """A KRaft candidate asks a voter for its vote, or how it would vote (KIP-595, KIP-996)."""
+    """A KRaft candidate requests a vote or a pre-vote (KIP-595, KIP-996)."""
 
     cluster_id: str | None = wire(nullable="0+", default=None)
     voter_id: int32 = wire(versions="1+", default=-1)  # KIP-853
@@ -24,7 +24,7 @@ class TopicData:
 
 @struct
 class PartitionData:
-    """The candidate with its log's end; `pre_vote` only asks, and moves no epoch (KIP-996)."""
+    """The candidate and its log's end. With `pre_vote` it requests a pre-vote, which changes no epoch (KIP-996)."""
 
     partition_index: int32 = wire()
     replica_epoch: int32 = wire()
@@ -38,7 +38,7 @@ class PartitionData:
 
 @message(ApiKey.VOTE, versions="0-2", flexible="0+")
 class VoteResponse:
-    """Whether the vote is granted, and the leader that the voter knows."""
+    """The granted or rejected vote, and the leader that the voter knows."""
 
     error_code: int16 = wire()
     topics: list[ResponseTopicData] = wire()
@@ -53,7 +53,7 @@ class ResponseTopicData:
 
 @struct
 class ResponsePartitionData:
-    """The candidate with its log's end; `pre_vote` only asks, and moves no epoch (KIP-996)."""
+    """The voter's decision, and the leader that it knows."""
 
     partition_index: int32 = wire()
     error_code: int16 = wire()

@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32, int64, uuid
 
 @message(ApiKey.WRITE_SHARE_GROUP_STATE, versions="0-1", flexible="0+")
 class WriteShareGroupStateRequest:
-    """A share partition's leader writes what changed in its state (KIP-932)."""
+    """A share partition's leader writes changes to the partition's state (KIP-932)."""
 
     group_id: str = wire()
     topics: list[WriteStateData] = wire()
@@ -23,7 +23,7 @@ class WriteStateData:
 
 @struct
 class PartitionData:
-    """The changes to a share partition; start offset -1 leaves it as it is."""
+    """Changes to a share partition. Start offset -1 means no change."""
 
     partition: int32 = wire()
     state_epoch: int32 = wire()
@@ -35,7 +35,7 @@ class PartitionData:
 
 @struct
 class StateBatch:
-    """A range of records; state 0 available, 2 acknowledged, 4 archived."""
+    """A range of records. State: 0 available, 2 acknowledged, 4 archived."""
 
     first_offset: int64 = wire()
     last_offset: int64 = wire()
@@ -45,7 +45,7 @@ class StateBatch:
 
 @message(ApiKey.WRITE_SHARE_GROUP_STATE, versions="0-1", flexible="0+")
 class WriteShareGroupStateResponse:
-    """Whether each share partition's state was written."""
+    """The error code for each share partition."""
 
     results: list[WriteStateResult] = wire()
 

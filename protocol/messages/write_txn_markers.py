@@ -34,7 +34,7 @@ class WritableTxnMarkerTopic:
 
 @message(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
 class WriteTxnMarkersResponse:
-    """Whether each partition has its marker."""
+    """The error code for each partition."""
 
     markers: list[WritableTxnMarkerResult] = wire()
 

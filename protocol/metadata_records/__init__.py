@@ -1,4 +1,4 @@
-"""The records of `__cluster_metadata`, KRaft's log of everything about the cluster.
+"""The records of `__cluster_metadata`, KRaft's log of the cluster's metadata.
 
 A record's value is framed: frame version, record type and version as unsigned varints, then the message.
 Source: KIP-631; org.apache.kafka.server.common.serialization.AbstractApiMessageSerde.
@@ -46,7 +46,7 @@ RECORDS: Final = {
     27: ("nodes", "RegisterControllerRecord"),
     28: ("topics", "ClearElrRecord"),
 }
-"""Record type → (module here, class). 6, 13 and 16 were given up before any release."""
+"""Record type → (module in this package, class). Kafka dropped 6, 13 and 16 before any release."""
 
 
 @cache
@@ -66,8 +66,8 @@ def encode_record(record: object, version: int) -> bytes:
 
 
 def decode_record(data: Buffer) -> object:
-    """Returns the metadata record in a framed value, one of RECORDS. Raises ProtocolError when the record is cut or its
-    type unknown."""
+    """Decodes a framed metadata record, one of RECORDS. Raises ProtocolError for an incomplete record or an unknown
+    type."""
     try:
         frame_version, position = read_uvarint(data, 0)
         record_type, position = read_uvarint(data, position)

@@ -8,30 +8,30 @@ from protocol.types import int8
 
 @message(20, versions="0", flexible="0+")
 class NoOpRecord:
-    """Changes nothing; keeps the log's end moving, so that observers see it is alive (KIP-835)."""
+    """A record without effect. It advances the log's end, so that observers see an active leader (KIP-835)."""
 
 
 @message(23, versions="0", flexible="0+")
 class BeginTransactionRecord:
-    """Records from here to the end take effect together (KIP-868)."""
+    """The begin of a transaction, whose records take effect together at its end (KIP-868)."""
 
     name: str | None = wire(nullable="0+", tag=0, default=None)
 
 
 @message(24, versions="0", flexible="0+")
 class EndTransactionRecord:
-    """The records since the begin take effect."""
+    """The end of a transaction. Its records take effect."""
 
 
 @message(25, versions="0", flexible="0+")
 class AbortTransactionRecord:
-    """The records since the begin are void."""
+    """The abort of a transaction. Its records are discarded."""
 
     reason: str | None = wire(nullable="0+", tag=0, default=None)
 
 
 @message(21, versions="0", flexible="0+")
 class ZkMigrationStateRecord:
-    """How far a migration from ZooKeeper is: 0 none, 1 migration, 2 pre-migration, 3 post-migration (KIP-866)."""
+    """The state of a migration from ZooKeeper: 0 none, 1 migration, 2 pre-migration, 3 post-migration (KIP-866)."""
 
     zk_migration_state: int8 = wire()

@@ -8,7 +8,7 @@ from protocol.types import int8, int16, int32, int64, uint16, uuid
 
 @message(0, versions="0-4", flexible="0+")
 class RegisterBrokerRecord:
-    """A broker has registered, fenced at first; the record's offset is its epoch."""
+    """A broker's registration, fenced at first. The record's offset is the broker epoch."""
 
     broker_id: int32 = wire()
     is_migrating_zk_broker: bool = wire(versions="2+", default=False)  # KIP-866
@@ -42,7 +42,7 @@ class BrokerFeature:
 
 @message(1, versions="0", flexible="0+")
 class UnregisterBrokerRecord:
-    """A broker's registration is removed."""
+    """The removal of a broker's registration."""
 
     broker_id: int32 = wire()
     broker_epoch: int64 = wire()
@@ -50,7 +50,7 @@ class UnregisterBrokerRecord:
 
 @message(7, versions="0", flexible="0+")
 class FenceBrokerRecord:
-    """A broker is fenced; logs of before 3.4 have it (BrokerRegistrationChangeRecord since)."""
+    """The fencing of a broker, in logs from before Kafka 3.4 (now BrokerRegistrationChangeRecord)."""
 
     id: int32 = wire()
     epoch: int64 = wire()
@@ -58,7 +58,7 @@ class FenceBrokerRecord:
 
 @message(8, versions="0", flexible="0+")
 class UnfenceBrokerRecord:
-    """A broker is no longer fenced; logs of before 3.4 have it (BrokerRegistrationChangeRecord since)."""
+    """The unfencing of a broker, in logs from before Kafka 3.4 (now BrokerRegistrationChangeRecord)."""
 
     id: int32 = wire()
     epoch: int64 = wire()
@@ -66,7 +66,7 @@ class UnfenceBrokerRecord:
 
 @message(17, versions="0-3", flexible="0+")
 class BrokerRegistrationChangeRecord:
-    """The changes to a broker's registration: -1 no longer, 0 as before, 1 from now on."""
+    """Changes to a broker's registration. Flags: -1 clears, 0 keeps, 1 sets."""
 
     broker_id: int32 = wire()
     broker_epoch: int64 = wire()
@@ -78,7 +78,7 @@ class BrokerRegistrationChangeRecord:
 
 @message(27, versions="0", flexible="0+")
 class RegisterControllerRecord:
-    """A controller has registered its endpoints and features (KIP-919)."""
+    """A controller's registration, with its endpoints and features (KIP-919)."""
 
     controller_id: int32 = wire()
     incarnation_id: uuid = wire()

@@ -8,7 +8,7 @@ from protocol.types import int8, int32, int64, uuid
 
 @message(18, versions="0", flexible="0+")
 class AccessControlEntryRecord:
-    """One access control entry; codes as in CreateAcls."""
+    """An access control entry. Codes are as in CreateAcls."""
 
     id: uuid = wire()
     resource_type: int8 = wire()
@@ -22,7 +22,7 @@ class AccessControlEntryRecord:
 
 @message(19, versions="0", flexible="0+")
 class RemoveAccessControlEntryRecord:
-    """An access control entry is removed."""
+    """The removal of an access control entry."""
 
     id: uuid = wire()
 
@@ -41,7 +41,7 @@ class UserScramCredentialRecord:
 
 @message(22, versions="0", flexible="0+")
 class RemoveUserScramCredentialRecord:
-    """A user's SCRAM credential is removed."""
+    """The removal of a user's SCRAM credential."""
 
     name: str = wire()
     mechanism: int8 = wire()
@@ -49,7 +49,7 @@ class RemoveUserScramCredentialRecord:
 
 @message(10, versions="0", flexible="0+")
 class DelegationTokenRecord:
-    """A delegation token was made or renewed; principals as `User:name`, dates in milliseconds since 1970."""
+    """A new or renewed delegation token. Principals as `User:name`, dates in milliseconds since 1970."""
 
     owner: str = wire()
     requester: str = wire()
@@ -62,6 +62,6 @@ class DelegationTokenRecord:
 
 @message(26, versions="0", flexible="0+")
 class RemoveDelegationTokenRecord:
-    """A delegation token is removed."""
+    """The removal of a delegation token."""
 
     token_id: str = wire()

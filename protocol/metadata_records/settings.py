@@ -8,7 +8,7 @@ from protocol.types import float64, int8, int16, int32, int64
 
 @message(4, versions="0", flexible="0+")
 class ConfigRecord:
-    """One config of a resource; null takes it away. Resource types 2 topic, 4 broker, 16 client metrics, 32 group."""
+    """A config of a resource; null removes it. Resource types: 2 topic, 4 broker, 16 client metrics, 32 group."""
 
     resource_type: int8 = wire()
     resource_name: str = wire()
@@ -18,7 +18,7 @@ class ConfigRecord:
 
 @message(14, versions="0", flexible="0+")
 class ClientQuotaRecord:
-    """One quota of an entity, set or removed."""
+    """A quota of an entity, set or removed."""
 
     entity: list[EntityData] = wire()
     key: str = wire()
@@ -28,7 +28,7 @@ class ClientQuotaRecord:
 
 @struct
 class EntityData:
-    """One part of an entity: type user, client-id or ip; a null name is the default entity."""
+    """A component of an entity: type user, client-id or ip. A null name is the default entity."""
 
     entity_type: str = wire()
     entity_name: str | None = wire(nullable="0+")
@@ -36,7 +36,7 @@ class EntityData:
 
 @message(12, versions="0", flexible="0+")
 class FeatureLevelRecord:
-    """A feature's finalized level; metadata.version is the first record of every log and snapshot."""
+    """A feature's finalized level. The level of metadata.version is the first record of every log and snapshot."""
 
     name: str = wire()
     feature_level: int16 = wire()
@@ -44,7 +44,7 @@ class FeatureLevelRecord:
 
 @message(15, versions="0", flexible="0+")
 class ProducerIdsRecord:
-    """A block of producer ids went to a broker: the next block starts at this id (KIP-730)."""
+    """The allocation of a block of producer ids to a broker, and the first id of the next block (KIP-730)."""
 
     broker_id: int32 = wire()
     broker_epoch: int64 = wire(default=-1)

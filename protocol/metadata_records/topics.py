@@ -8,7 +8,7 @@ from protocol.types import int8, int32, uuid
 
 @message(2, versions="0", flexible="0+")
 class TopicRecord:
-    """A topic comes to be."""
+    """The creation of a topic."""
 
     name: str = wire()
     topic_id: uuid = wire()
@@ -16,14 +16,14 @@ class TopicRecord:
 
 @message(9, versions="0", flexible="0+")
 class RemoveTopicRecord:
-    """A topic and all its partitions are gone."""
+    """The deletion of a topic and all its partitions."""
 
     topic_id: uuid = wire()
 
 
 @message(3, versions="0-2", flexible="0+")
 class PartitionRecord:
-    """The whole state of a partition: written when it comes to be, and in snapshots."""
+    """The whole state of a partition, at its creation and in snapshots."""
 
     partition_id: int32 = wire(default=-1)
     topic_id: uuid = wire()
@@ -42,8 +42,8 @@ class PartitionRecord:
 
 @message(5, versions="0-2", flexible="0+")
 class PartitionChangeRecord:
-    """The changes to a partition; each moves the partition epoch, a change of leader (or of replicas out of the in-sync
-    set) the leader epoch too."""
+    """Changes to a partition. Each record increments the partition epoch; a change of the leader, or a shrinking
+    in-sync set, also increments the leader epoch."""
 
     partition_id: int32 = wire(default=-1)
     topic_id: uuid = wire()
@@ -60,6 +60,6 @@ class PartitionChangeRecord:
 
 @message(28, versions="0", flexible="0+")
 class ClearElrRecord:
-    """Forgets the eligible leader replicas of a topic, or of all topics when the name is empty (KIP-966)."""
+    """The removal of a topic's eligible leader replicas, or of all topics' if the name is empty (KIP-966)."""
 
     topic_name: str = wire()

@@ -1,1 +1,1 @@
-"""Record batches (v2), message sets (v0, v1), their compression and their control records."""
+"""Record batches (v2) and message sets (v0, v1), with their compression and control records."""

@@ -4,8 +4,8 @@
     attributes i16 · last offset delta i32 · base timestamp i64 · max timestamp i64 ·
     producer id i64 · producer epoch i16 · base sequence i32 · records count i32 · records
 
-The batch length counts what follows it; the CRC-32C covers attributes and after, so that base offset and leader epoch
-can be stamped by the broker for nothing. Every function takes any buffer and a position in it, and copies no records.
+The batch length counts the bytes after it. The CRC-32C covers the bytes from the attributes on, so that the broker can
+write base offset and leader epoch without a new CRC. Functions take any buffer and a position, and copy no records.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ _new: Final = tuple.__new__
 
 
 class TimestampType(IntEnum):
-    """Who set a batch's timestamps: its producer, or the broker that appended it (KIP-32)."""
+    """The source of a batch's timestamps: its producer, or the broker that appended it (KIP-32)."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes before the records, as they are on the wire and on disk."""
+    """The 61 bytes before the records, as on the wire and on disk."""
 
     base_offset: int
     batch_length: int
@@ -107,7 +107,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The last record's sequence number; they wrap from 2^31 - 1 to 0."""
+        """The last record's sequence number. Sequence numbers wrap from 2^31 - 1 to 0."""
         return NO_SEQUENCE if self.base_sequence == NO_SEQUENCE else self.sequence_after(self.last_offset_delta)
 
     def sequence_after(self, delta: int) -> int:
@@ -116,7 +116,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> Compression:
-        """Raises KafkaError(INVALID_RECORD) for the three unused codec numbers."""
+        """The batch's codec. Raises KafkaError(INVALID_RECORD) for the three unused codec numbers."""
         codec = self.attributes & COMPRESSION_MASK
         if codec >= len(_CODECS):
             raise KafkaError(ErrorCode.INVALID_RECORD, f"compression codec {codec} does not exist: 0 to 4 do")
@@ -140,17 +140,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the batch's tombstones and markers (KIP-534); kept in the base timestamp's place."""
+        """The time from which compaction may remove the batch's tombstones and markers (KIP-534). Stored in the base
+        timestamp field."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     def payload(self, buffer: Buffer, position: int) -> memoryview:
-        """Returns the batch's records as they are stored, compressed or not."""
+        """Returns the batch's stored records, which may be compressed."""
         return memoryview(buffer)[position + HEADER_SIZE : position + LOG_OVERHEAD + self.batch_length]
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """Returns the header at `position`, unchecked. Raises KafkaError(CORRUPT_MESSAGE) if fewer than 61 bytes are
-    left."""
+    """Returns the unchecked header at `position`. Raises KafkaError(CORRUPT_MESSAGE) if fewer than 61 bytes remain."""
     try:
         return _new(BatchHeader, _unpack_header(buffer, position))
     except struct.error:
@@ -158,16 +158,16 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
-    """True when the CRC-32C of the batch is the one that its header gives."""
+    """True if the batch's CRC-32C is that in its header."""
     covered = memoryview(buffer)[position + AT_ATTRIBUTES : position + LOG_OVERHEAD + header.batch_length]
     return crc32c(covered) == header.crc
 
 
 def validate(buffer: Buffer, position: int, header: BatchHeader) -> None:
-    """Checks what is true of a sound batch from any source; `validate_from_client` has the rules for clients.
+    """Checks the rules for batches of any source; `validate_from_client` has the rules for clients.
 
     Raises KafkaError: CORRUPT_MESSAGE for a wrong magic, length or CRC (DefaultRecordBatch.ensureValid), INVALID_RECORD
-    for an unknown codec, or a records count that its offsets have no room for (compaction leaves fewer, never more).
+    for an unknown codec, or for more records than offsets (compaction leaves fewer records, never more).
     """
     length = header.batch_length
     if header.magic != MAGIC_V2 or length < _MIN_LENGTH:
@@ -196,7 +196,7 @@ def validate_from_client(header: BatchHeader) -> None:
 
 
 def magic_at(buffer: Buffer, position: int = 0) -> int:
-    """Returns the format of the entry at `position`: 0 and 1 are messages, 2 a batch. Raises
+    """Returns the magic of the entry at `position`: 0 and 1 for messages, 2 for a batch. Raises
     KafkaError(CORRUPT_MESSAGE)."""
     if len(buffer) <= position + AT_MAGIC:
         raise _corrupt(f"{len(buffer) - position} bytes are too few for a record: its magic is byte {AT_MAGIC}")
@@ -204,10 +204,10 @@ def magic_at(buffer: Buffer, position: int = 0) -> int:
 
 
 def iter_batches(buffer: Buffer, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
-    """Yields position and header of every whole batch in `buffer[start:end]`; a batch cut by the end is left out.
+    """Yields position and header of every whole batch in `buffer[start:end]`, without an incomplete last batch.
 
-    Checks only the fields that lead to the next batch, no CRC. Raises KafkaError(CORRUPT_MESSAGE) for an impossible
-    length or another magic than 2.
+    Checks only the fields that lead to the next batch, not the CRC. Raises KafkaError(CORRUPT_MESSAGE) for an
+    impossible length, or a magic other than 2.
     """
     limit = len(buffer) if end is None else min(end, len(buffer))
     position = start
@@ -223,18 +223,18 @@ def iter_batches(buffer: Buffer, start: int = 0, end: int | None = None) -> Iter
 
 
 def stamp(buffer: WritableBuffer, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Give the batch its place in the log: two fields outside the CRC."""
+    """Writes the batch's base offset and leader epoch, which the CRC doesn't cover."""
     _INT64.pack_into(buffer, position, base_offset)
     _INT32.pack_into(buffer, position + AT_LEADER_EPOCH, leader_epoch)
 
 
 def stamp_log_append_time(buffer: WritableBuffer, position: int, now_ms: int) -> None:
-    """Make `now_ms` the timestamp of every record in the batch: the attribute bit, max timestamp, and a new CRC."""
+    """Makes `now_ms` the timestamp of all records: sets the attribute bit and the max timestamp, and a new CRC."""
     set_max_timestamp(buffer, position, TimestampType.LOG_APPEND_TIME, now_ms)
 
 
 def set_max_timestamp(buffer: WritableBuffer, position: int, kind: TimestampType, max_timestamp: int) -> None:
-    """Set timestamp type and max timestamp; the CRC is only computed again if one of them changes."""
+    """Sets timestamp type and max timestamp. Computes a new CRC only if one of them changes."""
     header = read_header(buffer, position)
     attributes = header.attributes & ~TIMESTAMP_TYPE | kind << 3
     if attributes != header.attributes or max_timestamp != header.max_timestamp:
@@ -244,7 +244,7 @@ def set_max_timestamp(buffer: WritableBuffer, position: int, kind: TimestampType
 
 
 def seal(buffer: WritableBuffer, position: int, batch_length: int) -> None:
-    """Write the CRC-32C of the batch as it now is."""
+    """Computes and writes the CRC-32C of the batch."""
     covered = memoryview(buffer)[position + AT_ATTRIBUTES : position + LOG_OVERHEAD + batch_length]
     _UINT32.pack_into(buffer, position + AT_CRC, crc32c(covered))
 

@@ -1,4 +1,4 @@
-"""Makes record batches: of records, of records that are encoded already, or of a payload as it is stored."""
+"""Builds record batches from records, from encoded records, or from a compressed payload."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def build(
     level: int | None = None,
     log_append_time_ms: int | None = None,
 ) -> bytearray:
-    """Returns a batch of `records` in their order: offsets are base_offset and up, whatever the records' own say.
+    """Returns a batch of `records` in order, with offsets from base_offset on; the records' own offsets are ignored.
 
-    With `log_append_time_ms` all records are of that time, otherwise of their own. There must be a record.
+    With `log_append_time_ms` all records have that timestamp, otherwise their own. `records` must not be empty.
     """
     assert records, "a batch has at least one record"
     count = len(records)
@@ -57,14 +57,14 @@ def build(
 
 
 def assemble(header: BatchHeader, records: bytes | bytearray, level: int | None = None) -> bytearray:
-    """Returns a batch of encoded records, compressed as the header's attributes say, with length and CRC filled in."""
+    """Returns a batch of encoded records, compressed with the header's codec, with its length and CRC."""
     if header.attributes & COMPRESSION_MASK:
         records = compress(header.compression, records, level)
     return pack(header, records)
 
 
 def pack(header: BatchHeader, payload: bytes | bytearray) -> bytearray:
-    """Returns a batch of records as they are stored, with length and CRC filled in."""
+    """Returns a batch of compressed records, with its length and CRC."""
     batch = bytearray(HEADER_SIZE)
     batch += payload
     length = len(batch) - LOG_OVERHEAD

@@ -1,7 +1,7 @@
-"""The codecs of record batches and of compressed messages, as Kafka's clients write them.
+"""The codecs of record batches and of compressed messages.
 
-deflating.py compresses, inflating.py gives back the content. Each codec's library is loaded when it is first used; a
-broker whose topics use none of them never pays for it.
+deflating.py compresses, inflating.py decompresses. Each codec's library is imported at its first use, so that a broker
+without compressed topics never imports them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 
 
 class Compression(IntEnum):
-    """A codec, as the low three bits of a batch's attributes name it."""
+    """A codec, by its number in the low three bits of a batch's attributes."""
 
     NONE = 0
     GZIP = 1
@@ -28,12 +28,12 @@ class Compression(IntEnum):
 
 
 class TooLarge(KafkaError):
-    """The data would inflate to more than the caller allows."""
+    """Compressed data that would inflate to more than the caller's limit."""
 
     def __init__(self, max_size: int) -> None:
         super().__init__(ErrorCode.CORRUPT_MESSAGE, f"compressed records inflate to more than {max_size} bytes")
 
 
 def damaged(codec: str, reason: str) -> KafkaError:
-    """Returns the error for compressed bytes that are not what their codec's format asks for."""
+    """Returns the error for malformed compressed bytes."""
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the {codec} data is damaged: {reason}")

@@ -1,7 +1,7 @@
-"""Control records: transaction markers, and what KRaft writes into its log about itself.
+"""Control records: transaction markers, and KRaft's records about its own log.
 
-A control batch has the CONTROL attribute; its records' keys say what they are, `version i16 · type i16`, and clients
-never see them. Source: KIP-98 (markers), KIP-595 (leader change), KIP-630 (snapshots), KIP-853 (voters);
+A control batch has the CONTROL attribute; its records' keys are `version i16 · type i16`, and consumers never see the
+records. Source: KIP-98 (markers), KIP-595 (leader change), KIP-630 (snapshots), KIP-853 (voters);
 org.apache.kafka.common.record.ControlRecordType, EndTransactionMarker, ControlRecordUtils.
 """
 
@@ -23,11 +23,11 @@ _KEY = struct.Struct(">hh")
 _END_TXN_MARKER = struct.Struct(">hi")
 _KEY_VERSION = 0
 _MARKER_VERSION = 0
-_VALUE_VERSION = 0  # what Kafka 4.3 writes of each of the records below
+_VALUE_VERSION = 0  # the version of each record below that Kafka 4.3 writes
 
 
 class ControlType(IntEnum):
-    """The type of a control record; readers skip types that they do not know."""
+    """The type of a control record. Readers skip unknown types."""
 
     ABORT = 0
     COMMIT = 1
@@ -39,7 +39,7 @@ class ControlType(IntEnum):
 
 
 class EndTxnMarker(NamedTuple):
-    """The end of a producer's transaction in this partition, written for the transaction coordinator of this epoch."""
+    """The end of a producer's transaction in a partition, with the epoch of the transaction coordinator."""
 
     kind: ControlType
     coordinator_epoch: int
@@ -51,7 +51,7 @@ class EndTxnMarker(NamedTuple):
 
 @part
 class ChangeVoter:
-    """A voter as a leader change names it."""
+    """A voter in a leader change record."""
 
     voter_id: int32 = wire()
     voter_directory_id: uuid = wire(versions="1+", default=NO_UUID)  # KIP-853
@@ -59,7 +59,7 @@ class ChangeVoter:
 
 @message(ControlType.LEADER_CHANGE, versions="0-1", flexible="0+")
 class LeaderChangeMessage:
-    """The first record of a leader's epoch: who leads, the voters, and those of them who voted for it."""
+    """The first record of a leader epoch: the leader, the voters, and the voters that granted their vote."""
 
     version: int16 = wire()
     leader_id: int32 = wire()
@@ -69,7 +69,7 @@ class LeaderChangeMessage:
 
 @message(ControlType.SNAPSHOT_HEADER, versions="0", flexible="0+")
 class SnapshotHeaderRecord:
-    """The first record of a snapshot, with the append time of the last record that it stands for."""
+    """The first record of a snapshot, with the append time of the last record that the snapshot includes."""
 
     version: int16 = wire()
     last_contained_log_timestamp: int64 = wire()
@@ -77,14 +77,14 @@ class SnapshotHeaderRecord:
 
 @message(ControlType.SNAPSHOT_FOOTER, versions="0", flexible="0+")
 class SnapshotFooterRecord:
-    """The last record of a snapshot: without it the snapshot is not whole."""
+    """The last record of a snapshot. A snapshot without it is incomplete."""
 
     version: int16 = wire()
 
 
 @message(ControlType.KRAFT_VERSION, versions="0", flexible="0+")
 class KRaftVersionRecord:
-    """The quorum's protocol version: 0 has its voters in the configuration, 1 in the log."""
+    """The quorum's kraft.version: with 0 the voters are in the configuration, with 1 in the log."""
 
     version: int16 = wire()
     k_raft_version: int16 = wire()
@@ -92,7 +92,7 @@ class KRaftVersionRecord:
 
 @part
 class VoterEndpoint:
-    """Where a voter listens, by listener name."""
+    """A voter's endpoint, with its listener name."""
 
     name: str = wire()
     host: str = wire()
@@ -101,7 +101,7 @@ class VoterEndpoint:
 
 @part
 class KRaftVersionFeature:
-    """The quorum protocol versions that a voter supports."""
+    """The range of kraft.version that a voter supports."""
 
     min_supported_version: int16 = wire()
     max_supported_version: int16 = wire()
@@ -109,7 +109,7 @@ class KRaftVersionFeature:
 
 @part
 class Voter:
-    """One member of the quorum, by node and directory id."""
+    """A voter of the quorum, by node id and directory id."""
 
     voter_id: int32 = wire()
     voter_directory_id: uuid = wire(default=NO_UUID)
@@ -119,7 +119,7 @@ class Voter:
 
 @message(ControlType.KRAFT_VOTERS, versions="0", flexible="0+")
 class VotersRecord:
-    """The whole set of voters, whenever it changes."""
+    """The whole set of voters, written at each change."""
 
     version: int16 = wire()
     voters: list[Voter] = wire()
@@ -140,7 +140,7 @@ def encode_key(kind: ControlType) -> bytes:
 
 
 def decode_key(key: bytes | None) -> ControlType | None:
-    """Returns the record's type; None for a type of later Kafkas. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """Returns the record's type; None for a type of a later Kafka. Raises KafkaError(CORRUPT_MESSAGE)."""
     if key is None or len(key) < _KEY.size:
         raise _corrupt(f"a control record's key is {0 if key is None else len(key)} bytes: it has {_KEY.size}")
     version, kind = _KEY.unpack_from(key)
@@ -153,8 +153,7 @@ _TYPES = frozenset(map(int, ControlType))
 
 
 def decode_marker(record: Record) -> EndTxnMarker | None:
-    """Returns the transaction marker that the record is, or None if it is another. Raises
-    KafkaError(CORRUPT_MESSAGE)."""
+    """Decodes a transaction marker. Returns None for any other control record. Raises KafkaError(CORRUPT_MESSAGE)."""
     kind = decode_key(record.key)
     if kind is not ControlType.ABORT and kind is not ControlType.COMMIT:
         return None
@@ -168,9 +167,9 @@ def decode_marker(record: Record) -> EndTxnMarker | None:
 
 
 def decode_quorum_record(record: Record) -> QuorumRecord | None:
-    """Returns KRaft's own record, or None if it is a marker or unknown.
+    """Decodes a control record of KRaft. Returns None for a marker or an unknown type.
 
-    Raises KafkaError(CORRUPT_MESSAGE) for its key, ProtocolError for its value.
+    Raises KafkaError(CORRUPT_MESSAGE) for a malformed key, ProtocolError for a malformed value.
     """
     kind = decode_key(record.key)
     if kind is None or kind not in _QUORUM_RECORDS:
@@ -180,7 +179,7 @@ def decode_quorum_record(record: Record) -> QuorumRecord | None:
 
 
 def quorum_record(value: QuorumRecord, now_ms: int) -> Record:
-    """Returns a control record of KRaft's; several of them make a batch by `build(records, control=True, …)`."""
+    """Returns a control record of KRaft. `build(records, control=True, …)` makes a batch of such records."""
     return Record(0, now_ms, encode_key(ControlType(identity(type(value)).key)), encode(value, _VALUE_VERSION))
 
 

@@ -1,4 +1,4 @@
-"""Compresses records that are all at hand; recoding.py does it piece by piece."""
+"""Compresses records in one piece. (recoding.py compresses piece by piece.)"""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ ZSTD_LEVEL = 3
 
 
 def compress(codec: Compression, data: Bytes, level: int | None = None, *, magic: int = 2) -> bytes:
-    """`data` compressed. `level` is compression.gzip.level, .lz4.level or .zstd.level; None is Kafka's default.
+    """Returns `data` compressed. `level` is compression.gzip.level, .lz4.level or .zstd.level; None is Kafka's default.
 
-    `magic` is the format of the records around it: LZ4 in magic 0 has a header checksum that is wrong (KAFKA-3160).
+    `magic` is the magic of the batch or message: LZ4 in magic 0 has a wrong header checksum (KAFKA-3160).
     """
     if codec is Compression.GZIP:
         return zlib.compress(data, -1 if level is None else level, wbits=GZIP_CONTAINER)

@@ -1,11 +1,11 @@
-"""Compressed records, inflated: in one, or piece by piece, and then whoever looks at them holds one piece, however much
-there is in all. Nothing takes more memory than its caller allows, whatever the compressed bytes claim.
+"""Inflates compressed records: in one piece, or piece by piece, so that the caller needs the memory of a single piece.
+The caller limits the memory, whatever size the compressed bytes claim.
 
-What counts as a whole stream is what Apache Kafka's clients and broker read as one. Gzip: members, one after the other;
-other bytes behind are ignored. LZ4: one frame of independent blocks, and what is behind is ignored. Zstd: frames,
-whole ones, and nothing behind. Snappy: xerial's blocks, or one raw block.
-Source: java.util.zip.GZIPInputStream, org.apache.kafka.common.compress.Lz4BlockInputStream,
-com.github.luben.zstd.ZstdInputStreamNoFinalizer, org.xerial.snappy.SnappyInputStream.
+A stream is complete if Apache Kafka's clients and broker accept it. Gzip: consecutive members; other bytes after them
+are ignored. LZ4: a frame of independent blocks; bytes after it are ignored. Zstd: whole frames, and no bytes after
+them. Snappy: xerial's blocks, or a raw block. Source: java.util.zip.GZIPInputStream,
+org.apache.kafka.common.compress.Lz4BlockInputStream, com.github.luben.zstd.ZstdInputStreamNoFinalizer,
+org.xerial.snappy.SnappyInputStream.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     import zstandard
 
 PIECE_BYTES = 256 * 1024
-"""The bytes inflated in one step: under half a millisecond's work for the slowest codec, and larger than most
+"""Bytes that are inflated in a step: less than half a millisecond of work for the slowest codec, and larger than most
 batches."""
 
 INPUT_BYTES = 16 * 1024
-"""The input of a decompressor in one step. The library copies what it leaves at each step."""
+"""Input bytes of a decompressor in a step. The library copies unused input at each step."""
 
 _GZIP_START = b"\x1f\x8b\x08"
 _SMALLEST_MEMBER = 18
@@ -35,15 +35,14 @@ _ZSTD_SIZES_OF_CONTENT_SIZE = (0, 2, 4, 8)
 _ZSTD_SIZES_OF_DICTIONARY_ID = (0, 1, 2, 4)
 _ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = 0, 1, 2
 _ZSTD_MAX_WINDOW = 1 << 27
-"""The largest window that Java's decompressor takes, that of level 22. It is touched as far as the data goes, and no
-further."""
+"""Largest window that Java's decompressor accepts, that of level 22. Only the part that the data needs takes memory."""
 
 
 def decompress(codec: Compression, data: Bytes, *, max_size: int, magic: int = 2) -> bytes:
-    """`data` inflated, at most `max_size` bytes of it.
+    """Returns `data` inflated.
 
-    Raises KafkaError(CORRUPT_MESSAGE) when the bytes are not of the codec, are cut, have others after them (where the
-    codec's readers do not ignore those) or inflate to more than `max_size` (then as TooLarge).
+    Raises KafkaError(CORRUPT_MESSAGE) if the bytes are malformed or incomplete, or if other bytes follow them (unless
+    the codec's readers ignore those), and TooLarge if they inflate to more than `max_size` bytes.
     """
     if codec is Compression.GZIP:
         return _gunzip(data, max_size)
@@ -81,14 +80,14 @@ def _unzstd(data: Bytes, max_size: int) -> bytes:
     try:
         if zstandard.frame_content_size(data) > max_size:
             raise TooLarge(max_size)
-        # The buffer of max_size is address space until it is written to, and shrinks to fit.
+        # The buffer of max_size takes no memory until it is written, and shrinks to fit.
         return zstandard.ZstdDecompressor().decompress(data, max_output_size=max_size, allow_extra_data=False)
     except zstandard.ZstdError:
         return _joined(Compression.ZSTD, data, max_size)
 
 
 def _joined(codec: Compression, data: Bytes, max_size: int) -> bytes:
-    """Of several members or frames, or damaged ones."""
+    """Inflates several members or frames, or damaged data."""
     inflated: list[bytes] = []
     left = max_size
     for piece in pieces(codec, data):
@@ -100,8 +99,7 @@ def _joined(codec: Compression, data: Bytes, max_size: int) -> bytes:
 
 
 def pieces(codec: Compression, data: Bytes, *, magic: int = 2) -> Iterator[bytes]:
-    """Yields the pieces that `data` inflates to, some possibly empty. Raises KafkaError(CORRUPT_MESSAGE) when it is
-    damaged."""
+    """Yields `data` inflated in pieces, which may be empty. Raises KafkaError(CORRUPT_MESSAGE) for damaged data."""
     if codec is Compression.GZIP:
         return _gzip_pieces(memoryview(data))
     if codec is Compression.SNAPPY:
@@ -158,8 +156,8 @@ def _read(reader: zstandard.ZstdDecompressionReader) -> bytes:
 
 
 def check_zstd_frames(data: bytes) -> None:
-    """Checks that the data is whole frames and nothing else, by their headers: the library's reader takes a cut one for
-    the end. Raises KafkaError(CORRUPT_MESSAGE). Source: RFC 8878."""
+    """Checks by the headers that the data consists of whole frames, because the library's reader treats an incomplete
+    frame as the end. Raises KafkaError(CORRUPT_MESSAGE). Source: RFC 8878."""
     at, size = 0, len(data)
     try:
         while at < size:
@@ -177,7 +175,7 @@ def check_zstd_frames(data: bytes) -> None:
 
 
 def _zstd_frame_end(data: bytes, at: int) -> int:
-    """Returns where the frame ends whose descriptor is at `at`. IndexError past the end."""
+    """Returns the end of the frame whose descriptor is at `at`. Raises IndexError past the data's end."""
     flags = data[at]
     single_segment = flags >> 5 & 1
     content_size = _ZSTD_SIZES_OF_CONTENT_SIZE[flags >> 6] or single_segment

@@ -1,7 +1,7 @@
-"""Between the log's v2 batches and the message sets of clients before 0.11.
+"""Converts between the log's v2 batches and the message sets of clients before 0.11.
 
 Up: org.apache.kafka.storage.internals.log.LogValidator. Down: RecordsUtil and LazyDownConversionRecords of Kafka 3.9,
-the last one that served such clients.
+the last version that served such clients.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from protocol.records.recoding import Recoder
 from protocol.records.record import MAX_INFLATED_SIZE, Record, encode_body, encode_record
 from protocol.records.whole import read_whole
 
-# What is left of a message whose size says that it goes on: a consumer that gets nothing but this knows that its fetch
-# found something which it cannot be shown, and asks for more bytes, or says so (KIP-283).
+# The start of an incomplete message. A consumer that gets only this knows that the fetch has records that did not fit,
+# and fetches more bytes or reports an error (KIP-283).
 OVERFLOW_MESSAGE = (-1).to_bytes(8, "big", signed=True) + (61).to_bytes(4, "big")
 
 
@@ -39,14 +39,13 @@ def up_convert(
     level: int | None = None,
     max_size: int = MAX_INFLATED_SIZE,
 ) -> bytearray:
-    """Returns the message set that a client produced as one v2 batch with offsets from 0; empty if there is no whole
-    message.
+    """Converts a client's message set to one v2 batch with offsets from 0; empty without a whole message.
 
-    `compression` is the topic's, None to keep the producer's. Messages of magic 0 have no timestamp (-1); the mark of
-    LogAppendTime, which no producer may set, is kept for the append's checks to find.
+    `compression` is the topic's codec, or None to keep the producer's. Messages of magic 0 have no timestamp (-1). The
+    LogAppendTime attribute, which a producer may not set, is kept, so that the append rejects it.
 
     Raises KafkaError: CORRUPT_MESSAGE for wrong CRCs and sizes, INVALID_RECORD for sets that mix magics or break the
-    rules of wrappers and for what is damaged under a right CRC, INVALID_TIMESTAMP for a negative one.
+    rules of wrappers and for damage under a valid CRC, INVALID_TIMESTAMP for a negative timestamp.
     """
     outer = list(iter_messages(buffer))
     if not outer:
@@ -61,8 +60,8 @@ def up_convert(
 
 
 def _batch(records: Iterator[Record], codec: int, level: int | None) -> bytearray:
-    """One batch of the records, each encoded as it comes: there may be millions. The first one's source has looked
-    whether there is such a codec."""
+    """Returns a batch of the records, each encoded as it is read, because there may be millions. The codec is valid:
+    `unwrap` has checked it before the first record."""
     first = next(records)
     recoder = Recoder(Compression(codec), level)
     encoded, piece = bytearray(), bytearray()
@@ -94,26 +93,26 @@ def _source_codec(outer: list[LegacyMessage]) -> int:
 
 
 class ConversionBudget:
-    """The bytes of messages that may still be made of records, before compression."""
+    """The bytes of messages, before compression, that a conversion may still create."""
 
     __slots__ = ("converted", "left")
 
     def __init__(self, left: int = MAX_INFLATED_SIZE) -> None:
         self.left = left
         self.converted = 0
-        """Records of the batches that were made messages of."""
+        """Number of records in the converted batches."""
 
 
 def down_convert(view: Buffer, to_magic: int, first_offset: int, budget: ConversionBudget | None = None) -> bytearray:
-    """Returns the whole batches in `view` as message sets of `to_magic` (0 or 1), for a fetch from `first_offset`.
+    """Converts the whole batches in `view` to message sets of `to_magic` (0 or 1), for a fetch from `first_offset`.
 
-    Offsets stay as they are, gaps included; headers go, and so do control batches. Uncompressed batches lose their
-    records below `first_offset`, on which old librdkafkas rely. Where no message is left of what was there, the
-    consumer gets an incomplete one, as from Kafka. The conversion ends before a batch that goes beyond the budget.
+    Keeps offsets and their gaps; drops headers and control batches. Uncompressed batches lose their records below
+    `first_offset`, on which old versions of librdkafka rely. If no message remains, the consumer gets an incomplete
+    message, as from Kafka. The conversion ends before a batch that exceeds the budget.
 
-    Raises KafkaError(UNSUPPORTED_COMPRESSION_TYPE) when the first batch to convert is zstd, which such clients cannot
-    read, and TooLarge when that one is beyond the budget; a later one ends the conversion, so that the next fetch gets
-    the error.
+    Raises KafkaError(UNSUPPORTED_COMPRESSION_TYPE) if the first batch to convert uses zstd, which such clients cannot
+    read, and TooLarge if the first batch exceeds the budget. A later such batch ends the conversion, so that the next
+    fetch gets the error.
     """
     budget = ConversionBudget() if budget is None else budget
     converted = bytearray()
@@ -133,7 +132,7 @@ def down_convert(view: Buffer, to_magic: int, first_offset: int, budget: Convers
 
 
 class UnsupportedCodec(KafkaError):
-    """A batch of a codec that an old format does not have."""
+    """A batch with a codec that the old message format does not have."""
 
 
 def _message_set(

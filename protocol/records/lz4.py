@@ -1,7 +1,8 @@
 """LZ4 frames as Kafka's Java client writes them: independent blocks of 64 KiB, no content size, no content checksum.
 
-In messages of magic 0 the header checksum is computed over the frame's magic number too, which no other LZ4 does
-(KAFKA-3160): old clients write it so and refuse the right one, so it is written wrong for them and not checked.
+In messages of magic 0 the header checksum also covers the frame's magic number, which the LZ4 format doesn't allow
+(KAFKA-3160). Old clients write this wrong checksum and reject the right one, so the broker writes it too and does not
+check it.
 Source: org.apache.kafka.common.compress.Lz4BlockOutputStream; the LZ4 frame format 1.6.
 """
 
@@ -19,26 +20,26 @@ _HAS_CONTENT_SIZE = 0x08
 _HAS_DICTIONARY_ID = 0x01
 
 _USUAL_FLAGS = {0x60, 0x64}
-"""Independent blocks and nothing else, or a checksum of the content as well: what Kafka's clients write."""
+"""The flags that Kafka's clients write: independent blocks, with or without a checksum of the content."""
 _USUAL_HEADER_SIZE = _FRAME_MAGIC_SIZE + 3
 _BLOCK_SIZES = {0x40: 1 << 16, 0x50: 1 << 18, 0x60: 1 << 20, 0x70: 1 << 22}
-"""The most bytes that a block inflates to, by the frame's second descriptor byte."""
+"""Largest inflated size of a block, by the frame's second descriptor byte."""
 _BLOCK_LENGTH = 0x7FFFFFFF
 
-# Kafka's default level, 9, stands for the fast compressor and any other for the high one. In liblz4's frames the
-# fast one is 0, and the high one begins at 3.
+# Kafka's default level, 9, selects the fast compressor, and any other level the high compressor. In liblz4's frame API
+# level 0 is the fast compressor, and the high compressor begins at level 3.
 _KAFKA_DEFAULT_LEVEL = 9
 _FAST = 0
 _HIGH = range(3, 13)
 
-# A byte of LZ4 stands for at most 255; more than so many bytes at a time would only make larger buffers.
+# An LZ4 byte inflates to at most 255 bytes; larger steps would only need larger buffers.
 _MAX_RATIO = 255
 _MAX_STEP = 4 * 1024 * 1024
 _MIN_STEP = 64 * 1024
 
 
 def compress(data: Bytes, level: int | None, *, broken_checksum: bool) -> bytes:
-    """`data` as one frame."""
+    """Returns `data` as one frame."""
     import lz4.frame
 
     frame: bytes = lz4.frame.compress(
@@ -57,7 +58,7 @@ def _broken(frame: bytes) -> bytes:
 
 
 def stream(level: int | None, *, broken_checksum: bool) -> tuple[Callable[[bytes], bytes], Callable[[], bytes]]:
-    """Returns a frame that is made piece by piece: what takes a piece, and what ends it."""
+    """Returns two functions that write a frame: the first compresses a piece, the second ends the frame."""
     import lz4.frame
 
     compressor = lz4.frame.LZ4FrameCompressor(
@@ -78,8 +79,8 @@ def stream(level: int | None, *, broken_checksum: bool) -> tuple[Callable[[bytes
 
 
 def _room(data: Bytes, max_size: int) -> int:
-    """Returns how many bytes a frame as Kafka's clients write it inflates to at most, by the headers of its blocks; 0
-    for any other frame, and for one that may inflate to more than `max_size`."""
+    """Returns the largest inflated size of a frame in the clients' usual format, by its block headers; 0 for any other
+    frame, and for a frame that may inflate to more than `max_size`."""
     size = len(data)
     if (
         size < _USUAL_HEADER_SIZE
@@ -101,9 +102,9 @@ def _room(data: Bytes, max_size: int) -> int:
 
 
 def decompress(data: Bytes, max_size: int, *, any_checksum: bool) -> bytes:
-    """Returns the content of one frame; what follows it is ignored. Raises KafkaError(CORRUPT_MESSAGE).
+    """Returns the content of one frame, and ignores bytes after it. Raises KafkaError(CORRUPT_MESSAGE).
 
-    A usual frame is inflated by one call of the library, into a buffer that need not grow.
+    Inflates a usual frame in one call of the library, into a buffer that need not grow.
     """
     if not any_checksum and (room := _room(data, max_size)):
         return _inflated_into(data, room)
@@ -119,7 +120,7 @@ def decompress(data: Bytes, max_size: int, *, any_checksum: bool) -> bytes:
 
 
 def _inflated_into(data: Bytes, room: int) -> bytes:
-    """Returns the content of a frame that has at most `room` bytes."""
+    """Returns the content of a frame that inflates to at most `room` bytes."""
     import lz4.frame
 
     inflater = lz4.frame.LZ4FrameDecompressor()
@@ -133,8 +134,8 @@ def _inflated_into(data: Bytes, room: int) -> bytes:
 
 
 def pieces(data: Bytes, step: int, input_step: int, *, any_checksum: bool) -> Iterator[bytes]:
-    """Yields the content in pieces of at most `step` bytes; `input_step` are taken of `data` at a time. Raises as
-    above."""
+    """Yields the content in pieces of at most `step` bytes, reading `input_step` bytes of `data` at a time. Raises
+    KafkaError(CORRUPT_MESSAGE)."""
     import lz4.frame
 
     if any_checksum:
@@ -156,7 +157,7 @@ def pieces(data: Bytes, step: int, input_step: int, *, any_checksum: bool) -> It
 
 
 def check_descriptor(data: Bytes) -> None:
-    """Checks that the frame is of the kind that Kafka's clients read, of those that LZ4 knows."""
+    """Raises KafkaError(CORRUPT_MESSAGE) if the frame uses features of LZ4 that Kafka's clients can't read."""
     if data[:_FRAME_MAGIC_SIZE] != _FRAME_MAGIC or len(data) <= _FRAME_MAGIC_SIZE:
         raise damaged("lz4", "no frame begins here")
     if data[_FRAME_MAGIC_SIZE] & _RESERVED_OR_DICTIONARY or not data[_FRAME_MAGIC_SIZE] & _INDEPENDENT_BLOCKS:
@@ -170,8 +171,8 @@ def _liblz4_level(level: int | None) -> int:
 
 
 def _descriptor_end(frame: Bytes) -> int:
-    """Returns where the frame descriptor ends and its checksum is: flags, block size, and two fields that may be
-    absent."""
+    """Returns the end of the frame descriptor, where its checksum is. The descriptor has flags, block size, and two
+    optional fields."""
     if len(frame) <= _FRAME_MAGIC_SIZE:
         raise damaged("lz4", "it is cut")
     flags = frame[_FRAME_MAGIC_SIZE]
@@ -186,7 +187,7 @@ def _header_checksum(descriptor: Bytes) -> bytes:
 
 
 def _xxh32(data: Bytes) -> int:
-    """xxHash32 with seed 0 of fewer than 16 bytes, as many as a frame descriptor has at most."""
+    """Returns the xxHash32, with seed 0, of fewer than 16 bytes. A frame descriptor is never longer."""
     assert len(data) < 16
     whole_words = len(data) & ~3
     state = 374761393 + len(data)

@@ -2,12 +2,12 @@
 
     offset i64 · size i32 · CRC-32 u32 · magic i8 · attributes i8 · [timestamp i64, magic 1] · key · value
 
-with key and value after an int32 length each, -1 for null. There is no batch: compression puts a message set into the
-value of a wrapper message. Inner offsets are absolute in magic 0, and relative in magic 1, where the wrapper has the
-last one's absolute offset (KIP-31); a wrapper with LogAppendTime gives its timestamp to all within (KIP-32).
-Source: the protocol guide's "Message sets"; org.apache.kafka.common.record.AbstractLegacyRecordBatch, LegacyRecord.
+with key and value after an int32 length each, -1 for null. Compression puts a message set into the value of a wrapper
+message. Inner offsets are absolute in magic 0, and relative in magic 1, where the wrapper has the absolute offset of
+the last message (KIP-31). The timestamp of a wrapper with LogAppendTime applies to all inner messages (KIP-32). Source:
+the protocol guide's "Message sets"; org.apache.kafka.common.record.AbstractLegacyRecordBatch, LegacyRecord.
 
-The log keeps v2 batches only, so what comes in this way is converted up, and what goes out, down (`legacy.py`).
+The log stores only v2 batches, so produced message sets are converted up, and fetched batches down (`legacy.py`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CRC_SIZE = 4
 
 
 class LegacyMessage(NamedTuple):
-    """One message, or the wrapper of a compressed set. Key and value are views of the buffer it was read from."""
+    """A message, or the wrapper of a compressed set. Key and value are views of the buffer that was read."""
 
     offset: int
     magic: int
@@ -54,12 +54,12 @@ class LegacyMessage(NamedTuple):
 
     @property
     def compression(self) -> int:
-        """The codec's number, which need not be one that exists."""
+        """The codec's number, which may be invalid."""
         return self.attributes & COMPRESSION_MASK
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """The one who set the timestamp; magic 0 has none, so only the producer."""
+        """The source of the timestamp. CREATE_TIME for magic 0, which has no timestamp."""
         appended = self.magic == MAGIC_V1 and self.attributes & TIMESTAMP_TYPE
         return TimestampType.LOG_APPEND_TIME if appended else TimestampType.CREATE_TIME
 
@@ -67,10 +67,10 @@ class LegacyMessage(NamedTuple):
 def iter_messages(
     buffer: Buffer, start: int = 0, end: int | None = None, *, wrapper_magic: int | None = None
 ) -> Iterator[LegacyMessage]:
-    """Yields the messages of a set, wrappers as they are; a message cut by the end is left out, as Kafka does.
+    """Yields the messages of a set, without unwrapping. As in Kafka, leaves out an incomplete last message.
 
-    Raises KafkaError: CORRUPT_MESSAGE for a wrong CRC, size or magic, over which producers send again; INVALID_RECORD
-    for another magic than that of the wrapper around them, and for fields that are longer than their message.
+    Raises KafkaError: CORRUPT_MESSAGE for a wrong CRC, size or magic, which producers retry; INVALID_RECORD for a magic
+    other than the wrapper's, and for fields that are longer than their message.
     """
     view = memoryview(buffer)[start:end]
     at = 0
@@ -98,7 +98,7 @@ def _parse(offset: int, message: memoryview, wrapper_magic: int | None) -> Legac
     if crc32(message[_CRC_SIZE:]) != crc:
         raise _corrupt(f"a message's CRC-32 is {crc32(message[_CRC_SIZE:]):#010x}, its header says {crc:#010x}")
     key, at = _nullable_bytes(message, head.size)
-    value, _ = _nullable_bytes(message, at)  # bytes behind it are passed over, as by Kafka
+    value, _ = _nullable_bytes(message, at)  # as in Kafka, bytes after the value are ignored
     return LegacyMessage(offset, magic, attributes, timestamps[0] if timestamps else NO_TIMESTAMP, key, value)
 
 
@@ -118,10 +118,10 @@ def _nullable_bytes(message: memoryview, at: int) -> tuple[memoryview | None, in
 def read_messages(
     buffer: Buffer, start: int = 0, end: int | None = None, *, max_size: int = MAX_INFLATED_SIZE
 ) -> Iterator[Record]:
-    """Yields the records of a message set with their absolute offsets, compressed ones inflated.
+    """Yields the records of a message set with their absolute offsets, and inflates compressed sets.
 
     Raises KafkaError: CORRUPT_MESSAGE as `iter_messages`, or for a set that inflates to more than `max_size` bytes;
-    INVALID_RECORD for wrappers that break their rules.
+    INVALID_RECORD for invalid wrappers.
     """
     for message in iter_messages(buffer, start, end):
         if message.compression:
@@ -139,9 +139,9 @@ def to_record(message: LegacyMessage) -> Record:
 
 
 def unwrap(wrapper: LegacyMessage, max_size: int = MAX_INFLATED_SIZE) -> Iterator[LegacyMessage]:
-    """Yields the messages inside a wrapper, offsets as they are there, with the timestamps that they have to a reader.
+    """Yields the messages inside a wrapper, with their inner offsets. LogAppendTime replaces their timestamps.
 
-    They are views of what is inflated with them, a piece. Raises as `read_messages`.
+    Messages are views of an inflated piece. Raises as `read_messages`.
     """
     if wrapper.compression not in _LEGACY_CODECS:
         raise _invalid(f"compression codec {wrapper.compression} does not exist in magic {wrapper.magic}")
@@ -162,7 +162,8 @@ def unwrap(wrapper: LegacyMessage, max_size: int = MAX_INFLATED_SIZE) -> Iterato
 
 
 def _inflated(wrapper: LegacyMessage) -> Iterator[bytes]:
-    """Its message set in pieces. The CRC was right: what is damaged was sent so, and would be again."""
+    """Yields the wrapper's message set in pieces. Damage raises INVALID_RECORD, which is not retriable: the CRC was
+    valid, so that the client sent the damage and would send it again."""
     assert wrapper.value is not None
     try:
         yield from pieces(Compression(wrapper.compression), wrapper.value, magic=wrapper.magic)
@@ -171,8 +172,8 @@ def _inflated(wrapper: LegacyMessage) -> Iterator[bytes]:
 
 
 def _is_relative(wrapper: LegacyMessage) -> bool:
-    """Whether inner offsets count back from the wrapper's. Some librdkafka wrote 0 there, with the inner ones counting
-    from 0 all the same."""
+    """True if inner offsets are relative to the wrapper's. Some versions of librdkafka write 0 as the wrapper's offset,
+    with inner offsets from 0 on."""
     return wrapper.magic == MAGIC_V1 and wrapper.offset != 0
 
 
@@ -180,7 +181,8 @@ _LEGACY_CODECS = (Compression.GZIP, Compression.SNAPPY, Compression.LZ4)
 
 
 def message_end(data: bytes, at: int) -> int:
-    """Returns the end of the message at `at`, or of the bytes needed to tell; one of a negative size ends at once."""
+    """Returns the end of the message at `at`, or a position after the data if its size is missing. A negative size
+    counts as 0."""
     begin = at + LOG_OVERHEAD
     if begin > len(data):
         return len(data) + 1
@@ -192,7 +194,7 @@ def _absolute(wrapper: LegacyMessage, max_size: int) -> Iterator[Record]:
     base = 0
     if _is_relative(wrapper):
         last = 0
-        for message in unwrap(wrapper, max_size):  # the last one's offset is needed for the first
+        for message in unwrap(wrapper, max_size):  # the first record's offset depends on the last message's
             last = message.offset
         base = wrapper.offset - last
     for message in unwrap(wrapper, max_size):
@@ -200,7 +202,7 @@ def _absolute(wrapper: LegacyMessage, max_size: int) -> Iterator[Record]:
 
 
 class MessageSet:
-    """A set that is made message by message, in a wrapper if compressed."""
+    """Builds a message set message by message, in a wrapper if compressed."""
 
     def __init__(
         self,
@@ -210,9 +212,9 @@ class MessageSet:
         max_size: int,
         level: int | None = None,
     ) -> None:
-        """With `log_append_time_ms` all messages are of that time."""
+        """Creates an empty set. With `log_append_time_ms` all messages have that timestamp."""
         self.size_bytes = 0
-        """Of the messages, before compression."""
+        """The size of the messages before compression."""
         self._magic = magic
         self._compression = compression
         self._time_ms = log_append_time_ms
@@ -225,7 +227,7 @@ class MessageSet:
         self._largest = NO_TIMESTAMP
 
     def add(self, record: Record) -> None:
-        """Adds the next message, whose offset is higher. Raises TooLarge when the set has no room for it."""
+        """Adds the next message, whose offset must be higher. Raises TooLarge if the set exceeds `max_size`."""
         offset = self._last_offset = record.offset
         if self._first_offset is None:
             self._first_offset = offset if self._magic == MAGIC_V1 and self._compression else 0
@@ -243,7 +245,7 @@ class MessageSet:
             self._piece.clear()
 
     def end(self) -> bytearray:
-        """Returns the set; empty without a message."""
+        """Returns the set, which is empty without messages."""
         if self._first_offset is None:
             return bytearray()
         self._encoded += self._recoder.write(bytes(self._piece))
@@ -262,11 +264,9 @@ def encode_message_set(
     level: int | None = None,
     log_append_time_ms: int | None = None,
 ) -> bytearray:
-    """Returns a set of one message per record, in a wrapper if compressed; headers are dropped, as there is no room for
-    them.
+    """Returns a set with a message for each record, in a wrapper if compressed. Drops headers, which the format lacks.
 
-    With `log_append_time_ms` all messages are of that time. `records` are in the order of their offsets. Raises
-    TooLarge.
+    With `log_append_time_ms` all messages have that timestamp. `records` must be ordered by offset. Raises TooLarge.
     """
     messages = MessageSet(magic, compression, log_append_time_ms, MAX_INFLATED_SIZE, level)
     for record in records:

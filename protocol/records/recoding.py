@@ -1,4 +1,4 @@
-"""Records into a codec, piece by piece: the work of `compress`, for a caller that does not have all of them at once."""
+"""Compresses records piece by piece, for a caller that does not have all records at once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from protocol.records.deflating import ZSTD_LEVEL
 
 
 class Recoder:
-    """Takes pieces of encoded records, and returns them compressed; `end` returns the last piece."""
+    """Compresses pieces of encoded records. `end` returns the last compressed bytes."""
 
     def __init__(self, codec: Compression, level: int | None, *, magic: int = 2) -> None:
-        """`level` and `magic` are as for `compress`."""
+        """Takes `level` and `magic` as `compress` does."""
         self.write: Callable[[bytes], bytes]
         self.end: Callable[[], bytes]
         self.write, self.end = _STREAMS[codec](level, magic)
@@ -38,7 +38,7 @@ def _snappy(_level: int | None, _magic: int) -> _Stream:
 
     def write(piece: bytes) -> bytes:
         nonlocal begun
-        stream = snappy.compress(piece)  # streams may follow one another, and blocks do
+        stream = snappy.compress(piece)  # later pieces leave out the header, and continue the blocks
         begun, header = True, snappy.HEADER_BYTES if begun else 0
         return stream[header:]
 

@@ -3,8 +3,8 @@
     length varint · attributes i8, unused · timestamp delta varlong · offset delta varint ·
     key length varint, -1 for null · key · value length varint · value · headers count varint · headers
 
-The decoders take any bytes and give records or KafkaError(CORRUPT_MESSAGE), whatever was checked before: a sound CRC
-says that the sender meant these bytes, not that they make sense.
+The decoders accept any bytes, and return records or raise KafkaError(CORRUPT_MESSAGE): a valid CRC proves that the
+sender sent these bytes, not that they are well-formed.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from protocol.records.batch import BatchHeader, Buffer
 from protocol.records.inflating import decompress
 from protocol.records.varint import decode_varint, decode_varlong, encode_varint
 
-# A batch that inflates to more than socket.request.max.bytes allows by default could not have been sent uncompressed:
-# whoever sends it small means to fill the broker's memory.
+# The default of socket.request.max.bytes: a larger batch could not have been sent uncompressed, and is probably an
+# attack on the broker's memory.
 MAX_INFLATED_SIZE: Final = 100 * 1024 * 1024
 
-# attributes, timestamp delta, offset delta, key length, value length and headers count have a byte each at least
+# Attributes, timestamp delta, offset delta, key length, value length and headers count take at least a byte each.
 _MIN_RECORD_LENGTH: Final = 6
 _COMPRESSION_MASK: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
 _FAR_TIMESTAMP: Final = 1 << 62  # ms; no real time, but a client may send it
 _NEGATIVE: Final = 0x01  # the sign in the first byte of a varint; a negative length is null
 
-# Header keys are UTF-8 by the protocol but not by any check of Kafka's; this keeps other bytes as they came.
+# The protocol requires UTF-8 in header keys, but Kafka doesn't check it. This keeps other bytes unchanged.
 _KEEP_BYTES: Final = "surrogateescape"
 
 
 class Record(NamedTuple):
-    """One record. `timestamp` is in ms since 1970, -1 for none; header values may be null, header keys may not."""
+    """A record. `timestamp` is in ms since 1970, or -1 for none. Header values may be null, header keys may not."""
 
     offset: int = 0
     timestamp: int = -1
@@ -43,7 +43,7 @@ class Record(NamedTuple):
 
 
 class RawRecord(NamedTuple):
-    """A record as compaction sees it: `body` is everything after the offset delta, still encoded."""
+    """A partly decoded record, for compaction. `body` has the encoded bytes after the offset delta."""
 
     offset: int
     timestamp: int
@@ -55,10 +55,10 @@ class RawRecord(NamedTuple):
 def read_records(
     buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
 ) -> Iterator[Record]:
-    """Yields the records of a batch, in order, as values of their own.
+    """Yields the records of a batch in order, with copies of their keys and values.
 
-    Raises KafkaError: CORRUPT_MESSAGE when the bytes are not that many well-formed records, or inflate to more than
-    `max_size` bytes; INVALID_RECORD for an unknown codec.
+    Raises KafkaError: CORRUPT_MESSAGE if the bytes are not the header's number of well-formed records, or inflate to
+    more than `max_size` bytes; INVALID_RECORD for an unknown codec.
     """
     return decode_all(inflate(buffer, position, header, max_size), header)
 
@@ -66,7 +66,7 @@ def read_records(
 def iter_keys(
     buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
 ) -> Iterator[RawRecord]:
-    """Yields each record's key and encoded rest, for compaction. Raises as `read_records`."""
+    """Yields the partly decoded records, for compaction. Raises as `read_records`."""
     data = inflate(buffer, position, header, max_size)
     for offset, timestamp, at, end in _scan(data, header):
         key, value_at = _nullable_bytes(data, at, end)
@@ -76,7 +76,7 @@ def iter_keys(
 
 
 def inflate(buffer: Buffer, position: int, header: BatchHeader, max_size: int = MAX_INFLATED_SIZE) -> bytes:
-    """Returns a batch's encoded records, out of their compression. Raises KafkaError as `read_records`."""
+    """Returns a batch's encoded records, decompressed. Raises KafkaError as `read_records`."""
     payload = header.payload(buffer, position)
     if not header.attributes & _COMPRESSION_MASK:
         return bytes(payload)
@@ -84,7 +84,7 @@ def inflate(buffer: Buffer, position: int, header: BatchHeader, max_size: int = 
 
 
 def decode_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
-    """Yields the records of a batch's header in their encoding. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """Decodes the records of a batch from their encoded bytes. Raises KafkaError(CORRUPT_MESSAGE)."""
     for offset, timestamp, at, end in _scan(data, header):
         key, at = _nullable_bytes(data, at, end)
         value, at = _nullable_bytes(data, at, end)
@@ -95,16 +95,16 @@ def decode_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
 
 
 def iter_times(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int]]:
-    """(offset, timestamp) of each, without a look at the rest of it. Raises as `decode_all`."""
+    """Yields (offset, timestamp) of each record, without decoding the rest. Raises as `decode_all`."""
     for offset, timestamp, _, _ in _scan(data, header):
         yield offset, timestamp
 
 
 def _scan(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int, int, int]]:
-    """(offset, timestamp, start of key length, end of record) of each record."""
+    """Yields (offset, timestamp, start of key length, end of record) of each record."""
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     log_append_time = header.max_timestamp if header.attributes & _LOG_APPEND_TIME else None
-    # The short way over one byte adds without wrapping around, so it is closed where that could leave 64 bits.
+    # The fast path for one byte adds without wrapping, so it is disabled if the sum could exceed 64 bits.
     short_delta = 0x80 if -_FAR_TIMESTAMP < base_timestamp < _FAR_TIMESTAMP else 0
     at, size = 0, len(data)
     try:
@@ -143,7 +143,7 @@ def _scan(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int, int, int
 
 
 def _nullable_bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
-    """Returns a length and so many bytes, within the record that ends at `end`."""
+    """Reads a length and its bytes within the record that ends at `end`; returns (bytes or None, position after)."""
     if at >= end:
         raise _corrupt("a record ends before its last field")
     length = data[at]
@@ -153,7 +153,7 @@ def _nullable_bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
     else:
         length, at = _varint_within(data, at, end)
     if length < 0:
-        # -1 is null; Kafka reads any negative length so
+        # -1 is null; Kafka reads any negative length as null
         return None, at
     if length > end - at:
         raise _corrupt(f"a field of {length} bytes in a record with {end - at} left")
@@ -174,7 +174,7 @@ def _varint_within(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 def _headers(data: bytes, at: int, end: int) -> tuple[tuple[str, bytes | None], ...]:
     count, at = _varint_within(data, at, end)
-    # each header has two lengths of a byte at least
+    # each header takes at least two bytes, for its two lengths
     if not 0 <= count <= (end - at) // 2:
         raise _corrupt(f"{count} headers in a record with {end - at} bytes left")
     headers = []
@@ -190,12 +190,12 @@ def _headers(data: bytes, at: int, end: int) -> tuple[tuple[str, bytes | None], 
 
 
 def wrap_int64(value: int) -> int:
-    """Wraps `value` as a 64-bit register does: timestamps far apart have deltas that wrap around, and back again."""
+    """Wraps `value` to int64, because the delta of timestamps that are far apart wraps around."""
     return (value + (1 << 63) & (1 << 64) - 1) - (1 << 63)
 
 
 def encode_records(records: Iterable[Record], offset_deltas: Iterable[int], base_timestamp: int) -> bytearray:
-    """Records with the given offset deltas, and with timestamps relative to `base_timestamp`, one after the other."""
+    """Encodes records with the given offset deltas, and with timestamps relative to `base_timestamp`."""
     encoded = bytearray()
     for record, offset_delta in zip(records, offset_deltas, strict=True):
         encoded += encode_record(offset_delta, record.timestamp - base_timestamp, encode_body(record))
@@ -203,13 +203,13 @@ def encode_records(records: Iterable[Record], offset_deltas: Iterable[int], base
 
 
 def encode_record(offset_delta: int, timestamp_delta: int, body: bytes) -> bytes:
-    """One record around its encoded key, value and headers."""
+    """Encodes a record around its encoded key, value and headers."""
     head = b"\0" + encode_varint(wrap_int64(timestamp_delta)) + encode_varint(offset_delta)
     return encode_varint(len(head) + len(body)) + head + body
 
 
 def encode_body(record: Record) -> bytes:
-    """Key, value and headers of a record."""
+    """Encodes key, value and headers of a record."""
     parts = [*_encoded_bytes(record.key), *_encoded_bytes(record.value), encode_varint(len(record.headers))]
     for key, value in record.headers:
         parts += _encoded_bytes(key.encode("utf-8", _KEEP_BYTES))

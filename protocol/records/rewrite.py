@@ -1,7 +1,7 @@
-"""Batches with fewer records than they had, as compaction leaves them.
+"""Rewrites batches with fewer records, for compaction.
 
-Base offset, last offset, producer and epochs stay what they were, so that the log's offsets and what is known of the
-producers outlive the records (org.apache.kafka.common.record.MemoryRecords.filterTo).
+Base offset, last offset, producer and epochs stay the same, so that the log's offsets and the state of the producers
+outlive the records (org.apache.kafka.common.record.MemoryRecords.filterTo).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from protocol.records.record import RawRecord, encode_record
 def with_records(
     header: BatchHeader, records: Sequence[RawRecord], delete_horizon_ms: int | None = None, level: int | None = None
 ) -> bytearray:
-    """Returns the batch with only `records`, some of its own; compressed by its codec.
+    """Returns the batch with only `records`, a part of its own records, compressed with its codec.
 
-    `delete_horizon_ms` is when its tombstones and markers may go (KIP-534); a horizon that the batch has stays.
+    `delete_horizon_ms` is the time from which its tombstones and markers may be removed (KIP-534). With None, the batch
+    keeps its horizon.
     """
     horizon = header.delete_horizon_ms if delete_horizon_ms is None else delete_horizon_ms
     base_timestamp = records[0].timestamp if horizon is None else horizon
@@ -35,8 +36,8 @@ def with_records(
 
 
 def without_records(header: BatchHeader) -> bytearray:
-    """Returns the batch as a header alone: what remembers a producer's last sequence number, or ends a log before a
-    gap."""
+    """Returns the batch as a header without records, which keeps a producer's last sequence number, or the last offset
+    before a gap."""
     attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON)
     return assemble(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, records_count=0), b"")
 

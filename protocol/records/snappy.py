@@ -1,8 +1,8 @@
-"""Snappy as Kafka's clients write it: xerial's framing (Java and most others), or one raw block (librdkafka).
+"""Snappy as Kafka's clients write it: xerial's framing (Java and most other clients), or a raw block (librdkafka).
 
-xerial's stream (org.xerial.snappy.SnappyOutputStream) is a 16-byte header and blocks of at most 32 KiB, each with its
-compressed length before it as an int32; streams may follow one another. Like the Java client, this reads whatever does
-not begin with the header as one raw block, and writes the framing, which every client reads.
+xerial's stream (org.xerial.snappy.SnappyOutputStream) is a 16-byte header and blocks of at most 32 KiB, each after its
+compressed length as an int32; streams may follow each other. Like the Java client, this module reads any data without
+the header as a raw block, and writes the framing, which every client reads.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _HEADER = _MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"  # version, and the oldes
 HEADER_BYTES = len(_HEADER)
 _BLOCK_SIZE = 32 * 1024
 
-# The densest element of the format is a copy: three bytes that stand for 64. A block that claims more than that lies,
-# and would have its buffer allocated before it is found out.
+# The densest element of the format is a copy: three bytes that inflate to 64. A block with a larger claimed size is
+# invalid, and must be rejected before its buffer is allocated.
 _MAX_RATIO = 22
 
 _SIZE_BYTES = 4
@@ -25,7 +25,7 @@ _MAX_SIZE = 1 << 62
 
 
 def compress(data: Bytes) -> bytes:
-    """`data` in xerial's framing."""
+    """Returns `data` compressed, in xerial's framing."""
     import cramjam
 
     view = memoryview(data)

@@ -1,6 +1,6 @@
-"""Zig-zag variable-length integers as v2 records use them (org.apache.kafka.common.utils.ByteUtils, KIP-98).
+"""Zig-zag variable-length integers of v2 records (org.apache.kafka.common.utils.ByteUtils, KIP-98).
 
-Decoding a batch inlines the one-byte form (nine in ten of them) and comes here for longer ones.
+The decoders of batches inline the one-byte form (nine of ten varints), and call this module for longer forms.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from protocol.errors import ErrorCode, KafkaError
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
-# 7 bits a byte: 32 bits take five bytes, the last with 4 bits left; 64 bits take ten, the last with 1 bit left.
+# Seven bits a byte: 32 bits take five bytes, with 4 bits in the last; 64 bits take ten, with 1 bit in the last.
 VARINT_MAX_BYTES: Final = 5
 VARLONG_MAX_BYTES: Final = 10
 
 
 def encode_varint(value: int) -> bytes:
-    """Returns the zig-zag form of an int32 or int64, both alike."""
+    """Returns the zig-zag varint of an int32 or int64."""
     raw = value << 1 if value >= 0 else (~value << 1) | 1
     if raw < 0x80:
         return _ONE_BYTE[raw]

@@ -1,8 +1,9 @@
-"""A look at every record of a v2 batch without an object for any of them: are they what the batch says they are?
+"""Validates all records of a v2 batch without creating objects for them.
 
-`largest_timestamp` is for nearly all batches, in one go; it gives up over whatever is unusual. `Walk` tells what that
-is, and takes records piece by piece, as they are inflated, so that it holds no more than one piece of them.
-Source of the rules and of their order: org.apache.kafka.common.record.DefaultRecord and DefaultRecordBatch, and
+`largest_timestamp` validates nearly all batches in one piece; it gives up on any unusual batch. `Walk` finds the error
+in such a batch. It takes the inflated records piece by piece, so that it needs the memory of a single piece.
+
+Source of the rules and their order: org.apache.kafka.common.record.DefaultRecord and DefaultRecordBatch, and
 org.apache.kafka.storage.internals.log.LogValidator.
 """
 
@@ -17,30 +18,31 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 UNUSUAL: Final = -2
-"""No timestamp that a usual batch has: -1 is none."""
+"""The result for an unusual batch. No usual batch has this timestamp (-1 means none)."""
 
 MAX_USUAL_TIMESTAMP: Final = 1 << 61
-"""Sums of two such do not leave 64 bits."""
+"""Bound of usual base timestamps. The sum of two such values fits into 64 bits."""
 
 ONE_BYTE: Final = 0x80
 LOW_BITS: Final = 0x7F
 MAX_SHIFT: Final = 28
 MAX_LONG_SHIFT: Final = 56
-"""Of a varint's last byte. A timestamp delta of ten bytes has a value that is unusual."""
+"""The shift of the last byte of a timestamp delta. A delta of ten bytes is unusual."""
 
 LONGEST_FIELDS: Final = 5 + 1 + 10 + 5 + 5
-"""Length, attributes, timestamp delta, offset delta, key length: what is read together."""
+"""Most bytes of the fields that are read together: length, attributes, timestamp delta, offset delta, key length."""
 
 NO_KEY: Final = "Compacted topic cannot accept message without key"
 MAX_LISTED_ERRORS: Final = 10_000
-"""So many of a batch's records are named to its sender; all are counted. A batch can inflate to millions."""
+"""Most invalid records of a batch that the response lists, because a batch can inflate to millions. All are counted."""
 
 
 def largest_timestamp(data: bytes, records_count: int, base_timestamp: int) -> int:
-    """Returns the largest timestamp of a usual batch's encoded records, -1 if none has one; UNUSUAL of any other batch.
+    """Returns the largest timestamp of a usual batch's encoded records, or -1 without timestamps; UNUSUAL for any other
+    batch.
 
-    A usual batch has as many records as it says, well-formed, with offset deltas 0, 1, 2 and on, and timestamps of -1
-    and later.
+    The records of a usual batch are as many as its header says, well-formed, with offset deltas 0, 1, 2 and so on, and
+    timestamps of at least -1.
     """
     if not -1 <= base_timestamp < MAX_USUAL_TIMESTAMP:
         return UNUSUAL
@@ -108,8 +110,8 @@ def _largest_timestamp(data: bytes, records_count: i64, base_timestamp: i64) -> 
 
 
 def _rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
-    """Returns an int32 that does not end with its first byte, without its sign undone, and the position behind it.
-    IndexError past the end, or where five bytes are not enough."""
+    """Reads the rest of an int32 varint after its first byte; returns its zig-zag form and the position after it.
+    Raises IndexError past the end, or for more than five bytes."""
     raw: i64 = first & LOW_BITS
     shift: i64 = 7
     byte: i64 = data[at]
@@ -125,7 +127,7 @@ def _rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
 
 
 def _rest_of_long(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
-    """Returns the same of an int64, for which nine bytes are enough in usual batches."""
+    """Does as `_rest` for an int64 of at most nine bytes, which is enough in usual batches."""
     raw: i64 = first & LOW_BITS
     shift: i64 = 7
     byte: i64 = data[at]
@@ -141,8 +143,8 @@ def _rest_of_long(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
 
 
 def _behind_headers(data: bytes, at: i64, count: i64, end: i64) -> i64:
-    """Returns the position behind a record's headers, whose count begins with the byte `count`; past `end` if they are
-    none."""
+    """Returns the position after a record's headers, whose count begins with the byte `count`, or a position after
+    `end` for malformed headers."""
     raw: i64 = count
     if raw >= ONE_BYTE:
         raw, at = _rest(data, at, raw)
@@ -170,12 +172,12 @@ def _behind_headers(data: bytes, at: i64, count: i64, end: i64) -> i64:
 
 
 class RecordRules:
-    """A topic's rules for each record: a key, times within bounds, times that the producer did not set."""
+    """A topic's rules for each record: about its key, the bounds of its timestamp, and the timestamp's type."""
 
     __slots__ = ("earliest", "keys", "latest", "times", "unstamped")
 
     def __init__(self, *, keys: bool, unstamped: bool, times: bool, earliest: int, latest: int) -> None:
-        """`unstamped`: the batch says that its times are a broker's, which no producer may say."""
+        """Takes `unstamped`, True if the batch has LogAppendTime, which no producer may set."""
         self.keys = keys
         self.unstamped = unstamped
         self.times = times
@@ -191,7 +193,7 @@ HEADER_VALUE: Final = 4
 
 
 class Walk:
-    """One batch's records, on the way from the first to the last. Feed it all pieces, then `end` it."""
+    """Validates the records of a batch from the first to the last. Call `feed` with each piece, then `end`."""
 
     __slots__ = (
         "_at",
@@ -217,16 +219,16 @@ class Walk:
     def __init__(
         self, records_count: int, base_offset: int, base_timestamp: int, stamp: int | None, rules: RecordRules
     ) -> None:
-        """`stamp` is the time of all records of a batch that has it from a broker, None of others."""
+        """Takes the timestamp of all records as `stamp` for a batch with LogAppendTime, otherwise None."""
         self.index = 0
         self.max_timestamp = -1
-        """Over all records so far."""
+        """The largest timestamp of the records so far."""
         self.consecutive = True
-        """Offset deltas were 0, 1, 2 and on."""
+        """True while the offset deltas are 0, 1, 2 and so on."""
         self.errors: list[tuple[int, str | None]] = []
-        """Records that break the topic's rules, by index."""
+        """Index and error of the records that break the topic's rules."""
         self.invalid_count = 0
-        """How many records do so, listed or not."""
+        """Number of records that break the topic's rules, listed or not."""
         self._code = ErrorCode.INVALID_RECORD
         self._count = records_count
         self._offset = base_offset
@@ -234,23 +236,23 @@ class Walk:
         self._stamp = stamp
         self._rules = rules
         self._rest = b""
-        self._at = 0  # where `_rest` begins, counted from the first record
-        self._behind = 0  # where the next field begins: a key, a value are passed over
-        self._end = 0  # where the record ends
+        self._at = 0  # position of `_rest`, from the first record on
+        self._behind = 0  # position of the next field, after a key or value that is skipped
+        self._end = 0  # position of the record's end
         self._next = HEAD
         self._headers = 0
         self._last = False
 
     def feed(self, piece: bytes) -> None:
-        """Takes the next records. Raises KafkaError(INVALID_RECORD) at the first one that is no record."""
+        """Validates the next piece. Raises KafkaError(INVALID_RECORD) at the first malformed record."""
         data = self._rest + piece if self._rest else piece
         at = self._go(data)
         self._rest = data[at:]
         self._at += at
 
     def end(self) -> None:
-        """Raises KafkaError(INVALID_RECORD) unless the records end here, then InvalidRecords for all that break the
-        topic's rules."""
+        """Raises KafkaError(INVALID_RECORD) if the records are incomplete, and InvalidRecords if some break the topic's
+        rules."""
         self._last = True
         try:
             self.feed(b"")
@@ -261,7 +263,7 @@ class Walk:
             raise InvalidRecords(self._code, f"{self.invalid_count} records are refused: {text}", self.errors)
 
     def _go(self, data: bytes) -> int:
-        """Walks as far as whole fields go, and returns the position from which bytes are to be seen again."""
+        """Validates all whole fields, and returns the position of the bytes to keep for the next piece."""
         size = len(data)
         while True:
             at = self._behind - self._at
@@ -292,7 +294,7 @@ class Walk:
         self.index += 1
 
     def _head(self, data: bytes, at: int) -> int:
-        """Reads everything up to the key's length, and returns the position behind the key."""
+        """Reads the fields up to the key's length, and returns the position after the key."""
         length, at = _varint(data, at)
         if length < 0:
             raise invalid(f"record {self.index} has a length of {length}")
@@ -312,7 +314,7 @@ class Walk:
         return at + max(key_length, 0)
 
     def _field(self, data: bytes, at: int) -> int:
-        """Reads a value, the count of headers, a header's key or value, and returns the position behind it."""
+        """Reads a value, the count of headers, or a header's key or value, and returns the position after it."""
         length, at = _varint(data, at)
         if self._next == VALUE:
             self._next = HEADERS
@@ -373,5 +375,5 @@ def _varlong(data: bytes, at: int) -> tuple[int, int]:
 
 
 def invalid(message: str | None) -> KafkaError:
-    """Returns the error for records that are not what their batch says."""
+    """Returns the error for malformed records."""
     return KafkaError(ErrorCode.INVALID_RECORD, message)

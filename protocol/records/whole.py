@@ -1,7 +1,7 @@
-"""Compressed records and messages in whole ones, as they are inflated: nobody holds more than a piece and a record.
+"""Reads compressed records and messages while they are inflated, with the memory of a piece and a record.
 
-Records that are looked at or converted long after they were appended come this way, in threads: a batch of a megabyte
-may hold a hundred times as much.
+Used in threads, for records that are searched or converted after their append: a batch of a megabyte may inflate to a
+hundred.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 def whole(inflated: Iterator[bytes], end_of: Callable[[bytes, int], int], max_size: int) -> Iterator[tuple[bytes, int]]:
-    """Yields the items of a stream and their number, by the piece; what is cut at its end comes as one of them.
+    """Yields the whole items of a stream piece by piece: their bytes and their number. An incomplete item at the
+    stream's end counts as an item.
 
-    `end_of` says where the item at a position ends: past the end of the data if more is needed to be had, or to say.
-    Raises TooLarge once there are more than `max_size` bytes, and KafkaError(CORRUPT_MESSAGE) as `pieces`.
+    `end_of` returns the end of the item at a position, which is after the data's end if the item needs more bytes.
+    Raises TooLarge for more than `max_size` bytes, and KafkaError(CORRUPT_MESSAGE) as `pieces`.
     """
     held: list[bytes] = []
     held_bytes, needed_bytes, left = 0, 1, max_size
@@ -57,16 +58,16 @@ def read_whole(
 def iter_whole_times(
     buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
 ) -> Iterator[tuple[int, int]]:
-    """(offset, timestamp) of each record. Raises as `read_records`."""
+    """Yields (offset, timestamp) of each record. Raises as `read_records`."""
     for data, part in _parts(buffer, position, header, max_size):
         yield from iter_times(data, part)
 
 
 def _parts(buffer: Buffer, position: int, header: BatchHeader, max_size: int) -> Iterator[tuple[bytes, BatchHeader]]:
-    """Encoded records, and the batch's header as if it had no others."""
+    """Yields some encoded records, and a header with their count."""
     payload = header.payload(buffer, position)
     if not header.compression:
-        max_size = max(max_size, len(payload))  # it was sent as it is
+        max_size = max(max_size, len(payload))  # uncompressed records have their size on disk
     left = header.records_count
     for data, count in whole(pieces(header.compression, payload), record_end, max_size):
         left -= count
@@ -79,7 +80,8 @@ def _parts(buffer: Buffer, position: int, header: BatchHeader, max_size: int) ->
 
 
 def record_end(data: bytes, at: int) -> int:
-    """Returns the end of the record at `at`, or of the bytes needed to tell. A negative length ends at once."""
+    """Returns the end of the record at `at`, or a position after the data if its length is incomplete. A negative
+    length counts as 0."""
     try:
         length, begin = decode_varint(data, at)
     except IndexError:

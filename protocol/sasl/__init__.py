@@ -1,1 +1,1 @@
-"""SASL mechanisms, both sides of each, sans-IO: a message in, a message out."""
+"""SASL mechanisms, client and broker side, sans-IO: a message in, a message out."""

@@ -1,8 +1,8 @@
-"""The challenge of a SCRAM user that does not exist, which looks as that of one that does.
+"""SCRAM challenges for unknown users, which look like the challenges of existing users.
 
-Apache Kafka fails such a user at its first message. Here it gets a salt that stays the same, made of its name and a
-secret. The salt's shape and the number of iterations are those of a user that exists, drawn by the name, so that they
-are spread over names that do not exist as over those that do.
+Apache Kafka rejects an unknown user at the first message. Odradek returns a constant salt, derived from the name and a
+secret. The salt's shape and the number of iterations are those of an existing user, selected by the name, so that they
+have the same distribution over unknown names as over existing users.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from typing import Final, NamedTuple
 from protocol.sasl.scram import DIGESTS, MIN_ITERATIONS, Credential, base36
 
 DIGITS_BITS: Final = 130
-"""The random bits that Kafka's tools spell by the digits of base 36 for a salt (ScramFormatter.secureRandomString)."""
+"""Random bits of a salt of Kafka's tools, which write them in base 36 (ScramFormatter.secureRandomString)."""
 
 DIGITS_BYTES: Final = range(20, 27)
-"""The lengths of their spelling: shorter ones come once in a billion."""
+"""Lengths of such salts. A shorter salt occurs once in a billion."""
 
 DRAWN_BYTES: Final = 8
-"""Bytes that draw a shape: as many shapes as there may be users are weighed by them."""
+"""Bytes that select a shape, enough for any number of users."""
 
 
 class ChallengeShape(NamedTuple):
-    """The things that a user's challenge shows beside the bytes of its salt."""
+    """The visible properties of a user's challenge, besides the bytes of its salt."""
 
     salt_bytes: int | None
-    """The salt's length; None for one that is spelled in digits as Kafka's tools do it."""
+    """The salt's length; None for a base-36 salt as Kafka's tools write it."""
     iterations: int
 
 
 USUAL: Final[Mapping[ChallengeShape, int]] = {ChallengeShape(None, MIN_ITERATIONS): 1}
-"""The shapes where no user exists."""
+"""The shapes if no user exists."""
 
 
 def shape_of(credential: Credential) -> ChallengeShape:
-    """Returns the shape of the challenge that these keys have."""
+    """Returns the shape of a credential's challenge."""
     salt = credential.salt
     in_digits = len(salt) in DIGITS_BYTES and salt.isalnum() and salt.isascii() and salt == salt.lower()
     return ChallengeShape(None if in_digits else len(salt), credential.iterations)
 
 
 def absent_user(secret: bytes, mechanism: str, name: str, shapes: Mapping[ChallengeShape, int]) -> Credential:
-    """Returns the keys of a user that does not exist, which no password has. `shapes` are those of users that do exist,
-    and how many have each."""
+    """Returns a credential for an unknown user, which no password matches. `shapes` are the shapes of existing users,
+    with the number of users of each."""
     drawn = hmac.digest(secret, f"{mechanism}/{name}".encode("utf-8", "surrogatepass"), "sha512")
     shape = _drawn_shape(int.from_bytes(drawn[:DRAWN_BYTES]), sorted((shapes or USUAL).items(), key=_sortable))
     size = hashlib.new(DIGESTS[mechanism]).digest_size
@@ -59,14 +59,14 @@ def _sortable(counted: tuple[ChallengeShape, int]) -> tuple[int, int]:
 
 
 def _drawn_shape(number: int, counted: Iterable[tuple[ChallengeShape, int]]) -> ChallengeShape:
-    """Returns the shape in whose share of all users the number falls."""
+    """Returns the shape that the number selects, weighted by the number of users."""
     counts = list(counted)
     place = number * sum(count for _, count in counts) >> (8 * DRAWN_BYTES)
     for shape, count in counts:
         if place < count:
             return shape
         place -= count
-    raise AssertionError("a number is below the range that it is of")
+    raise AssertionError("the number is below the sum of all counts")
 
 
 def _salt(drawn: bytes, salt_bytes: int | None) -> bytes:

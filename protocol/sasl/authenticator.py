@@ -19,12 +19,12 @@ from protocol.sasl.scram_client import ScramClient
 
 PLAIN: Final = "PLAIN"
 MECHANISMS: Final = (PLAIN, *DIGESTS)
-"""The mechanisms by which this side can authenticate."""
+"""The mechanisms that this side supports."""
 
 NONCE_BYTES: Final = 20
 
 Exchange = Generator[bytes, bytes, None]
-"""A mechanism's messages, each of which is sent the answer."""
+"""Yields a mechanism's messages, and is sent the response to each."""
 
 
 def authenticator(mechanism: str, name: str, password: str, draw: Callable[[int], bytes]) -> Authenticator:
@@ -38,12 +38,12 @@ def authenticator(mechanism: str, name: str, password: str, draw: Callable[[int]
 
 
 def _dialogue(mechanism: str, exchange: Exchange) -> Dialogue:
-    """Asks one message after the other; returns how long the session lasts."""
+    """Sends the messages in order; returns the session's lifetime in milliseconds."""
     chosen = yield Question(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
     assert isinstance(chosen, SaslHandshakeResponse)
     if chosen.error_code:
         offered = ", ".join(chosen.mechanisms) or "none"
-        raise KafkaError(error_code(chosen.error_code), f"it does not offer {mechanism}; it offers {offered}")
+        raise KafkaError(error_code(chosen.error_code), f"it does not enable {mechanism}, only {offered}")
     lifetime_ms = 0
     message = next(exchange)
     while True:

@@ -1,4 +1,4 @@
-"""An exchange of SASL messages from the broker's side, whatever the mechanism."""
+"""The broker's side of a SASL exchange, for all mechanisms."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple, Protocol
 
 
 class SaslError(Exception):
-    """The client is not who it says, or says it wrongly. `reason` is for the log alone, unless `may_be_told`: what a
-    stranger is told says nothing of which users there are. `client_message` is what it is sent in its place."""
+    """A failed authentication, or a malformed message. `reason` is only for the log, unless `may_be_told`, because a
+    response to an unauthenticated client must not reveal users. The client gets `client_message` instead."""
 
     def __init__(self, reason: str, *, may_be_told: bool = False, client_message: str | None = None) -> None:
         super().__init__(reason)
@@ -16,34 +16,34 @@ class SaslError(Exception):
 
     @property
     def may_be_told(self) -> bool:
-        """True where the client is told more than that it failed."""
+        """True if the client gets a message besides the error code."""
         return self.client_message is not None
 
 
 class ProvenIdentity(NamedTuple):
-    """Whom an exchange has proven."""
+    """The user that an exchange has authenticated."""
 
     name: str
     expires_ms: int | None = None
-    """When the credential ends, in milliseconds since 1970; None for one that does not."""
+    """The credential's expiry, in milliseconds since 1970; None if it doesn't expire."""
     by_token: bool = False
-    """Whether it was proven by a delegation token."""
+    """True if a delegation token authenticated the user."""
 
 
 class ExchangeStep(NamedTuple):
-    """The answer to a message of the client's, and who it is once that is proven."""
+    """The answer to a client's message, and the client's identity once it is authenticated."""
 
     answer: bytes | None
-    """None where the mechanism has nothing more to say: an old client, which is sent messages without a header, is sent
-    none."""
+    """The answer; None if the mechanism has no more messages. (An old client, whose messages have no header, then gets
+    no message.)"""
     identity: ProvenIdentity | None = None
     refusal: str = ""
-    """Why the answer refuses, where it does and the client has to acknowledge it first; for the log."""
+    """The reason, for the log, if the answer is a rejection that the client must acknowledge before the failure."""
 
 
 class ServerExchange(Protocol):
-    """One client's exchange in one mechanism (javax.security.sasl.SaslServer)."""
+    """A client's exchange in a mechanism (javax.security.sasl.SaslServer)."""
 
     def step(self, message: bytes) -> ExchangeStep:
-        """Takes the client's next message. Raises SaslError."""
+        """Processes the client's next message. Raises SaslError."""
         ...

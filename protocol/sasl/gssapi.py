@@ -1,6 +1,6 @@
-"""SASL GSSAPI: a security context by a ticket of Kerberos, then the agreement that nothing is wrapped in it (RFC 4752).
+"""SASL GSSAPI: a security context from a Kerberos ticket, then the agreement on no security layer (RFC 4752).
 
-What a context is is for a library to say, and is handed in; here is the order of messages.
+A library supplies the security context; this module orders the messages.
 Source: com.sun.security.sasl.gsskerb.GssKrb5Server, org.apache.kafka.common.security.authenticator.
 SaslServerCallbackHandler.
 """
@@ -14,28 +14,28 @@ from typing import Final, NamedTuple, Protocol
 from protocol.sasl.exchange import ExchangeStep, ProvenIdentity, SaslError
 
 INITIAL_TOKEN_TAG: Final = 0x60
-"""The first byte of a client's first token (RFC 2743, 3.1), which no request of Kafka's begins with."""
+"""The first byte of a client's first token (RFC 2743, 3.1). No Kafka request begins with this byte."""
 
 NO_LAYER: Final = b"\x01\x00\x00\x00"
-"""The offer: no security layer, and so no size of what would be wrapped in one."""
+"""The broker's offer: no security layer, and so a maximum size of 0."""
 
 
 class EstablishedContext(NamedTuple):
     """A context that a client's token has established."""
 
     answer: bytes
-    """The token that proves this side; empty where the client asks for none."""
+    """The token that authenticates the broker; empty if the client requests none."""
     principal: str
-    """The client's."""
+    """The client's principal."""
     expires_ms: int | None = None
-    """When its session ends with its ticket, in milliseconds since 1970; None where it does not."""
+    """The ticket's expiry, which ends the session, in milliseconds since 1970; None if it doesn't expire."""
 
 
 class SecurityContext(Protocol):
-    """The side of a context that accepts (RFC 2743). A message that is wrong raises SaslError."""
+    """The accepting side of a security context (RFC 2743). Raises SaslError for an invalid message."""
 
     def accept(self, token: bytes) -> EstablishedContext:
-        """Takes the client's token; of Kerberos it is one."""
+        """Processes the client's token. Kerberos needs only one token."""
         ...
 
     def wrap(self, message: bytes) -> bytes: ...
@@ -43,27 +43,27 @@ class SecurityContext(Protocol):
 
 
 class Stage(Enum):
-    """How far an exchange is: what the client's next message has to be."""
+    """The stage of an exchange: the client message that it expects next."""
 
     TOKEN = "a token"
     ACKNOWLEDGEMENT = "an empty message"
-    """It has our last token, and acknowledges it."""
+    """The client's empty message, which acknowledges the broker's token."""
     CHOICE = "the choice of a security layer"
     OVER = "none"
 
 
 class GssapiServer:
-    """The broker's side of one exchange. A message at fault ends it, whatever follows."""
+    """The broker's side of an exchange. An invalid message ends the exchange for good."""
 
     def __init__(self, context: SecurityContext, name: Callable[[str], str]) -> None:
-        """`name` gives a principal its name, and raises SaslError for one that has none."""
+        """Takes `name`, which maps a principal to a user name, or raises SaslError."""
         self._context = context
         self._name = name
         self._stage = Stage.TOKEN
         self._accepted: EstablishedContext | None = None
 
     def step(self, message: bytes) -> ExchangeStep:
-        """Takes the client's next message. Raises SaslError."""
+        """Processes the client's next message. Raises SaslError."""
         stage, self._stage = self._stage, Stage.OVER
         if stage is Stage.TOKEN:
             return self._accept(message)
@@ -85,8 +85,8 @@ class GssapiServer:
         return ExchangeStep(self._context.wrap(NO_LAYER))
 
     def _end(self, message: bytes) -> ExchangeStep:
-        """Takes the layer that the client chooses. Whom it would be comes after that, and is passed over as by Apache
-        Kafka: it is who its ticket says, and librdkafka sends the name of its configuration."""
+        """Checks the security layer that the client chooses. Like Apache Kafka, ignores the authorization id after it:
+        the ticket names the client, and librdkafka sends a name from its configuration."""
         choice = self._context.unwrap(message)
         if len(choice) < len(NO_LAYER) or choice[0] != NO_LAYER[0]:
             raise SaslError("the client chooses a security layer that it was not offered")

@@ -1,6 +1,6 @@
-"""SASL OAUTHBEARER: a token of an issuer in one message, and an error that the client acknowledges (RFC 7628).
+"""SASL OAUTHBEARER: an issuer's token in one message, and an error that the client acknowledges (RFC 7628).
 
-What a token proves is for a function to say that is handed in; here is the grammar of messages.
+The caller supplies a function that validates tokens; this module parses the messages.
 Source: org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslServer, OAuthBearerClientInitialResponse.
 """
 
@@ -15,7 +15,7 @@ from protocol.sasl.scram import unescaped
 
 SEPARATOR: Final = "\x01"
 AUTH: Final = "auth"
-"""The key of the token, among those of extensions."""
+"""The key of the token in the key-value pairs."""
 
 SASLNAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 PAIR: Final = r"[A-Za-z]+=[\x20-\x7e\t\r\n]+\x01"
@@ -24,15 +24,15 @@ BEARER: Final = re.compile(r"(?P<scheme>[A-Za-z0-9_]+) +(?P<token>[-_~+/.a-zA-Z0
 
 
 class BearerToken(NamedTuple):
-    """The claims of a valid token that matter here."""
+    """The claims of a valid token that the broker uses."""
 
     principal: str
     expires_ms: int
-    """When it ends, in milliseconds since 1970."""
+    """The token's expiry, in milliseconds since 1970."""
 
 
 class TokenRefused(Exception):
-    """A token proves nobody. The text is for the log; `scope` is what the client is told that the token lacks."""
+    """An invalid token. The text is for the log; the client gets `scope`, which the token lacks."""
 
     def __init__(self, reason: str, scope: str | None = None) -> None:
         super().__init__(reason)
@@ -41,26 +41,26 @@ class TokenRefused(Exception):
 
 
 Validate = Callable[[str], BearerToken]
-"""Raises TokenRefused."""
+"""Validates a token. Raises TokenRefused."""
 
 
 class InitialMessage(NamedTuple):
-    """The client's first message: whom it would be, and by which token."""
+    """The client's first message: its authorization id and its token."""
 
     authorization_id: str
     token: str
 
 
 class OAuthBearerServer:
-    """The broker's side. The first message decides; a refusal is JSON, which the client acknowledges before it is told
-    that it failed."""
+    """The broker's side of an exchange. The first message decides. A rejection is JSON, which the client acknowledges
+    before it gets the error."""
 
     def __init__(self, validate: Validate) -> None:
         self._validate = validate
         self._refused: TokenRefused | None = None
 
     def step(self, message: bytes) -> ExchangeStep:
-        """Takes the first message, or what follows a refusal. Raises SaslError."""
+        """Processes the first message, or the message after a rejection. Raises SaslError."""
         if self._refused is not None:
             raise SaslError(self._refused.reason, client_message=error_json(self._refused))
         initial = initial_message(message)
@@ -79,7 +79,7 @@ class OAuthBearerServer:
 
 
 def initial_message(message: bytes) -> InitialMessage:
-    """Returns what the client's first message says. Extensions are taken, and mean nothing here. Raises SaslError."""
+    """Parses the client's first message. Accepts extensions, and ignores them. Raises SaslError."""
     match = INITIAL.fullmatch(message.decode("utf-8", "replace"))
     if match is None:
         raise SaslError("Invalid OAUTHBEARER client first message")
@@ -95,7 +95,7 @@ def initial_message(message: bytes) -> InitialMessage:
 
 
 def error_json(refused: TokenRefused) -> str:
-    """Returns the words in which a client learns that its token was refused (RFC 7628, 3.2.2)."""
+    """Returns the JSON that tells a client about its rejected token (RFC 7628, 3.2.2)."""
     if refused.scope is None:
         return '{"status":"invalid_token"}'
     return f'{{"status":"insufficient_scope", "scope":"{refused.scope}"}}'

@@ -1,6 +1,6 @@
 """SASL PLAIN: a name and a password in one message (RFC 4616).
 
-Source: org.apache.kafka.common.security.plain.internals.PlainSaslServer, whose words a client is told.
+Source: org.apache.kafka.common.security.plain.internals.PlainSaslServer, whose error messages clients get.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Final
 from protocol.sasl.exchange import ExchangeStep, ProvenIdentity, SaslError
 
 TOKENS: Final = 3
-"""Authorization id, name and password."""
+"""Number of tokens in the message: authorization id, name and password."""
 
 
 class PlainServer:
-    """The broker's side. One message decides."""
+    """The broker's side of an exchange, which is a single message."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
 
     def step(self, message: bytes) -> ExchangeStep:
-        """Takes the client's only message. Raises SaslError."""
+        """Processes the client's only message. Raises SaslError."""
         tokens = message.decode("utf-8", "replace").split("\0", TOKENS)
         if len(tokens) != TOKENS:
             reason = f"Invalid SASL/PLAIN response: expected {TOKENS} tokens, got {len(tokens)}"
@@ -39,7 +39,7 @@ class PlainServer:
         return ExchangeStep(b"", ProvenIdentity(name))
 
     def _is_right(self, name: str, password: str) -> bool:
-        """Compares in a time that tells neither how much of the password was right nor whether there is such a user."""
+        """True if the password is right. Its time reveals neither a matching prefix nor whether the user exists."""
         expected = self._passwords.get(name)
         given_digest = hmac.digest(b"", password.encode("utf-8", "surrogatepass"), "sha256")
         expected_digest = hmac.digest(b"", (expected or "").encode("utf-8", "surrogatepass"), "sha256")

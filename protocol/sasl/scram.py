@@ -1,7 +1,7 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-512: a password proven without being shown (RFC 5802, RFC 7677).
+"""SCRAM-SHA-256 and SCRAM-SHA-512: the client proves that it knows a password without sending it (RFC 5802, RFC 7677).
 
-The broker's side never sees a password, and never iterates: it holds keys that were derived when the user was made. A
-user that does not exist gets a salt and a challenge like any other, and fails at the same place.
+The broker never sees a password, and never iterates: it has keys that were derived when the credential was created. An
+unknown user gets a salt and a challenge like an existing user, and fails at the same message.
 Source: org.apache.kafka.common.security.scram.internals.ScramSaslServer, ScramMessages, ScramFormatter.
 """
 
@@ -21,7 +21,8 @@ DIGESTS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 MIN_ITERATIONS: Final = 4_096
 MAX_ITERATIONS: Final = 16_384
-"""The bounds of both mechanisms (ScramMechanism): fewer are guessed too soon, more make each login cost too much."""
+"""Bounds of both mechanisms (ScramMechanism): fewer iterations make guessing too cheap, more make each login too
+expensive."""
 
 DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -45,7 +46,7 @@ SERVER_FINAL: Final = re.compile(rf"(?:e=(?P<error>[^=,]+)|v=(?P<signature>{BASE
 
 
 class Credential(NamedTuple):
-    """The keys of a user, as the metadata log has them (UserScramCredentialRecord)."""
+    """The keys of a user, as in the metadata log (UserScramCredentialRecord)."""
 
     salt: bytes
     stored_key: bytes
@@ -56,35 +57,35 @@ class Credential(NamedTuple):
 Lookup = Callable[[str], Credential | None]
 
 Absent = Callable[[str], Credential]
-"""Returns the keys of one that does not exist, which no password has."""
+"""Returns the credential of an unknown user, which no password matches."""
 
 
 class TokenCredential(NamedTuple):
-    """The keys of a delegation token (KIP-48), and whom it proves."""
+    """The keys of a delegation token (KIP-48), and its owner."""
 
     keys: Credential
     owner: str
-    """The name of a user."""
+    """The owner's user name."""
     expires_ms: int
-    """When it ends, in milliseconds since 1970."""
+    """The token's expiry, in milliseconds since 1970."""
 
 
 TokenLookup = Callable[[str], TokenCredential | None]
 
 
 def no_token(_: str) -> TokenCredential | None:
-    """Returns the token of an id where there are none."""
+    """Returns None, for a broker without delegation tokens."""
     return None
 
 
 class ScramServer:
-    """The broker's side of one exchange: two messages of the client's."""
+    """The broker's side of an exchange, in which the client sends two messages."""
 
     def __init__(
         self, mechanism: str, find: Lookup, absent: Absent, nonce: str, find_token: TokenLookup = no_token
     ) -> None:
-        """`find` gives a user's keys, `find_token` those of a token by its id, `absent` keys for the name of one that
-        does not exist; `nonce` is drawn for this exchange."""
+        """Takes look-ups: `find` of a user's keys by name, `find_token` of a delegation token by id, and `absent` of
+        keys for an unknown name. `nonce` is random, and new for each exchange."""
         self._digest = DIGESTS[mechanism]
         self._find = find
         self._find_token = find_token
@@ -92,16 +93,16 @@ class ScramServer:
         self._nonce = nonce
         self._name = ""
         self._token: TokenCredential | None = None
-        """The token that is shown, where it is one."""
+        """The delegation token that the client uses, or None."""
         self._first: re.Match[str] | None = None
         self._server_first = ""
         self._keys: Credential | None = None
-        """The keys by which its proof is checked, once its name is known."""
+        """The keys that check the client's proof; None before its first message."""
         self._exists = False
         self._is_over = False
 
     def step(self, message: bytes) -> ExchangeStep:
-        """Takes the client's first or final message. Raises SaslError."""
+        """Processes the client's first or final message. Raises SaslError."""
         if self._is_over:
             raise SaslError("a message after the last one")
         text = message.decode("utf-8", "replace")
@@ -110,13 +111,13 @@ class ScramServer:
     def _begin(self, text: str) -> ExchangeStep:
         first = CLIENT_FIRST.fullmatch(text)
         if first is None:
-            raise SaslError("the client's first message is no message of SCRAM")
+            raise SaslError("the client's first message is not a SCRAM message")
         name = unescaped(first["name"])
         if first["authzid"] is not None and unescaped(first["authzid"]) != name:
             reason = "Authentication failed: Client requested an authorization id that is different from username"
             raise SaslError(reason, may_be_told=True)
         self._first, self._name = first, name
-        absent = self._absent(name)  # of those that exist too: time tells nothing
+        absent = self._absent(name)  # computed for existing users too, so that the time reveals nothing
         if is_token(first["extensions"]):
             self._token = self._find_token(name)
             keys = None if self._token is None else self._token.keys
@@ -132,9 +133,9 @@ class ScramServer:
         self._is_over = True
         final = CLIENT_FINAL.fullmatch(text)
         if final is None:
-            raise SaslError("the client's final message is no message of SCRAM")
+            raise SaslError("the client's final message is not a SCRAM message")
         is_bound = base64.b64decode(final["channel"]) == first["header"].encode()
-        # librdkafka before 2.6.1 has its own nonce twice in front of the broker's, and Apache Kafka lets it in
+        # librdkafka before 2.6.1 sends its own nonce twice before the broker's, and Apache Kafka accepts it
         is_fresh = final["nonce"].endswith(f"{first['nonce']}{self._nonce}")
         keys = self._keys
         assert keys is not None, "a first message has come"
@@ -154,20 +155,20 @@ class ScramServer:
 
 
 def is_token(extensions: str) -> bool:
-    """True where the extensions of a first message say that the name is the id of a delegation token."""
+    """True if the extensions of a first message mark the name as the id of a delegation token."""
     pairs = dict(pair.split("=", 1) for pair in extensions.split(",") if pair)
     return pairs.get("tokenauth", "").lower() == "true"
 
 
 def xor(left: bytes, right: bytes) -> bytes:
-    """Returns the bits that differ; of texts of unequal sizes those of the first, as they are."""
+    """Returns the exclusive or of both, or `left` unchanged if their sizes differ."""
     if len(left) != len(right):
         return left
     return (int.from_bytes(left) ^ int.from_bytes(right)).to_bytes(len(left))
 
 
 def base36(number: int) -> str:
-    """Returns a number by the digits of base 36, as Java's BigInteger spells it."""
+    """Returns a number in base 36, as Java's BigInteger writes it."""
     digits = ""
     while number:
         number, digit = divmod(number, len(DIGITS))
@@ -176,10 +177,10 @@ def base36(number: int) -> str:
 
 
 def escaped(name: str) -> str:
-    """Returns a name as messages have it."""
+    """Escapes a name for a message."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def unescaped(name: str) -> str:
-    """Returns the name that a message has."""
+    """Returns the name of an escaped name in a message."""
     return name.replace("=2C", ",").replace("=3D", "=")

@@ -1,4 +1,4 @@
-"""SCRAM from the client's side: proves a password, and has the broker prove that it knows the user."""
+"""The client's side of SCRAM: proves the password, and checks that the broker knows the user's keys."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from protocol.sasl.scram import DIGESTS, MAX_ITERATIONS, MIN_ITERATIONS, SERVER_
 
 
 class ScramClient:
-    """One exchange: `first`, then `final` with the answer to that, then `check` with the answer to that."""
+    """An exchange: call `first`, then `final` with the broker's answer, then `check` with the next answer."""
 
     def __init__(self, mechanism: str, name: str, password: str, nonce: str) -> None:
-        """`nonce` is drawn for this exchange."""
+        """Takes a random `nonce`, new for each exchange."""
         self._digest = DIGESTS[mechanism]
         self._password = password
         self._nonce = nonce
@@ -27,12 +27,12 @@ class ScramClient:
         return f"n,,{self._bare}".encode()
 
     def final(self, answer: bytes) -> bytes:
-        """Returns the message that proves the password. Raises SaslError for an answer that cannot be right: of a
-        broker that would have this side iterate for ever, or too little."""
+        """Returns the message that proves the password. Raises SaslError for an invalid answer, or one with too many or
+        too few iterations."""
         text = answer.decode("utf-8", "replace")
         match = SERVER_FIRST.fullmatch(text)
         if match is None or not match["nonce"].startswith(self._nonce) or match["nonce"] == self._nonce:
-            raise SaslError("the broker's first message is no answer to this side's")
+            raise SaslError("the broker's first message does not answer this client's")
         iterations = int(match["iterations"])
         if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
             raise SaslError(f"the broker asks for {iterations} iterations, not {MIN_ITERATIONS} to {MAX_ITERATIONS}")
@@ -46,7 +46,7 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def check(self, answer: bytes) -> None:
-        """Raises SaslError where the broker does not know the user's keys."""
+        """Raises SaslError if the broker does not prove that it knows the user's keys."""
         match = SERVER_FINAL.fullmatch(answer.decode("utf-8", "replace"))
         signature = b"" if match is None or match["signature"] is None else base64.b64decode(match["signature"])
         if not self._verifier or not hmac.compare_digest(signature, self._verifier):
@@ -55,5 +55,5 @@ class ScramClient:
 
 @lru_cache(maxsize=64)
 def salted_password(digest: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """Returns the salted password: milliseconds of work, which one that connects again need not repeat."""
+    """Returns the salted password. Cached, because it takes milliseconds, and clients connect again."""
     return hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)

@@ -58,8 +58,8 @@ class SegmentFile:
 class OpenFile:
     """The open file of a segment that is appended to, until open_files.py closes it.
 
-    If the device fails while the file is closed, the system reports the error at the next open, unless it has dropped
-    the file's state from memory meanwhile.
+    If the device fails while the file is closed, the system reports the error after the next open, unless it has
+    dropped the file's state from memory meanwhile.
     """
 
     __slots__ = ("__weakref__", "file", "was_opened")

@@ -115,7 +115,7 @@ def test_an_answer_out_of_order_breaks_the_connection() -> None:
     one, two = (request.header.correlation_id for request in sent(client))
     first, second = feed(client, metadata_answer(two) + metadata_answer(one))
     assert str(first.error) == (
-        f"127.0.0.1:9092: an answer has correlation id {two}, MetadataRequest v12 ({one}) is to be answered (at byte 0)"
+        f"127.0.0.1:9092: an answer has correlation id {two}, MetadataRequest v12 ({one}) is next (at byte 0)"
     )
     assert isinstance(first.error, ProtocolError)
     assert isinstance(second.error, PeerUnavailable)
@@ -126,7 +126,7 @@ def test_an_answer_out_of_order_breaks_the_connection() -> None:
 def test_an_answer_to_nothing_breaks_the_connection() -> None:
     client = ready()
     assert not feed(client, metadata_answer(1))
-    assert "nothing is unanswered" in str(client.error)
+    assert "no request is unanswered" in str(client.error)
     assert isinstance(
         only(client.request(METADATA, MetadataResponse, now_ms=0, timeout_ms=9)[1]).error, PeerUnavailable
     )
@@ -159,7 +159,7 @@ def test_bytes_behind_an_answer_break_the_connection() -> None:
     (request,) = sent(client)
     whole = metadata_answer(request.header.correlation_id)
     longer = (len(whole) - 4 + 3).to_bytes(4, "big") + whole[4:] + b"abc"
-    assert "3 bytes follow the end of the answer" in str(only(feed(client, longer)).error)
+    assert "3 bytes follow the end of the response" in str(only(feed(client, longer)).error)
 
 
 def test_correlation_ids_begin_anew_behind_the_last() -> None:
