@@ -21,30 +21,32 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m docs.configuration` from the declarations in the source; edit those. -->
 
-Options have the names, types, defaults and bounds that Apache Kafka 4.3 gives them, so that a `server.properties` that
-ran Apache Kafka runs Odradek. They come from, the later the stronger:
+Options have the names, types, defaults and bounds of Apache Kafka 4.3, so that a `server.properties` of Apache Kafka
+works with Odradek. They come from these sources; a later source wins:
 
 1. the defaults below;
 2. the file given to `odradek run server.properties`, in Java's properties format;
-3. environment variables as Apache's image takes them: `KAFKA_LOG_RETENTION_MS` is `log.retention.ms`, two underscores
-   stand for one, three for a dash;
+3. environment variables as in Apache's image: `KAFKA_LOG_RETENTION_MS` is `log.retention.ms`, two underscores stand for
+   one, three for a dash;
 4. `--set KEY=VALUE`;
 5. `--data DIR` (`log.dirs`) and `--listen HOST:PORT` (`listeners`, in place of the file's `advertised.listeners` too).
 
-A stronger source that sets an option in other units replaces it: `--set log.retention.hours=1` wins over
-`log.retention.ms` in the file. An unknown or ill-typed option stops the start, with its source and the nearest name.
+A later source wins even if it sets the option in other units: `--set log.retention.hours=1` wins over
+`log.retention.ms` in the file. An unknown option or a value of the wrong type stops the start; the error has its source
+and the nearest name.
 
-While the broker runs, clients change topic options, group options, and those broker options whose column *changes* says
-so (`kafka-configs`, the Admin API). A topic's option that is not set is the broker's, and so is a group's.
+While the broker runs, clients can change topic options, group options, and the broker options whose column *changes*
+allows it (`kafka-configs`, the Admin API). A topic or group option that is not set has the value of the broker's
+option.
 
-Where the defaults differ from Kafka's: `node.id` is 1, `process.roles` is `broker,controller`, `listeners` is
-`PLAINTEXT://127.0.0.1:9092`, `log.dir` is `data`, and `queued.max.request.bytes` is 536870912, where Kafka has none.
-`listeners` and `listener.security.protocol.map` do not change while the broker runs.
+These defaults differ from Kafka's: `node.id` is 1, `process.roles` is `broker,controller`, `listeners` is
+`PLAINTEXT://127.0.0.1:9092`, `log.dir` is `data`, and `queued.max.request.bytes` is 536870912 (Kafka: no limit).
+`listeners` and `listener.security.protocol.map` can't change while the broker runs.
 """
 
-REFUSED_TEXT = "Options that stop the start, because to ignore them would be unsafe:\n"
-IGNORED_TEXT = "Options of Kafka's that are accepted, with a warning in the log, and have no effect:\n"
-CHANGED_TEXT = "Clients may change the following while the broker runs, as with Kafka; they have no effect:\n"
+REFUSED_TEXT = "Options that stop the start, because ignoring them would be unsafe:\n"
+IGNORED_TEXT = "Kafka options that are accepted with a warning in the log, and have no effect:\n"
+CHANGED_TEXT = "Clients can change the following options while the broker runs, as with Kafka; they have no effect:\n"
 
 
 def page() -> str:
@@ -100,7 +102,7 @@ def valid(option: Option) -> str:
 
 
 def _ignored() -> Iterator[str]:
-    yield "## Not built\n"
+    yield "## Not supported\n"
     yield REFUSED_TEXT
     yield from (f"- `{name}`: {reason}" for name, reason in REFUSED.items())
     yield ""

@@ -1,4 +1,4 @@
-"""The content of a row of docs/limits.md."""
+"""Rows of docs/limits.md."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ class Limit(NamedTuple):
     """A row of the page."""
 
     what: str
-    """that a peer controls"""
+    """The value that a client or another broker controls."""
     bound: str
-    """in words; the number is that of `held_by`"""
+    """The bound in words; `held_by` has the number."""
     held_by: tuple[str, ...]
-    """options by name, constants by module and name; none where the protocol's own types are the bound"""
+    """Options by name, constants by module and name; empty if the types of the protocol are the bound."""
     beyond: str
-    """what a peer gets that goes beyond it"""
+    """The effect on a peer that exceeds the bound."""
     tests: tuple[str, ...]
-    """path::name"""
+    """Tests that show it, as path::name."""

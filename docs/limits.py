@@ -1,7 +1,6 @@
-"""Writes docs/limits.md from the table below: `python -m docs.limits`.
+"""Writes docs/limits.md from the sections of docs/limits_table.py: `python -m docs.limits`.
 
-A bound is not written here: it is read from the option or the constant that holds it, and the tests that show it are
-named, and are there (tests/docs/test_limits.py).
+The numbers come from the options and constants themselves; tests/docs/test_limits.py checks that the named tests exist.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m docs.limits` from docs/limits_*.py, the options and the constants; edit those. -->
 
-What a peer controls, how much of it, and what it gets beyond that. A bound that is an option is shown with its default;
-the others are constants, with their reasons beside them in the source. [untrusted-networks.md](untrusted-networks.md)
-says what to set where not everybody who can connect means well.
+The limits on what a client or another broker can request, and what happens beyond each limit. A bound that is an option
+is shown with its default; other bounds are constants, whose source states the reason.
+[untrusted-networks.md](untrusted-networks.md) has the options to set if untrusted clients can connect.
 """
 
 
 class Bound(NamedTuple):
-    """The place where a bound is held, and its value."""
+    """The option or constant that holds a bound, and its value."""
 
     source: str
     value: object
@@ -54,21 +53,21 @@ def bound(source: str) -> Bound:
         raise LookupError(f"{source}: no such option, and no such constant") from error
 
 
-def shown(one: Bound) -> str:
-    """`name` = value, sizes and times in units that a person reads."""
-    value = one.value
+def shown(held: Bound) -> str:
+    """Returns the source of a bound and its value, with units for sizes and times."""
+    value = held.value
     if isinstance(value, Collection):
-        return f"`{one.source}`"
+        return f"`{held.source}`"
     if isinstance(value, bool) or not isinstance(value, int):
-        return f"`{one.source}` = {str(value).lower()}"
+        return f"`{held.source}` = {str(value).lower()}"
     if value in UNBOUNDED:
-        return f"`{one.source}` = {value} (none)"
-    name = one.source.lower()
+        return f"`{held.source}` = {value} (none)"
+    name = held.source.lower()
     if "bytes" in name and value >= KIB:
-        return f"`{one.source}` = {f'{value // MIB} MiB' if value % MIB == 0 else f'{value / KIB:g} KiB'}"
+        return f"`{held.source}` = {f'{value // MIB} MiB' if value % MIB == 0 else f'{value / KIB:g} KiB'}"
     if name.endswith(".ms") and value >= 1_000:
-        return f"`{one.source}` = {value / 1_000:g} s"
-    return f"`{one.source}` = {value:,}"
+        return f"`{held.source}` = {value / 1_000:g} s"
+    return f"`{held.source}` = {value:,}"
 
 
 def page() -> str:
@@ -78,7 +77,7 @@ def page() -> str:
 
 def section(title: str, limits: Sequence[Limit]) -> Iterator[str]:
     yield f"## {title}\n"
-    yield "| what the peer controls | bound | held by | beyond it | shown by |"
+    yield "| limited value | bound | held by | beyond it | test |"
     yield "| --- | --- | --- | --- | --- |"
     for limit in limits:
         held_by = "<br>".join(shown(bound(source)) for source in limit.held_by) or "the protocol"

@@ -21,9 +21,9 @@ GROUPS_OF_CONSUMERS = (
     ),
     Limit(
         "rebalance timeout of a classic member",
-        "any int32; a group whose static members are all away looks for them no more often than the constant",
+        "any int32; a group whose static members are all absent checks for them at most once in the constant's time",
         ("coordinator.group.classic.rebalance.LEAST_WAIT_FOR_JOINS_MS",),
-        "waits so long",
+        "the group waits for that time",
         (
             f"{GROUPS}test_hostile_members.py::test_a_group_of_absent_static_members_without_rebalance_timeout_is_no_endless_work",
         ),
@@ -43,15 +43,15 @@ GROUPS_OF_CONSUMERS = (
         (f"{GROUPS}test_consumer_heartbeat.py::test_a_full_group_takes_nobody_new",),
     ),
     Limit(
-        "member ids that are given out and never used",
-        "in time: each goes after its session timeout",
+        "assigned member ids that are never used",
+        "each expires after its session timeout",
         ("group.max.session.timeout.ms",),
-        "forgotten",
+        "the id is removed",
         (f"{GROUPS}test_limits.py::test_a_member_id_that_is_never_used_is_forgotten_after_its_session_timeout",),
     ),
     Limit(
         "strategies of a classic member",
-        "one at least, each counted once",
+        "at least one, each counted once",
         (),
         "INCONSISTENT_GROUP_PROTOCOL for none",
         (
@@ -61,7 +61,7 @@ GROUPS_OF_CONSUMERS = (
     ),
     Limit(
         "metadata and assignments of a classic group (one record)",
-        "what a batch of its topic may have",
+        "the maximum size of a batch of its topic",
         ("message.max.bytes",),
         "UNKNOWN_SERVER_ERROR, and the members join again",
         (
@@ -70,7 +70,7 @@ GROUPS_OF_CONSUMERS = (
     ),
     Limit(
         "length of a name in a coordinator's record",
-        "what an int16 counts",
+        "an int16",
         (),
         "UNKNOWN_SERVER_ERROR",
         (f"{GROUPS}test_serde.py::test_a_name_too_long_for_a_record_is_refused",),
@@ -86,8 +86,8 @@ GROUPS_OF_CONSUMERS = (
         ),
     ),
     Limit(
-        "what a pattern of topics costs",
-        "memory of the compiled pattern, and parts that repeat what is costly",
+        "cost of a topic pattern",
+        "the constants: memory of the compiled pattern, and number of costly repetitions",
         (
             "coordinator.group.regex.MAX_MEMORY_BYTES",
             "coordinator.group.regex.MAX_COSTLY_PARTS",
@@ -100,7 +100,7 @@ GROUPS_OF_CONSUMERS = (
     ),
     Limit(
         "groups and their offsets",
-        "in time: offsets of an empty group go, and it with them; so many groups are looked at in one go",
+        "offsets of an empty group expire, and the group with them; one run checks the constant's number of groups",
         (
             "offsets.retention.minutes",
             "coordinator.group.offsets.delete.GROUPS_AT_ONCE",
@@ -109,17 +109,17 @@ GROUPS_OF_CONSUMERS = (
         (f"{GROUPS}test_offsets.py::test_many_groups_expire_in_several_goes",),
     ),
     Limit(
-        "how often a group's deadline sets itself for now",
-        "so many times in one call",
+        "timers of a group that set themselves for the present moment",
+        "the constant's runs in one call",
         ("coordinator.group.timers.MAX_RUNS",),
-        "waits a second",
+        "the next run is a second later",
         (f"{GROUPS}test_hostile_members.py::test_a_timer_that_sets_itself_for_now_does_not_hold_the_clock",),
     ),
     Limit(
-        "a deadline that fails by a fault of the broker",
-        "comes again later and later, at most after the constant",
+        "retries of a timer that fails because of a bug in the broker",
+        "growing pauses, up to the constant",
         ("coordinator.group.timers.MAX_RETRY_MS",),
-        "a trace in the log; all others keep their time",
+        "a traceback in the log; other timers are not affected",
         (
             f"{GROUPS}test_hostile_members.py::test_a_timer_that_fails_comes_again_later_and_later",
             f"{GROUPS}test_hostile_members.py::test_a_timer_that_fails_keeps_no_other_waiting_and_its_forerunners_replies_go_out",
@@ -137,7 +137,7 @@ TRANSACTIONAL = (
     ),
     Limit(
         "transactional ids",
-        "in time: the idle ones go",
+        "idle ids expire",
         ("transactional.id.expiration.ms",),
         "a tombstone",
         (
@@ -173,32 +173,32 @@ SHARE_GROUPS = (
         ("tests/interop/conformance/test_share_groups.py::test_fetches_that_are_refused",),
     ),
     Limit(
-        "records of a share partition that are acquired",
-        "the group's option",
+        "acquired records of a share partition",
+        "the option, of the group",
         ("group.share.partition.max.record.locks",),
-        "nothing more is acquired",
+        "no more records are acquired",
         (f"{SHARE_PARTITIONS}test_acquire.py::test_no_more_than_the_limit_of_records_is_in_flight",),
     ),
     Limit(
         "deliveries of a record of a share group",
-        "the group's option",
+        "the option, of the group",
         ("group.share.delivery.count.limit",),
-        "archived",
+        "the record is archived",
         (f"{SHARE_PARTITIONS}test_acknowledge.py::test_a_record_released_past_its_delivery_limit_is_archived",),
     ),
     Limit(
-        "time that a share consumer holds a record",
-        "the group's option",
+        "time of an acquisition lock",
+        "the option, of the group",
         (
             "group.share.record.lock.duration.ms",
             "group.share.max.record.lock.duration.ms",
         ),
-        "available to others",
+        "the record is available to other consumers",
         (f"{SHARE_PARTITIONS}test_expiry.py::test_a_lock_that_runs_out_makes_the_records_available",),
     ),
     Limit(
         "state batches of a share partition",
-        "none ends before it begins",
+        "none ends before its first offset",
         (),
         "INVALID_REQUEST",
         ("tests/coordinator/share/test_shard.py::test_a_batch_that_ends_before_it_begins_is_refused",),
@@ -211,7 +211,7 @@ SHARE_GROUPS = (
         ("tests/coordinator/share/test_shard.py::test_after_so_many_updates_there_is_a_snapshot",),
     ),
     Limit(
-        "digits of a partition in a share partition's key (FindCoordinator)",
+        "digits of the partition in a share partition's key (FindCoordinator)",
         "the constant, then an int32",
         ("broker.handlers.find_coordinator.MAX_DIGITS",),
         "INVALID_REQUEST",

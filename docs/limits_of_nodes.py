@@ -7,11 +7,11 @@ from docs.limit import Limit
 REGISTRATION = "tests/coordinator/cluster/test_registration.py::"
 BOUNDS = "coordinator.cluster.brokers.bounds."
 MORE = f"{REGISTRATION}test_no_node_registers_more_than_a_machine_has"
-REFUSED = "INVALID_REGISTRATION, and nothing is written"
+REFUSED = "INVALID_REGISTRATION, and no record is written"
 
 NODES = (
     Limit(
-        "listeners, features and log directories of a node, and their names, its hosts and its rack",
+        "listeners, features, log directories, names, hosts and rack of a node",
         "the constants",
         (
             f"{BOUNDS}MAX_LISTENERS",
@@ -28,23 +28,23 @@ NODES = (
     ),
     Limit(
         "registered brokers, and controllers",
-        "the constant, of each",
+        "the constant, for each kind",
         (f"{BOUNDS}MAX_NODES",),
         f"{REFUSED}; a broker that is registered may register again",
         (f"{REGISTRATION}test_no_more_brokers_register_than_a_cluster_has",),
     ),
     Limit(
         "id of a broker that registers",
-        "an int32 from 0 on, and not the id of the controller that is asked unless this is a broker too",
+        "an int32 from 0 on, but not the id of the active controller, unless that is a broker too",
         (),
         REFUSED,
         (MORE,),
     ),
     Limit(
         "cordoned log directories in a heartbeat",
-        "those that the broker has registered",
+        "the broker's registered directories",
         (),
-        "the others are left out",
+        "other directories are ignored",
         ("tests/coordinator/cluster/test_broker_heartbeat.py::test_only_directories_that_the_broker_has_are_cordoned",),
     ),
 )

@@ -9,8 +9,8 @@ LISTENER = "tests/broker/test_listener.py::"
 LINES = "tests/broker/test_connection_lines.py::"
 MEMORY = "tests/broker/test_request_memory.py::"
 GARBAGE = f"{LISTENER}test_garbage_costs_its_own_connection_and_one_line"
-CLOSED = "the connection is closed, with one line"
-UNREAD = "the connection is not read from until there is room; requests that come whole are answered"
+CLOSED = "the connection is closed, with one log line"
+UNREAD = "the connection is not read until there is memory; requests that arrive completely are answered"
 EXTREMES = "tests/broker/test_extremes.py::"
 UNREAD_ANSWERS = "tests/broker/test_unread_answers.py::"
 FETCH_SESSIONS = "tests/broker/test_fetch_sessions.py::"
@@ -18,9 +18,9 @@ FETCH_SESSIONS = "tests/broker/test_fetch_sessions.py::"
 CONNECTIONS = (
     Limit(
         "connections",
-        "as many as the option allows, and half of the files that may be open; fifty more wait",
+        "the option, and half of the files that the process may open; fifty more wait",
         ("max.connections", "broker.network.descriptors.WAITING_CONNECTIONS"),
-        "waits unread; the fifty-first is closed, with one line",
+        "the connection waits and is not read; the fifty-first is closed, with one log line",
         (
             f"{ADMISSION}test_connections_beyond_the_limit_wait_for_a_place",
             f"{ADMISSION}test_not_all_wait",
@@ -29,9 +29,9 @@ CONNECTIONS = (
     ),
     Limit(
         "connections made in a second",
-        "the option, measured over so many windows of so many seconds; fifty more wait for their turn",
+        "the option, measured over the windows of the two quota options; fifty more wait for their turn",
         ("max.connection.creation.rate", "quota.window.num", "quota.window.size.seconds"),
-        "waits unread; the fifty-first is closed, with one line",
+        "the connection waits and is not read; the fifty-first is closed, with one log line",
         (
             f"{ADMISSION}test_connections_beyond_the_rate_wait_for_their_turn",
             "tests/broker/test_connection_rate.py::test_the_delay_is_what_is_owed_and_a_window_at_most",
@@ -48,15 +48,15 @@ CONNECTIONS = (
         ),
     ),
     Limit(
-        "the same, again and again",
-        "the option, measured over so many seconds",
+        "connections of one address, made continuously",
+        "the option, measured over the seconds of the constants",
         (
             "odradek.connection.surge.rate.per.ip",
             "broker.network.surges.SECONDS",
             "broker.network.surges.HEARD_SECONDS",
         ),
-        "the connection is closed as it comes, with one line; on Linux its address is not heard for a moment when it "
-        "asks for others, which begins sooner",
+        "the connection is closed at once, with one log line; on Linux a filter first drops the SYN packets of its "
+        "address for a moment",
         (
             "tests/broker/test_surges.py::test_who_makes_too_many_is_not_heard_for_a_moment_before_any_is_closed",
             "tests/broker/test_surges.py::test_an_address_that_goes_on_making_connections_has_the_surplus_closed",
@@ -65,10 +65,10 @@ CONNECTIONS = (
         ),
     ),
     Limit(
-        "lines in the log about connections refused or closed, and requests that failed",
-        "so many of an address in a minute, so many of all",
+        "log lines about refused and closed connections, and failed requests",
+        "the constants: per address and minute, and in total per minute",
         ("broker.exchange.log_limiter.LINES_OF_ADDRESS", "broker.exchange.log_limiter.LINES"),
-        "counted, and told in one line a minute",
+        "counted, and reported in one line a minute",
         (
             f"{ADMISSION}test_a_hundred_connections_that_are_wrong_have_ten_lines",
             f"{ADMISSION}test_a_fault_that_a_client_knows_how_to_meet_has_ten_traces",
@@ -87,8 +87,8 @@ CONNECTIONS = (
         ),
     ),
     Limit(
-        "silence of a connection",
-        "the option; any byte ends it, also one of a frame that has a time of its own to come",
+        "idle time of a connection",
+        "the option; any byte ends the idle time, also a byte of an incomplete frame, which has its own time limit",
         ("connections.max.idle.ms",),
         "the connection is closed",
         (
@@ -108,22 +108,22 @@ CONNECTIONS = (
         ),
     ),
     Limit(
-        "bytes of a request, but for a Produce",
+        "bytes of a request other than Produce",
         "the constant",
         ("broker.requests.dispatch.MAX_OTHER_REQUEST_BYTES",),
         CLOSED,
         (f"{LISTENER}test_only_records_may_be_large",),
     ),
     Limit(
-        "bytes that are announced and have not come",
-        "room for the first, then for as many times what has come",
+        "announced bytes of a frame that have not arrived",
+        "memory for the first bytes, then in proportion to the bytes that have arrived",
         ("protocol.connection.FIRST_BYTES", "protocol.connection.GROWTH", "protocol.connection.USUAL_GROWTH"),
-        "no more room",
+        "no more memory",
         ("tests/protocol/test_connection.py::test_room_is_in_proportion_to_what_has_come",),
     ),
     Limit(
-        "memory of requests that have come in part or wait for their answers, of all connections",
-        "the option and one request, and a short read for each connection",
+        "memory of incomplete and unanswered requests of all connections",
+        "the option, one request, and a short read for each connection",
         ("queued.max.request.bytes", "broker.network.request_memory.SHORT_READ_BYTES"),
         UNREAD,
         (
@@ -132,15 +132,15 @@ CONNECTIONS = (
         ),
     ),
     Limit(
-        "the same, of one address",
-        "a share of it",
+        "memory of incomplete and unanswered requests of one address",
+        "the option's share of `queued.max.request.bytes`",
         ("odradek.queued.request.share.per.ip",),
         UNREAD,
         (f"{MEMORY}test_an_address_has_its_share_and_leaves_the_rest_to_others",),
     ),
     Limit(
-        "time until a request has come",
-        "the option, for its rest or for so many bytes of it",
+        "time until a request has arrived",
+        "the option, for the rest of the request or for the constant's bytes of it",
         ("odradek.request.stall.timeout.ms", "broker.network.stalls.MIN_PROGRESS_BYTES"),
         CLOSED,
         (
@@ -150,16 +150,16 @@ CONNECTIONS = (
         ),
     ),
     Limit(
-        "time that a request waits for room, or holds others' while memory is short",
+        "time that a request waits for memory, or occupies it while it is short",
         "the option",
         ("odradek.request.stall.timeout.ms",),
         CLOSED,
         (f"{MEMORY}test_who_waits_for_room_too_long_is_closed_and_so_is_who_holds_what_others_need",),
     ),
     Limit(
-        "requests sent ahead of their answers",
-        "one is at work, or so many Produce that wait for other replicas; one read and so many bytes of a frame are "
-        "there",
+        "requests sent before earlier ones are answered",
+        "one in flight, or the constant's Produce requests that wait for replicas; one read and part of a frame are "
+        "buffered",
         (
             "broker.network.at_work.MOST_AT_WORK",
             "broker.network.connection.READ_AHEAD_BYTES",
@@ -173,79 +173,79 @@ CONNECTIONS = (
     ),
     Limit(
         "requests in one read",
-        "so many in a row, or so long, then other connections have their turn",
+        "the constants' number or time, then other connections have their turn",
         ("broker.exchange.turns.REQUESTS", "broker.exchange.turns.TURN_MS"),
         "answered later",
         (f"{LISTENER}test_thousands_of_tiny_requests_are_answered_in_turns_and_in_order",),
     ),
     Limit(
-        "time that one request of many entries has on the event loop",
-        "so long, then other connections have their turn: Produce, ListOffsets, OffsetForLeaderEpoch, FindCoordinator, "
-        "WriteTxnMarkers, share groups' state, and what is described by names",
+        "time of one request with many entries on the event loop",
+        "the constants, then other connections have their turn: Produce, ListOffsets, OffsetForLeaderEpoch, "
+        "FindCoordinator, WriteTxnMarkers, share group state, and Describe APIs that list names",
         ("broker.exchange.turns.TURN_MS", "broker.exchange.turns.ENTRIES"),
         "answered later",
         ("tests/broker/test_turns.py::test_others_are_served_while_a_request_of_many_entries_is_at_work",),
     ),
     Limit(
-        "entries of a large request that are handled in one go, of an API whose entries are answered each by itself",
-        "the constant, for requests of more bytes than so many",
+        "entries of a large request that are handled in one turn, for an API whose entries are independent",
+        "the constant, for requests with more bytes than the second constant",
         ("broker.requests.parts.PART_ENTRIES", "broker.requests.dispatch.LARGE_REQUEST_BYTES"),
-        "answered in parts, between which others are served",
+        "answered in parts, between which other requests are served",
         ("tests/broker/test_parts.py::test_a_request_is_cut_by_its_entries_and_by_those_nested_in_them",),
     ),
     Limit(
-        "bytes of a request, other than Produce, that the event loop decodes",
+        "bytes of a request other than Produce that the event loop decodes",
         "the constant",
         ("broker.requests.dispatch.MAX_BYTES_ON_LOOP",),
-        "decoded by a thread, and its answer encoded by it",
+        "a thread decodes the request and encodes its answer",
         ("tests/broker/test_parts.py::test_others_are_answered_while_a_thread_decodes_a_large_request",),
     ),
     Limit(
-        "entries of a request that the controller decides on while it serves nobody else",
+        "entries of a request that the controller decides in one turn",
         "the constant",
         ("broker.metadata.deciding.MAX_ENTRIES_ON_LOOP",),
-        "decided by a thread; other decisions wait for it",
+        "a thread decides; other decisions wait for it",
         (
             "tests/broker/metadata/test_deciding.py::"
             "test_requests_are_answered_while_the_controller_decides_on_a_long_one",
         ),
     ),
     Limit(
-        "lines of the audit log that one request, and all requests of a second, may cause",
+        "lines of the audit log of one request, and of all requests in a second",
         "the constants",
         ("broker.exchange.audit.LINES_OF_REQUEST", "broker.exchange.audit.LINES_A_SECOND"),
-        "counted, in a line for each client and operation when the second is over",
+        "counted, and reported at the end of the second in one line for each client and operation",
         (
             "tests/broker/test_audit.py::test_a_request_has_so_many_lines_and_one_with_the_count_of_the_others",
             "tests/broker/test_audit.py::test_a_second_has_so_many_lines_however_many_requests_it_has",
         ),
     ),
     Limit(
-        "items of an answer: configs, members, offsets, producers, as often as they are named",
+        "items of an answer: configs, members, offsets, producers, counted as often as the request names them",
         "the constant",
         ("broker.requests.call.MAX_ANSWER_ITEMS",),
-        "the connection is closed, with one line",
+        "the connection is closed, with one log line",
         ("tests/broker/test_turns.py::test_an_answer_has_only_so_many_items",),
     ),
     Limit(
-        "bytes of an answer, but for a Fetch",
-        "the constant, for requests of more bytes than so many",
+        "bytes of an answer other than Fetch",
+        "the constant, for requests with more bytes than the second constant",
         ("broker.exchange.bounded_answer.MAX_ANSWER_BYTES", "broker.exchange.bounded_answer.SMALL_REQUEST_BYTES"),
-        "the connection is closed, with one line",
+        "the connection is closed, with one log line",
         ("tests/broker/test_turns.py::test_an_answer_has_only_so_many_bytes",),
     ),
     Limit(
-        "objects of a large request that waits",
-        "counted as memory of requests, at so much for each of its bytes",
+        "objects of a large request in flight",
+        "counted as memory of requests, in proportion to its bytes",
         ("broker.network.request_memory.COUNTED_BYTES", "broker.network.request_memory.OBJECT_BYTES"),
         UNREAD,
         (f"{MEMORY}test_a_large_request_whose_answer_waits_counts_as_the_objects_that_it_became",),
     ),
     Limit(
-        "answers that the peer does not take",
-        "so many bytes, and one answer",
+        "answers that the peer does not read",
+        "the constant's bytes, and one answer",
         ("broker.network.connection.WRITE_HIGH_WATER_BYTES", "broker.network.stalls.MIN_PROGRESS_BYTES"),
-        "its requests wait; closed after `connections.max.idle.ms`, if it takes less than so much in half of that time",
+        "its requests wait; closed after `connections.max.idle.ms`, if it reads too little in half of that time",
         (
             f"{UNREAD_ANSWERS}test_a_peer_that_takes_its_answer_slowly_is_not_idle",
             f"{LISTENER}test_a_slow_reader_is_not_answered_until_it_has_read",
@@ -254,10 +254,10 @@ CONNECTIONS = (
         ),
     ),
     Limit(
-        "the same, of all connections, but for records in files and so many bytes of each",
+        "unread answers of all connections, without records in files and the constant's bytes of each connection",
         "the option, or one answer",
         ("odradek.unread.answers.max.bytes", "broker.network.connection.WRITE_HIGH_WATER_BYTES"),
-        "of the address that holds most the connection that has waited longest is cut off, with one line",
+        "the oldest waiting connection of the address with most unread bytes is cut off, with one log line",
         (
             f"{UNREAD_ANSWERS}test_answers_that_nobody_takes_are_bounded_over_all_connections",
             f"{UNREAD_ANSWERS}test_the_address_that_holds_most_loses_its_longest_waiting",
@@ -265,8 +265,8 @@ CONNECTIONS = (
         ),
     ),
     Limit(
-        "time to take the last answers of a connection that closes",
-        "the option, for so many bytes of them",
+        "time to read the last answers of a closing connection",
+        "the option, for the constant's bytes of them",
         ("odradek.request.stall.timeout.ms", "broker.network.stalls.MIN_PROGRESS_BYTES"),
         "the connection is cut off",
         (f"{MEMORY}test_a_peer_that_does_not_take_its_last_answer_is_cut_off",),
@@ -285,7 +285,7 @@ REQUESTS = (
         "items of arrays, and tags, in a request: topics, partitions, groups, names",
         "the constant, of all arrays together",
         ("broker.requests.dispatch.MAX_REQUEST_ITEMS",),
-        f"{CLOSED}, once so many were read",
+        f"{CLOSED}, once the limit is reached",
         (
             f"{LISTENER}test_a_request_has_no_more_items_than_a_constant",
             f"{LISTENER}test_a_produce_of_empty_topics_or_tags_is_not_taken_apart",
@@ -293,7 +293,7 @@ REQUESTS = (
         ),
     ),
     Limit(
-        "hosts in a request for other quotas that are given by their names",
+        "host names in an AlterClientQuotas request",
         "the constant; addresses are not counted",
         ("broker.handlers.alter_client_quotas.MAX_LOOKUPS",),
         "INVALID_REQUEST for all of the request",
@@ -303,14 +303,14 @@ REQUESTS = (
         "topics and partitions in a consumer's subscription or assignment",
         "the constant",
         ("protocol.consumer_protocol.MAX_ITEMS",),
-        "as bytes that are no subscription",
+        "handled as bytes that are not a subscription",
         ("tests/protocol/test_consumer_protocol.py::test_a_subscription_of_more_topics_than_there_can_be_is_refused",),
     ),
     Limit(
-        "a file that an option names, which a client may set: a key store, a trust store",
-        "the constant, of a regular file",
+        "file of an option that clients can set: a key store, a trust store",
+        "a regular file with at most the constant's bytes",
         ("broker.security.key_stores.MAX_STORE_BYTES",),
-        "INVALID_REQUEST; a node that starts says which option and file",
+        "INVALID_REQUEST; at the start an error that names the option and the file",
         (
             "tests/broker/security/test_key_stores.py::test_a_key_store_is_a_regular_file_of_a_store_s_size",
             "tests/broker/security/test_key_stores.py::test_a_trust_store_is_a_regular_file_of_a_store_s_size",
@@ -318,9 +318,9 @@ REQUESTS = (
     ),
     Limit(
         "digits of a number in a name or a config",
-        "the constant, leading zeros aside; values have 32,767 characters",
+        "the constant, without leading zeros; values have 32,767 characters",
         ("protocol.numbers.MAX_DIGITS", "coordinator.cluster.configs.alter.MAX_VALUE_LENGTH"),
-        "INVALID_REQUEST or INVALID_CONFIG, as any text that is no number",
+        "INVALID_REQUEST or INVALID_CONFIG, as for any text that is not a number",
         (
             "tests/broker/handlers/test_configs.py::test_an_id_of_thousands_of_digits_is_none",
             "tests/broker/handlers/test_configs.py::test_an_id_may_begin_with_thousands_of_zeros",
@@ -328,10 +328,10 @@ REQUESTS = (
         ),
     ),
     Limit(
-        "groups in each other in a pattern that a config has",
+        "nested groups in a pattern of a config",
         "the constant",
         ("protocol.patterns.MAX_NESTING",),
-        "INVALID_REQUEST or INVALID_CONFIG, as any text that is no pattern",
+        "INVALID_REQUEST or INVALID_CONFIG, as for any text that is not a pattern",
         (
             "tests/broker/handlers/test_configs.py::test_a_pattern_that_is_nested_too_deeply_is_none",
             "tests/protocol/test_numbers.py::test_a_pattern_that_cannot_be_compiled_raises_re_error",
@@ -339,14 +339,14 @@ REQUESTS = (
     ),
     Limit(
         "length of the client id",
-        "an int16, and what is left of the frame",
+        "an int16, and the rest of the frame",
         (),
         CLOSED,
         (f"{GARBAGE}[a client id cut short]",),
     ),
     Limit(
-        "text that is no UTF-8",
-        "read as Java reads it, as U+FFFD",
+        "text that is not UTF-8",
+        "decoded as in Java, with U+FFFD for invalid bytes",
         ("protocol.primitives.AS_JAVA",),
         "answered",
         (
@@ -355,36 +355,36 @@ REQUESTS = (
         ),
     ),
     Limit(
-        "any number and flag of any request, at the extremes of its type",
-        "each by its own rule",
+        "numbers and flags of any request, at the extremes of their types",
+        "the rule of each field",
         (),
         "an answer, and no line in the log; the next request is served",
         (f"{EXTREMES}test_any_number_may_be_at_its_extremes",),
     ),
     Limit(
-        "what a file is asked for and the system refuses (EINVAL, EBADF)",
-        "no directory is taken for failed",
+        "file operations that the operating system rejects as wrong (EINVAL, EBADF)",
+        "no log directory goes offline",
         ("storage.failure.OUR_OWN",),
-        "UNKNOWN_SERVER_ERROR, and a trace in the log",
+        "UNKNOWN_SERVER_ERROR, and a traceback in the log",
         ("tests/storage/test_failing_disks.py::test_a_call_that_the_system_refuses_is_a_bug_and_no_failed_directory",),
     ),
     Limit(
-        "`max_bytes` of a Fetch, beyond",
+        "`max_bytes` of a Fetch, above the option",
         "the option",
         ("fetch.max.bytes",),
-        "less than was asked for",
+        "fewer bytes than requested",
         (f"{EXTREMES}test_any_number_may_be_at_its_extremes[fetch]",),
     ),
     Limit(
         "`max_bytes` and `partition_max_bytes` of a Fetch, below 0",
         "0",
         (),
-        "nothing, or the first batch where it may be larger than the limit",
+        "nothing, or the first batch if it may exceed the limit",
         ("tests/storage/test_failing_disks.py::test_a_read_of_no_or_fewer_bytes_is_empty_or_the_first_batch",),
     ),
     Limit(
         "`max_wait_ms` of a Fetch",
-        "an int32; with 0 or less nothing is waited for",
+        "an int32; 0 or less means no wait",
         (),
         "answered at once",
         (
@@ -397,9 +397,9 @@ REQUESTS = (
 SESSIONS = (
     Limit(
         "fetch sessions",
-        "the option; of a session that is old, unused or smaller, the place is given away",
+        "the option; a new session replaces one that is old, unused or smaller",
         ("max.incremental.fetch.session.cache.slots",),
-        "no session: each Fetch is answered whole",
+        "no session: each Fetch is a full fetch",
         (
             f"{FETCH_SESSIONS}test_young_sessions_are_not_evicted",
             f"{FETCH_SESSIONS}test_without_slots_every_fetch_is_whole",
@@ -409,7 +409,7 @@ SESSIONS = (
         "partitions of all fetch sessions together",
         "the constant",
         ("broker.fetch.sessions.MAX_PARTITIONS",),
-        "FETCH_SESSION_ID_NOT_FOUND for a session that grows beyond, and no session: each Fetch is answered whole",
+        "FETCH_SESSION_ID_NOT_FOUND for a session that grows beyond it; then each Fetch is a full fetch",
         (
             f"{FETCH_SESSIONS}test_partitions_of_all_sessions_together_are_bounded",
             f"{FETCH_SESSIONS}test_a_client_whose_session_grew_too_large_is_served_without_one",
@@ -417,7 +417,7 @@ SESSIONS = (
     ),
     Limit(
         "share sessions",
-        "the option; one for a connection",
+        "the option; one per connection",
         ("group.share.max.share.sessions",),
         "SHARE_SESSION_LIMIT_REACHED",
         ("tests/broker/share/test_share_fetch.py::test_sessions_have_epochs_and_a_limit",),

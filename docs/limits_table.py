@@ -1,5 +1,4 @@
-"""The things that a peer controls, and their bounds: the sections of docs/limits.md. Numbers are where they hold, not
-here."""
+"""The sections of docs/limits.md. The numbers are in the options and constants that the rows name."""
 
 from __future__ import annotations
 

@@ -20,27 +20,28 @@ INTRODUCTION = """\
 <!-- Written by `python -m docs.protocol` from the table of handlers and the table of tested clients; edit those. -->
 
 Odradek serves every version of an API that Apache Kafka ever served, from 0 to the newest stable one, so that clients
-of any age connect. All versions of all messages, also of those that no handler serves yet, are in `protocol/messages/`.
+of any age can connect. `protocol/messages/` has all versions of all messages, including messages without a handler.
 
 ## APIs
 
-ApiVersions tells clients exactly this table, and answers itself in any version. What an API requires is what a client
-has to be allowed to do where there is an authorizer ([access control](security-acls.md)).
+ApiVersions returns exactly this table, and is answered in any version. The last column has the operations that an
+authorizer must allow the client ([access control](security-acls.md)).
 """
 
 CONTROLLERS = """
 ## A controller's listener
 
-Brokers and other controllers find these where `controller.listener.names` says: those of the quorum and of brokers'
-registrations, and those of clients' requests that brokers forward in Envelopes.
+The listeners of `controller.listener.names` serve brokers and other controllers: the APIs of the quorum and of the
+registration of brokers, and the requests of clients that brokers forward in Envelopes.
 """
 
 CLIENTS = """
 ## Clients
 
-Each row is tested against a real broker process: it creates a topic, produces with every codec and every acks shown,
-consumes from the start and from within, from a timestamp where it can, reads on after the broker was killed and started
-again, and reads what every other row wrote. *As of* means that the client is told to believe in a broker of that age.
+Each row is tested with a real broker process: the client creates a topic, produces with every codec and acks shown,
+consumes from the start and from an offset, from a timestamp if it can, continues after the broker was killed and
+restarted, and reads the records of every other row. *As of* means that the client is configured for a broker of that
+version.
 """
 
 
