@@ -17,7 +17,7 @@ NS_PER_S: Final = 1_000_000_000
 HELD_UP_MS: Final = 1_000
 """A pause as long as this is told in the log: clients have waited for as long, and will ask why."""
 
-log = get_logger("broker.metrics")
+logger = get_logger("broker.metrics")
 
 
 class LoopWatch:
@@ -49,7 +49,7 @@ class LoopWatch:
         late_ms = max(self._clock.monotonic_ns() - self._due_ns, 0) / NS_PER_MS
         self.worst_ms = max(self.worst_ms, late_ms)
         if late_ms >= HELD_UP_MS:
-            log.warning("the event loop was held up", late_ms=round(late_ms))
+            logger.warning("the event loop was held up", late_ms=round(late_ms))
         if len(self._latenesses) < LATENESSES:
             self._latenesses.append(late_ms)
         else:

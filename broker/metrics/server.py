@@ -32,7 +32,7 @@ ANSWER_WITHIN_MS: Final = 10_000
 Page: TypeAlias = "Callable[[HttpRequest], Awaitable[HttpResponse]]"
 Body: TypeAlias = "Sequence[bytes]"
 
-log = get_logger("broker.metrics")
+logger = get_logger("broker.metrics")
 
 
 class MetricsServer:
@@ -104,7 +104,7 @@ class MetricsServer:
             return await page(request)
         except Exception as error:
             if self.faults.allows(ip):
-                log.error("a page was not made", path=request.path, exc_info=error)
+                logger.error("a page was not made", path=request.path, exc_info=error)
             return plain(500, "a fault of the broker's, which its log tells")
 
 

@@ -1,7 +1,7 @@
-"""Connections to other brokers, over which everything here that is a client speaks.
+"""Connections to other brokers, used by all clients in this project.
 
-Light to import, for commands that live for a moment: nothing outside the standard library, and asyncio with the parts
-that need it alone.
+Light to import, for commands that live for a moment: nothing outside the standard library, and asyncio only for the
+parts that need it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ MIN_PAUSE_MS: Final = 5_000
 FIRST_PAUSE_MS: Final = 1_000
 """Between rows of attempts as long as there are no keys at all, at least."""
 
-log = get_logger("broker.security.oauth")
+logger = get_logger("broker.security.oauth")
 
 
 class RefreshTimes(NamedTuple):
@@ -123,7 +123,7 @@ class JwksEndpoint:
         if pause_ms > 0:
             self._timer = self._clock.call_after(pause_ms, self._try)
             return
-        log.warning("the issuer's keys cannot be fetched", listener=self._listener, reason=str(error) or repr(error))
+        logger.warning("the issuer's keys cannot be fetched", listener=self._listener, reason=str(error) or repr(error))
         self._again_after(self._times.refresh_ms if self.keys else max(self._times.retry_max_ms, FIRST_PAUSE_MS))
 
     def _take(self) -> None:
@@ -132,7 +132,7 @@ class JwksEndpoint:
         for kid in self.keys.kids:
             self._missing.pop(kid, None)
         if is_first:
-            log.info("the issuer's keys are here", listener=self._listener, keys=len(self.keys.keys))
+            logger.info("the issuer's keys are here", listener=self._listener, keys=len(self.keys.keys))
         self._again_after(self._times.refresh_ms)
 
     def _again_after(self, pause_ms: int) -> None:
