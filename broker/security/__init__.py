@@ -1,1 +1,1 @@
-"""Who clients are: how a connection authenticates, and what it may ask before it has."""
+"""Authentication: how a connection's client proves its identity, and the requests that it may send before."""

@@ -1,1 +1,1 @@
-"""KRaft as decisions: what a node of the metadata quorum asks, and what it makes of the answers. No sockets."""
+"""KRaft decisions without sockets: the requests of a node of the metadata quorum, and the effects of the answers."""
