@@ -42,8 +42,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
         if logger.name in names:
             logged.append((event, fields))
 
-    modules = (broker.network.connection, broker.network.connection_lines, broker.requests.dispatch)
-    names = {module.log.name for module in modules}
+    names = {"broker.network.connection", "broker.requests.dispatch"}
     for level in ("debug", "warning", "error"):
         monkeypatch.setattr(Logger, level, log)
     return logged
