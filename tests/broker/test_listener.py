@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import broker.network.connection
-import broker.network.connection_lines
-import broker.requests.dispatch
 from broker.exchange.turns import REQUESTS
 from broker.logging import Logger
 from broker.requests.dispatch import MAX_OTHER_REQUEST_BYTES, MAX_REQUEST_ITEMS
