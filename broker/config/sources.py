@@ -101,7 +101,9 @@ def load(
 ) -> Loaded:
     """Returns the configuration that the sources make; a later one takes precedence. Raises ConfigProblems."""
     if any(setting.source == "--listen" for setting in flags):
-        file = [one for one in file if one.name != "advertised.listeners"]  # it describes the file's own listeners
+        file = [
+            setting for setting in file if setting.name != "advertised.listeners"
+        ]  # it describes the file's own listeners
     settings = _merged((file, environment, assignments, flags))
     unused = tuple(Unused(one, reason) for one in settings.values() if (reason := why_ignored(one.name)) is not None)
     for one in unused:

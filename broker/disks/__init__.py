@@ -1,1 +1,1 @@
-"""Log directories: opened, kept, cleaned, and given up."""
+"""Log directories: opened, locked, cleaned, and taken offline."""

@@ -1,7 +1,7 @@
 """Compaction: picks the dirtiest log, has a process clean it, and swaps each new segment in.
 
-Kafka's LogCleaner, with processes for its threads (`log.cleaner.threads` of them, started when there is work). A log
-that cannot be cleaned is reported once and left alone until the next start.
+Kafka's LogCleaner, with processes instead of threads (`log.cleaner.threads` of them, started when there is work). A log
+that can't be cleaned is reported once and skipped until the next start.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from storage.log import Log
 from storage.logs import Logs
 
 LOOKED_AT_AT_ONCE = 100
-"""Logs that are looked at before clients get their turn."""
+"""Logs that are examined before clients have their turn."""
 
 IDLE_S = 60
-"""How long an idle process lives: it takes some 25 MB, and a tenth of a second to start."""
+"""Time after which an idle process ends: it takes some 25 MB, and a tenth of a second to start."""
 
 MIN_MAP_BYTES = 1 << 20
-"""Of each process, as Kafka wants it."""
+"""Minimum memory of each process for its offset map, as in Kafka."""
 
 MAX_DEATHS = 2
-"""Processes that a log may outlive before it is taken for the reason."""
+"""Deaths of processes after which their log is taken for the reason."""
 
-log = get_logger("broker.disks.cleaner")
+logger = get_logger("broker.disks.cleaner")
 
 
 class Uncleanable(NamedTuple):
-    """A log that is left alone, and why."""
+    """A log that is skipped, and the reason."""
 
     log: Log
     reason: str
@@ -66,11 +66,11 @@ class Cleaner:
 
     @property
     def at_work(self) -> int:
-        """Logs that are being cleaned."""
+        """The number of logs that are being cleaned."""
         return len(self._busy)
 
     def count_uncleanable(self, directory: str) -> int:
-        """Returns how many logs of a directory are left alone."""
+        """Returns the number of logs of a directory that are skipped."""
         return sum(uncleanable.log.log_dir == directory for uncleanable in self.uncleanable.values())
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ class Cleaner:
             try:
                 dirty = await self.choose()
             except Exception:
-                log.exception("looking for logs to clean failed")
+                logger.exception("looking for logs to clean failed")
                 dirty = None
             if dirty is not None and len(self._busy) < self._config.effective.log_cleaner_threads:
                 self._begin(dirty)
@@ -101,15 +101,15 @@ class Cleaner:
             else:
                 await self._rest()
 
-    async def clean_now(self, one: Log) -> bool:
-        """Cleans a log to its last closed segment, however little there is to clean; False where nothing of it was
-        dirty. What was clean is cleaned again: the time of tombstones may be over. Raises KafkaError."""
-        while one.is_at_work and self._busy:
+    async def clean_now(self, target: Log) -> bool:
+        """Cleans a log up to its last closed segment, however little is dirty; False if nothing was dirty. Clean
+        segments are cleaned again, because tombstones may have expired. Raises KafkaError."""
+        while target.is_at_work and self._busy:
             await asyncio.wait(self._busy, return_when=asyncio.FIRST_COMPLETED)
-        with failing(one.log_dir, f"looking for what to clean of {one.topic_partition}", report=one.report):
-            dirty = dirty_part(one, self._clock.now_ms())
-            part = dirty or whole_part(one, self._clock.now_ms())
-        if part is None or not self._may_be_cleaned(one):
+        with failing(target.log_dir, f"looking for what to clean of {target.topic_partition}", report=target.report):
+            dirty = dirty_part(target, self._clock.now_ms())
+            part = dirty or whole_part(target, self._clock.now_ms())
+        if part is None or not self._may_be_cleaned(target):
             return False
         await asyncio.wait([self._begin(part)])
         return dirty is not None
@@ -130,7 +130,7 @@ class Cleaner:
             self._give_up(cleaned, repr(error))
 
     async def _rest(self) -> None:
-        """Waits until something may have become dirty. Ends processes that had nothing to do for long."""
+        """Waits until logs may have become dirty. Ends processes that were idle for long."""
         pause_s = self._config.effective.log_cleaner_backoff_ms / 1000
         await asyncio.sleep(pause_s)
         self._rested_s += pause_s
@@ -139,13 +139,13 @@ class Cleaner:
                 self._idle.pop().kill()
 
     async def choose(self) -> Dirty | None:
-        """Returns the log to clean next: of those that are dirty enough, the one with the largest dirty ratio."""
+        """Returns the log to clean next: the log with the largest dirty ratio among those that are dirty enough."""
         self._forget_deleted()
         filthiest: Dirty | None = None
-        for count, one in enumerate([log for log in self.logs if log.config.compact], 1):
-            if not self._may_be_cleaned(one):
+        for count, candidate in enumerate([stored for stored in self.logs if stored.config.compact], 1):
+            if not self._may_be_cleaned(candidate):
                 continue
-            dirty = self._look_at(one)
+            dirty = self._look_at(candidate)
             if dirty is not None and (filthiest is None or dirty.ratio > filthiest.ratio):
                 filthiest = dirty
             if count % LOOKED_AT_AT_ONCE == 0:
@@ -157,51 +157,51 @@ class Cleaner:
             if self.logs.get(name) is not uncleanable.log:
                 del self.uncleanable[name]
 
-    def _may_be_cleaned(self, one: Log) -> bool:
-        name = one.topic_partition
+    def _may_be_cleaned(self, candidate: Log) -> bool:
+        name = candidate.topic_partition
         uncleanable = self.uncleanable.get(name)
-        is_given_up = uncleanable is not None and uncleanable.log is one
-        return not one.is_at_work and not is_given_up and self.logs.future(name) is None
+        is_given_up = uncleanable is not None and uncleanable.log is candidate
+        return not candidate.is_at_work and not is_given_up and self.logs.future(name) is None
 
-    def _look_at(self, one: Log) -> Dirty | None:
+    def _look_at(self, candidate: Log) -> Dirty | None:
         now_ms = self._clock.now_ms()
-        doing = f"looking for what to clean of {one.topic_partition}"
+        doing = f"looking for what to clean of {candidate.topic_partition}"
         try:
-            one.apply_retention(now_ms)  # of a compacted log it is the cleaner's, as it is in Kafka
-            with failing(one.log_dir, doing, report=one.report):
-                dirty = dirty_part(one, now_ms)
+            candidate.apply_retention(now_ms)  # of a compacted log it is the cleaner's, as it is in Kafka
+            with failing(candidate.log_dir, doing, report=candidate.report):
+                dirty = dirty_part(candidate, now_ms)
                 return dirty if dirty is not None and dirty.is_due else None
         except KafkaError as error:
             if error.code is not ErrorCode.KAFKA_STORAGE_ERROR:
-                self._give_up(one, error.message)
+                self._give_up(candidate, error.message)
             return None
 
     async def _clean(self, dirty: Dirty, process: CleanerProcess) -> None:
         """Cleans one log, from the order to the checkpoint."""
-        one, clock = dirty.log, self._clock
-        truncations = one.truncations
+        target, clock = dirty.log, self._clock
+        truncations = target.truncations
         began_ms = clock.monotonic_ms()
         try:
             async for outcome in self._outcomes(dirty, process):
-                if self.logs.get(one.topic_partition) is not one or one.truncations != truncations:
+                if self.logs.get(target.topic_partition) is not target or target.truncations != truncations:
                     process.kill()
                     return
                 if isinstance(outcome, CleanedSegment):
-                    if not swap_in(one, outcome, disk=self.logs.disk, now_ms=clock.now_ms()):
+                    if not swap_in(target, outcome, disk=self.logs.disk, now_ms=clock.now_ms()):
                         process.kill()
                         return
                 elif isinstance(outcome, Failed):
-                    self._failed(one, outcome)
+                    self._failed(target, outcome)
                     await asyncio.sleep(self._config.effective.log_cleaner_backoff_ms / 1000)
                 else:
                     await self._finish(dirty, outcome, clock.monotonic_ms() - began_ms)
         except Died as death:
-            self._died(one, death)
+            self._died(target, death)
         except OSError as error:
-            log.error("no cleaner process", reason=str(error))
+            logger.error("no cleaner process", reason=str(error))
             await asyncio.sleep(self._config.effective.log_cleaner_backoff_ms / 1000)
-        except KafkaError as error:  # the directory has failed, or is full: it has been reported; or a bug was logged
-            log.warning("not cleaned", partition=str(one.topic_partition), reason=error.message)
+        except KafkaError as error:  # the directory has failed or is full, which was reported; or a bug was logged
+            logger.warning("not cleaned", partition=str(target.topic_partition), reason=error.message)
 
     async def _outcomes(self, dirty: Dirty, process: CleanerProcess) -> AsyncIterator[Outcome]:
         rate = self._config.effective.log_cleaner_io_max_bytes_per_second / self._threads
@@ -218,25 +218,25 @@ class Cleaner:
         return max(self._config.effective.log_cleaner_threads, 1)
 
     def _job(self, dirty: Dirty, now_ms: int) -> CleaningJob:
-        one, config = dirty.log, self._config.effective
+        target, config = dirty.log, self._config.effective
         map_bytes = max(config.log_cleaner_dedupe_buffer_size // self._threads, MIN_MAP_BYTES)
         load_factor = config.log_cleaner_io_buffer_load_factor
-        with failing(one.log_dir, f"preparing to clean {one.topic_partition}", report=one.report):
+        with failing(target.log_dir, f"preparing to clean {target.topic_partition}", report=target.report):
             job = job_of(dirty, now_ms, map_bytes=map_bytes, load_factor=load_factor)
-        one.flush(now_ms)
-        self.logs.write_checkpoints(one.log_dir)
+        target.flush(now_ms)
+        self.logs.write_checkpoints(target.log_dir)
         return job
 
     async def _finish(self, dirty: Dirty, cleaned: Cleaned, took_ms: int) -> None:
-        one, logs = dirty.log, self.logs
-        one.cleaned_to = min(cleaned.end_offset, one.log_end_offset)
-        await self._workers.call(partial(logs.disk.fsync_dir, one.directory))
-        await self._workers.call(partial(logs.write_checkpoints, one.log_dir))
+        target, logs = dirty.log, self.logs
+        target.cleaned_to = min(cleaned.end_offset, target.log_end_offset)
+        await self._workers.call(partial(logs.disk.fsync_dir, target.directory))
+        await self._workers.call(partial(logs.write_checkpoints, target.log_dir))
         self.cleaned += 1
-        self._deaths.pop(one.topic_partition, None)
-        log.info(
+        self._deaths.pop(target.topic_partition, None)
+        logger.info(
             "log cleaned",
-            partition=str(one.topic_partition),
+            partition=str(target.topic_partition),
             dirty_from=dirty.first_dirty_offset,
             clean_to=cleaned.end_offset,
             bytes_read=cleaned.bytes_read,
@@ -246,23 +246,23 @@ class Cleaner:
             without_key=cleaned.invalid_records,
         )
 
-    def _failed(self, one: Log, failed: Failed) -> None:
-        doing = f"cleaning {one.topic_partition}"
+    def _failed(self, target: Log, failed: Failed) -> None:
+        doing = f"cleaning {target.topic_partition}"
         if failed.errno in OUT_OF_SPACE:
-            full(one.log_dir, doing, OSError(failed.errno, failed.reason), one.report)
+            full(target.log_dir, doing, OSError(failed.errno, failed.reason), target.report)
         elif failed.errno:
-            failed_so = failure(one.log_dir, doing, OSError(failed.errno, failed.reason), one.report)
+            failed_so = failure(target.log_dir, doing, OSError(failed.errno, failed.reason), target.report)
             if isinstance(failed_so, StorageBug):
-                self._give_up(one, failed.reason)
+                self._give_up(target, failed.reason)
         else:
-            self._give_up(one, failed.reason)
+            self._give_up(target, failed.reason)
 
-    def _died(self, one: Log, death: Died) -> None:
-        deaths = self._deaths[one.topic_partition] = self._deaths.get(one.topic_partition, 0) + 1
-        log.error("cleaner process died", partition=str(one.topic_partition), reason=str(death))
+    def _died(self, target: Log, death: Died) -> None:
+        deaths = self._deaths[target.topic_partition] = self._deaths.get(target.topic_partition, 0) + 1
+        logger.error("cleaner process died", partition=str(target.topic_partition), reason=str(death))
         if deaths >= MAX_DEATHS:
-            self._give_up(one, f"{deaths} cleaner processes died of it")
+            self._give_up(target, f"{deaths} cleaner processes died of it")
 
-    def _give_up(self, one: Log, reason: str) -> None:
-        self.uncleanable[one.topic_partition] = Uncleanable(one, reason)
-        log.error("log cannot be cleaned", partition=str(one.topic_partition), reason=reason)
+    def _give_up(self, failed: Log, reason: str) -> None:
+        self.uncleanable[failed.topic_partition] = Uncleanable(failed, reason)
+        logger.error("log cannot be cleaned", partition=str(failed.topic_partition), reason=reason)

@@ -1,4 +1,4 @@
-"""The broker's end of a cleaner process: orders go out, and their outcomes come back."""
+"""The broker's end of a cleaner process: sends orders, and receives their outcomes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Order(NamedTuple):
-    """A log to be cleaned, and how fast."""
+    """A log to clean, and the maximum rate."""
 
     job: CleaningJob
     bytes_per_second: float
 
 
 class Failed(NamedTuple):
-    """Why a log was not cleaned: the system's error number if the disk was at fault, else 0."""
+    """The reason why a log was not cleaned, with the system's error number if the disk failed, otherwise 0."""
 
     errno: int
     reason: str
@@ -30,17 +30,17 @@ Outcome = CleanedSegment | Cleaned | Failed
 
 
 class Died(Exception):
-    """The process went before it was done."""
+    """The process ended before it was done."""
 
 
 class CleanerProcess:
-    """One process, for one log at a time. Its calls block: they are for a worker thread."""
+    """A process, for one log at a time. Its calls block: use them in a worker thread."""
 
     def __init__(self) -> None:
         self._process: Popen[bytes] | None = None
 
     def order(self, order: Order) -> None:
-        """Begin with a log. Raises OSError when there can be no process, Died."""
+        """Begins to clean a log. Raises OSError if no process can be started, Died."""
         if self._process is None or self._process.poll() is not None:
             self._start()
         assert self._process is not None
@@ -74,7 +74,7 @@ class CleanerProcess:
         return outcome
 
     def kill(self) -> None:
-        """Ends it, whatever it is doing: its unfinished files are worthless and harmless."""
+        """Ends the process at any point: its unfinished files are unused and harmless."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

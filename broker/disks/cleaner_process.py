@@ -1,7 +1,9 @@
-"""The process that cleans logs for a broker: jobs come on standard input, their outcomes go to standard output.
+"""The process that cleans logs for a broker: reads jobs from standard input, and writes their outcomes to standard
+output.
 
-A process and not a thread: cleaning walks records, which takes all of an interpreter's time, and the broker's own must
-answer clients. It has only files to do with, so that it can be killed at any moment; without its broker it ends.
+It is a process and not a thread: cleaning walks records, which takes all of an interpreter's time, and the broker's
+interpreter must answer clients. It only works on files, so that it can be killed at any moment; it ends with its
+broker.
 """
 
 from __future__ import annotations
@@ -21,12 +23,12 @@ from storage.cleaner.cleaner import clean
 from storage.disk import OsDisk
 
 NICENESS = 10
-"""Whatever else wants the processor goes first, the broker above all."""
+"""Every other process goes first, above all the broker."""
 
 
 def main() -> int:
-    """Serve orders until the broker goes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the broker says when to end
+    """Serves orders until the broker ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; the broker ends this one
     os.nice(NICENESS)
     orders: SimpleQueue[Order] = SimpleQueue()
     Thread(target=_listen, args=(orders,), daemon=True).start()
@@ -37,7 +39,7 @@ def main() -> int:
 
 
 def _listen(orders: SimpleQueue[Order]) -> None:
-    """Takes orders in. The broker's end closes even if it is killed, and then nothing more may be written."""
+    """Reads orders. The broker's end closes even if the broker is killed, and then nothing more may be written."""
     try:
         while True:
             orders.put(pickle.load(sys.stdin.buffer))
@@ -53,7 +55,7 @@ def carry_out(order: Order) -> Iterator[Outcome]:
         yield Failed(error.errno or 0, str(error))
     except KafkaError as error:
         yield Failed(0, error.message)
-    except Exception as error:  # a bug of ours must not be tried again and again: the broker is told of it
+    except Exception as error:  # a bug must not be repeated endlessly: the broker reports it
         yield Failed(0, repr(error))
 
 

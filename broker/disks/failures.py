@@ -1,8 +1,8 @@
-"""Acts on disks that fail or are full: the one place where every such failure arrives.
+"""Handles disks that fail or are full: the one place where every such failure arrives.
 
 A log directory that fails goes offline until the next start: its partitions answer KAFKA_STORAGE_ERROR and have no
-leader, the other directories serve on. The broker stops, with exit code 1, when none is left or when the one that
-failed has the metadata log. A full disk refuses appends, and serves on as soon as there is room.
+leader, the other directories continue to serve. The broker stops, with exit code 1, if no directory is left or the
+metadata log's directory has failed. A full disk rejects appends, and serves again as soon as it has free space.
 Source: Kafka's LogDirFailureChannel and ReplicaManager.handleLogDirFailure; there a full disk is a failed one.
 """
 
@@ -21,13 +21,13 @@ from storage.log_dir import LogDir
 from storage.logs import Logs
 
 ROOM_BYTES = 16 << 20
-"""Free on a volume before it counts as having room again: less would be full at the next append."""
+"""Free space of a volume that counts as enough: with less the next append could fill it."""
 
-log = get_logger("broker.disks")
+logger = get_logger("broker.disks")
 
 
 class DiskFailures:
-    """Acts on failures, on the event loop, wherever they were met."""
+    """Handles failures on the event loop, wherever they occurred."""
 
     def __init__(
         self,
@@ -39,12 +39,12 @@ class DiskFailures:
         reopen: Callable[[], None],
         stop: Callable[[], None],
     ) -> None:
-        """`close` takes the partition of a log that is gone from its clients; `reopen` tries the partitions again that
-        could not be opened; `stop` ends the broker with an error."""
+        """`close` takes the partition of a lost log offline; `reopen` tries again to open partitions that could not be
+        opened; `stop` ends the broker with an error."""
         self._logs = logs
         self._node = node
         self.full: dict[str, str] = {}
-        """Directories without room, and the work that failed for lack of it."""
+        """Full directories, and the work that failed."""
         self._close = close
         self._reopen = reopen
         self._stop = stop
@@ -55,7 +55,7 @@ class DiskFailures:
         metadata_log.report_failures(self.report)
 
     def report(self, error: LogDirFailure | LogDirFull) -> None:
-        """Takes a failure, from any thread."""
+        """Accepts a failure, from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._act, error)
 
@@ -63,10 +63,10 @@ class DiskFailures:
         if isinstance(error, LogDirFull):
             self._refuse(error)
         elif error.log_dir == self._node.metadata_dir:
-            if self._stopping:  # which closes what is open, and that fails again
+            if self._stopping:  # closing the open logs fails again
                 return
             self._stopping = True
-            log.error(
+            logger.error(
                 "the directory of the metadata log has failed; stopping", log_dir=error.log_dir, reason=str(error)
             )
             self._stop()
@@ -75,12 +75,12 @@ class DiskFailures:
 
     def _take_offline(self, log_dir: LogDir, error: LogDirFailure) -> None:
         gone = self._logs.fail(log_dir.path, error)
-        log.error("log directory has failed: offline", log_dir=log_dir.path, reason=str(error), partitions=len(gone))
+        logger.error("log directory has failed: offline", log_dir=log_dir.path, reason=str(error), partitions=len(gone))
         self.full.pop(log_dir.path, None)
         for name in gone:
             self._close(name)
         if not self._logs.online_dirs():
-            log.error("no log directory is left; stopping")
+            logger.error("no log directory is left; stopping")
             self._stop()
             return
         task = asyncio.ensure_future(self._tell_cluster(log_dir.path))
@@ -91,20 +91,20 @@ class DiskFailures:
         try:
             await self._node.directory_failed(path)
         except KafkaError as error:
-            log.error("the metadata does not know of the failed directory", log_dir=path, reason=str(error))
+            logger.error("the metadata does not know of the failed directory", log_dir=path, reason=str(error))
 
     def _refuse(self, error: LogDirFull) -> None:
-        """Logs a full directory once, not at every append that is refused."""
+        """Logs a full directory once, not at every rejected append."""
         if error.log_dir not in self.full:
-            log.error("log directory is full: appends are refused until there is room", reason=str(error))
+            logger.error("log directory is full: appends are refused until there is room", reason=str(error))
         self.full[error.log_dir] = str(error)
 
     def look_for_room(self) -> None:
-        """Looks whether directories that were full have room again; appends find out by themselves."""
+        """Checks if full directories have free space again; appends notice by themselves."""
         for path in list(self.full):
             if self._has_room(self._logs.dirs.get(path)):
                 del self.full[path]
-                log.info("log directory has room again", log_dir=path)
+                logger.info("log directory has room again", log_dir=path)
                 self._reopen()
 
     def _has_room(self, log_dir: LogDir | None) -> bool:

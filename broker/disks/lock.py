@@ -1,6 +1,6 @@
 """One broker per log directory: the .lock file, held for the life of the process.
 
-A POSIX record lock on the same file as Apache Kafka's (FileLock), so that either keeps the other out.
+It is a POSIX record lock on the same file as Apache Kafka's (FileLock), so that each excludes the other.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ LOCK_FILE = ".lock"
 
 
 class DirectoryInUse(Exception):
-    """Another process has the directory; the text names it."""
+    """Another process uses the directory; the text names the directory."""
 
 
 class DirectoryLock:
-    """Held from the constructor to `release`; the kernel lets go when the process dies, however it dies."""
+    """Held from the constructor to `release`; the kernel releases it when the process ends in any way."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -29,7 +29,7 @@ class DirectoryLock:
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.stat(self.path).st_ino != os.fstat(self._descriptor).st_ino:
-                raise FileNotFoundError(self.path)  # another process has released it, and with it the file
+                raise FileNotFoundError(self.path)  # another process has released the lock and removed the file
         except OSError:
             os.close(self._descriptor)
             message = (
@@ -38,8 +38,8 @@ class DirectoryLock:
             raise DirectoryInUse(message) from None
 
     def release(self) -> None:
-        """Lets go. If the directory has got nothing else, what the lock made goes too: a start that was refused leaves
-        no trace."""
+        """Releases the lock. If the directory is otherwise empty, removes what the lock created: a rejected start
+        leaves no trace."""
         with contextlib.suppress(OSError):
             if self._is_new and os.listdir(self._directory) == [LOCK_FILE]:
                 os.unlink(self.path)
@@ -49,7 +49,7 @@ class DirectoryLock:
 
 
 def _missing(directory: str) -> list[str]:
-    """Returns the directories that have to be made, the innermost first."""
+    """Returns the directories to create, the innermost first."""
     missing: list[str] = []
     while directory and not os.path.isdir(directory):
         missing.append(directory)

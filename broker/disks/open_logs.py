@@ -1,4 +1,4 @@
-"""Opens the logs that the log directories hold, and logs what recovery had to cut."""
+"""Opens the logs in the log directories, and logs what recovery had to cut."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from storage.log import Log
 from storage.logs import Logs
 
 NAME_BYTES = 16
-"""Randomness in the name of a deleted log's folder, as much as Kafka's UUID has."""
+"""Randomness in the name of a deleted log's directory, as much as in Kafka's UUID."""
 
 TELL_EVERY_MS = 2_000
-"""The time between two lines of progress; a quicker start needs none."""
+"""The time between two lines of progress; a faster start has none."""
 
 LISTED_SEGMENTS = 5
-"""How many of a partition's segments with rebuilt indexes a line names."""
+"""Maximum of a partition's segments with rebuilt indexes in a line."""
 
 NONE_FAILED: Mapping[str, Exception] = MappingProxyType({})
 
-log = get_logger("broker.logs")
+logger = get_logger("broker.logs")
 
 
 def open_logs(
     config: BrokerConfig, image: Image, disk: Disk, now_ms: int, failed: Mapping[str, Exception] = NONE_FAILED
 ) -> Logs:
-    """Opens all logs but those in directories that have failed already. Raises KafkaError when no directory can be
+    """Opens all logs except those in directories that have failed already. Raises KafkaError if no directory can be
     used."""
     logs = Logs(
         config.data_dirs,
@@ -52,34 +52,34 @@ def open_logs(
 
     for report in logs.load(config_of, now_ms, Opening(SystemClock()).progress):
         if not report.clean and report.logs:
-            log.info("recovered after an unclean stop", log_dir=report.path, logs=report.logs)
+            logger.info("recovered after an unclean stop", log_dir=report.path, logs=report.logs)
         for warning in report.warnings:
-            log.warning("found while opening", log_dir=report.path, problem=warning)
+            logger.warning("found while opening", log_dir=report.path, problem=warning)
     for opened in logs:
         tell_recovered(opened)
     for log_dir in logs.dirs.values():
         if log_dir.error is not None:
-            log.error("log directory is offline", log_dir=log_dir.path, reason=str(log_dir.error))
+            logger.error("log directory is offline", log_dir=log_dir.path, reason=str(log_dir.error))
     if not logs.online_dirs():
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory can be used: see the errors above")
     return logs
 
 
 def tell_recovered(opened: Log) -> None:
-    """Logs damage that was found in a log: how it differed from what a clean stop leaves, what was cut off, and the
-    rebuilt indexes that were missing or could not be right, though their segments needed no recovery."""
+    """Logs damage that was found in a log: how it differed from a clean stop, what was cut, and indexes that were
+    rebuilt because they were missing or wrong, though their segments needed no recovery."""
     partition, recovered = str(opened.topic_partition), opened.recovered
     if recovered.doubt is not None:
-        log.warning("log is not as the last stop left it: recovered", partition=partition, reason=recovered.doubt)
+        logger.warning("log is not as the last stop left it: recovered", partition=partition, reason=recovered.doubt)
     if recovered.cut is not None:
         event = "torn tail cut" if recovered.cut.set_aside is None else "records set aside"
-        log.warning(event, partition=partition, cut=str(recovered.cut))
+        logger.warning(event, partition=partition, cut=str(recovered.cut))
     if recovered.rebuilt and recovered.doubt is None and recovered.cut is None:
-        log.warning("indexes made anew", partition=partition, segments=recovered.rebuilt[:LISTED_SEGMENTS])
+        logger.warning("indexes rebuilt", partition=partition, segments=recovered.rebuilt[:LISTED_SEGMENTS])
 
 
 class Opening:
-    """Logs the progress of opening logs, when it takes long."""
+    """Logs the progress of opening logs, if it takes long."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -89,4 +89,4 @@ class Opening:
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._told_ms >= TELL_EVERY_MS:
             self._told_ms = now_ms
-            log.info("opening logs", log_dir=log_dir, opened=opened, total=total)
+            logger.info("opening logs", log_dir=log_dir, opened=opened, total=total)

@@ -1,4 +1,4 @@
-"""Disk work that clients wait for, done in threads: flushes before an acknowledgement, checkpoints, cold reads."""
+"""Disk work that clients wait for, in threads: flushes before an acknowledgement, checkpoints, cold reads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from storage.log import Log
 from storage.logs import Logs
 
 THREADS = 4
-"""Of several clients that wait, one that waits for a slow disk must not hold up all the others."""
+"""Several threads, so that a client that waits for a slow disk doesn't delay all others."""
 
 
 class Rounds:
-    """Work that serves everybody who asked before it began: one round at a time, those who come meanwhile share the
+    """Work that serves all callers that asked before it began: one round at a time, and later callers share the
     next."""
 
     def __init__(self, work: Callable[[], None], workers: Workers) -> None:
@@ -29,11 +29,11 @@ class Rounds:
 
     @property
     def is_idle(self) -> bool:
-        """True when nobody waits."""
+        """True if no caller waits."""
         return self._running is None
 
     async def served(self) -> None:
-        """Returns after a round that began after the call; raises what it raised."""
+        """Returns after a round that began after the call; raises the round's error."""
         if self._running is None:
             self._running = asyncio.create_task(self._run())
             await asyncio.shield(self._running)
@@ -58,13 +58,13 @@ def _pass_on(waiting: asyncio.Future[None], done: asyncio.Task[None]) -> None:
     error = None if done.cancelled() else done.exception()
     if error is not None:
         waiting.set_exception(error)
-        waiting.exception()  # whoever waited for it may be gone
+        waiting.exception()  # the caller that waited may be gone
     else:
         waiting.set_result(None)
 
 
 class DiskWork:
-    """The threads, and what is going on in them."""
+    """The worker threads and their work."""
 
     def __init__(self, logs: Logs, clock: Clock) -> None:
         self.workers = Workers(THREADS, "requests")
@@ -74,7 +74,7 @@ class DiskWork:
         self._checkpoints: dict[str, Rounds] = {}
 
     async def flushed(self, log: Log) -> None:
-        """Returns once everything that the log has now is on the device. Raises LogDirFailure, LogDirFull."""
+        """Returns once all records that the log has now are on the device. Raises LogDirFailure, LogDirFull."""
         rounds = self._flushes.get(log)
         if rounds is None:
             rounds = self._flushes[log] = Rounds(lambda: log.flush(self._clock.now_ms()), self.workers)
@@ -94,8 +94,8 @@ class DiskWork:
     def truncate(
         self, topic_partition: TopicPartition, offset: int, then: Callable[[BaseException | None], None], fully: bool
     ) -> None:
-        """Cuts a log's end off, which copies a part of a segment and flushes it, or `fully` empties it; then calls
-        `then` on the loop."""
+        """Truncates a log, which copies a part of a segment and flushes it, or empties it if `fully`; then calls `then`
+        on the loop."""
         now_ms = self._clock.now_ms()
         self.workers.run(partial(self._truncate, topic_partition, offset, now_ms, fully), then)
 
@@ -103,7 +103,7 @@ class DiskWork:
         self._logs.truncate_to(topic_partition, offset, now_ms, fully=fully)
 
     async def read_ahead(self, reads: Iterable[ColdRead]) -> None:
-        """Returns once the reads' bytes are in memory. A failed read is left to the caller that then tries it."""
+        """Returns once the reads' bytes are in memory. A failed read fails again for the caller that then reads."""
         await asyncio.gather(*(self.workers.call(read.read_ahead) for read in reads), return_exceptions=True)
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
-"""Accepts the connections of scrapers, one each EACH_S: whoever comes more often waits in the kernel, which costs the
-event loop nothing.
+"""Accepts the connections of scrapers, one each EACH_S: a scraper that comes more often waits in the kernel, which
+costs the event loop nothing.
 
-A connection takes the loop some fifty microseconds, and ten thousand a second are nothing for one who only connects.
+A connection takes the loop some fifty microseconds, and a client that only connects can easily make ten thousand a
+second.
 """
 
 from __future__ import annotations
@@ -14,33 +15,34 @@ from typing import Final, cast
 from broker.accepting import Accepting, MakeProtocol
 
 EACH_S: Final = 0.002
-"""From one connection to the next: five hundred a second take a few hundredths of the loop at most. One that comes
-alone does not wait."""
+"""Time between two connections: five hundred a second take at most a few hundredths of the loop's time. A single
+connection doesn't wait."""
 
 SENT_BYTES_PER_S: Final = 100_000_000
-"""Pages go out no faster, on the average: to copy so many bytes takes the loop a few hundredths of its time. Without it
-scrapers that ask again and again would have it copy 13 MB five hundred times a second."""
+"""Average rate of pages: copying as many bytes takes the loop a few hundredths of its time. Without it scrapers that
+ask continuously would have it copy 13 MB five hundred times a second."""
 
 LONGEST_PAUSE_S: Final = 1.0
-"""Who asks for the health of the broker waits no longer than this for the pages of others."""
+"""Maximum time that a health check waits for the pages of others."""
 
 BACKLOG: Final = 128
-"""Connections that wait in the kernel: a quarter of a second's worth. It drops those beyond, which come again."""
+"""Connections that wait in the kernel: a quarter of a second's worth. The kernel drops any more, and their clients try
+again."""
 
 SEND_BUFFER_BYTES: Final = 128 << 10
-"""A page of ten thousand partitions has 13 MB. The kernel would take half of it at once, and the loop would wait for
-the milliseconds of the copy."""
+"""A page of ten thousand partitions has 13 MB. The kernel would accept half of it at once, and the loop would wait for
+milliseconds while it is copied."""
 
 
 class Door:
-    """The sockets by which scrapers come, from `open` to `close`."""
+    """The sockets for scrapers, from `open` to `close`."""
 
     def __init__(self, make_protocol: MakeProtocol) -> None:
         """`make_protocol` is called for each connection."""
         self._make_protocol = make_protocol
         self._accepting: list[Accepting] = []
         self._owed_s = 0.0
-        """How much longer the next pause is, for what was sent."""
+        """Additional time of the next pause, for the bytes sent."""
 
     async def open(self, host: str, port: int) -> int:
         """Binds all addresses of a host, accepts connections from now on, and returns the port. Raises OSError."""
@@ -49,12 +51,12 @@ class Door:
         return int(sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Accepts no more."""
+        """Stops accepting connections."""
         for accepting in self._accepting:
             accepting.close()
 
     def note_sent(self, size_bytes: int) -> None:
-        """An answer of so many bytes goes out: the next connection waits the longer for it."""
+        """Makes the next connection wait for an answer of `size_bytes`."""
         self._owed_s = min(self._owed_s + size_bytes / SENT_BYTES_PER_S, LONGEST_PAUSE_S)
 
     async def _rest(self) -> None:
@@ -70,7 +72,7 @@ async def pause(seconds: float) -> None:
 
 
 async def listening(host: str, port: int) -> list[socket.socket]:
-    """Returns a socket for each address of a host; for an empty one, of all interfaces. Raises OSError."""
+    """Returns a socket for each address of a host; an empty host means all interfaces. Raises OSError."""
     loop = asyncio.get_running_loop()
     infos = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     addresses = dict.fromkeys((family, address) for family, _, _, _, address in infos)
@@ -87,6 +89,6 @@ async def listening(host: str, port: int) -> list[socket.socket]:
 def bound(family: int, address: tuple[str, int]) -> socket.socket:
     """Returns a socket that listens on an address. Raises OSError."""
     sock = socket.create_server(address, family=family, backlog=BACKLOG)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # those that it accepts inherit it
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # accepted sockets inherit it
     sock.setblocking(False)
     return sock

@@ -1,6 +1,6 @@
-"""The cluster as this node has it: the controller's view, and kafka_exporter's brokers and topics.
+"""The cluster as this node sees it: the controller's metrics, and kafka_exporter's brokers and topics.
 
-Only the controller tells of partitions without a leader, as in Kafka, so that a sum over brokers is the cluster's.
+Only the controller reports partitions without a leader, as in Kafka, so that a sum over brokers is the cluster's.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class UncleanElections:
 
 
 def is_unclean(before: PartitionRegistration, after: PartitionRegistration) -> bool:
-    """True where the new leader was neither in sync nor eligible."""
+    """True if the new leader was neither in sync nor eligible."""
     is_elected = after.leader not in (NO_LEADER, before.leader)
     return is_elected and after.leader not in before.isr and after.leader not in before.elr
 
 
 class PartitionStates:
-    """Counts of all partitions, as the controller knows them."""
+    """Counts of all partitions, for the controller's metrics."""
 
     def __init__(self) -> None:
         self.partitions = 0
@@ -59,7 +59,7 @@ async def partition_states(sources: ProcessSources, breaks: Breaks) -> Partition
 def controller_families(
     sources: ProcessSources, states: PartitionStates, unclean: UncleanElections
 ) -> Iterator[Family]:
-    """Yields the controller's view where this node is the controller; of others just that they are not."""
+    """Yields the controller's metrics on the controller; elsewhere only that this node isn't the controller."""
     yield gauge(f"{CONTROLLER}_activecontrollercount", "1 on the controller.", [("", int(sources.is_controller))])
     if not sources.is_controller:
         return
@@ -84,7 +84,7 @@ def controller_families(
 
 
 def exporter_families(sources: Sources) -> Iterator[Family]:
-    """Yields brokers and topics by kafka_exporter's names."""
+    """Yields brokers and topics with kafka_exporter's names."""
     broker = sources.broker
     image, listener = broker.image, broker.config.inter_broker_listener
     alive = [registration for registration in image.brokers.values() if not registration.fenced]

@@ -1,4 +1,4 @@
-"""All families of a scrape, in their order: of a broker, of a controller, and of a process that is only starting."""
+"""All families of a scrape, in order: of a broker, of a controller, and of a process that is starting."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from storage.disk import Disk
 
 
 class Collector(Protocol):
-    """Reads a process when it is asked, and counts what no part of it counts."""
+    """Reads the metrics of a process for a scrape, and counts what no other part of it counts."""
 
     def collect(self, breaks: Breaks) -> AsyncIterator[Family]:
-        """Yields all families. What several of them need is gathered first, in turns."""
+        """Yields all families. Data for several of them are read first, in turns."""
         ...
 
     def close(self) -> None:
@@ -40,17 +40,17 @@ class Collector(Protocol):
 
 
 class StartingCollector:
-    """Of a process that does not serve yet: a broker that recovers its logs may take long."""
+    """The collector of a process that doesn't serve yet: a broker that recovers its logs may take long."""
 
     def __init__(self, loop: LoopWatch, disk: Disk, started_s: float) -> None:
         self._loop = loop
         self._disk = disk
         self._started_s = started_s
         self.state: NodeState | None = None
-        """Of a broker's life; None for a controller."""
+        """The broker's state; None for a controller."""
 
     def close(self) -> None:
-        """It has nothing to end."""
+        """Does nothing."""
 
     async def collect(self, breaks: Breaks) -> AsyncIterator[Family]:
         state = () if self.state is None else state_families(self.state)
@@ -60,7 +60,7 @@ class StartingCollector:
 
 
 class ControllerCollector:
-    """Of a controller without a broker, and the part of a broker's that every process has."""
+    """The collector of a controller without a broker, and of the families that every process has."""
 
     def __init__(self, sources: ProcessSources) -> None:
         self._sources = sources
@@ -73,7 +73,7 @@ class ControllerCollector:
         self._machine.close()
 
     async def look(self, directories: list[str]) -> Machine:
-        """Returns what the machine tells, with the room on the volumes of these directories."""
+        """Returns data about the machine, with the free space of these directories' volumes."""
         return await self._machine.look(directories)
 
     async def collect(self, breaks: Breaks) -> AsyncIterator[Family]:
@@ -97,7 +97,7 @@ class ControllerCollector:
 
 
 class BrokerCollector:
-    """Of a broker, which may be the controller as well."""
+    """The collector of a broker, which may be the controller as well."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources

@@ -1,4 +1,4 @@
-"""/metrics, /healthz and /readyz of one process, from before its start to its end."""
+"""Serves /metrics, /healthz and /readyz of one process, from before its start to its end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ MS_PER_S: Final = 1000
 
 
 class MetricsEndpoint:
-    """`listen` before the process starts, one of the `attach`s once it serves, `close` at the end."""
+    """The HTTP endpoint: `listen` before the process starts, `attach_broker` or `attach_controller` once it serves,
+    `close` at the end."""
 
     def __init__(self, clock: Clock, disk: Disk, *, is_broker: bool) -> None:
         self._clock = clock
@@ -59,15 +60,15 @@ class MetricsEndpoint:
         return len(self._server.connections)
 
     def recovers(self) -> None:
-        """The broker is registered, and opens its logs."""
+        """Sets the state to recovery: the broker is registered, and opens its logs."""
         self._starting.state = NodeState.RECOVERY
 
     def attach_broker(self, sources: Sources) -> None:
-        """The broker serves clients: it has metrics from now on, and its requests are timed."""
+        """Adds the metrics of a broker that serves clients, and times its requests."""
         self._attach(sources.process.host, BrokerCollector(sources), lambda: unready(sources.broker))
 
     def attach_controller(self, sources: ProcessSources) -> None:
-        """The controller serves brokers: likewise."""
+        """Adds the metrics of a controller that serves brokers, and times its requests."""
         self._attach(sources.host, ControllerCollector(sources), lambda: None)
 
     def _attach(self, host: Host, collector: Collector, problem: Callable[[], str | None]) -> None:
@@ -78,14 +79,14 @@ class MetricsEndpoint:
         times.is_timed, times.on_sample = True, AnswerSending(self._clock).note
 
     def close(self) -> None:
-        """Serves nobody any more."""
+        """Stops serving."""
         self.loop.stop()
         self._server.close()
         self.scraper.close()
         self._collector.close()
 
     def families(self, breaks: Breaks) -> AsyncIterator[Family]:
-        """Yields all families as of now, those without a sample too."""
+        """Yields all current families, also those without a sample."""
         return self._collector.collect(breaks)
 
     async def _metrics(self, request: HttpRequest) -> HttpResponse:
@@ -100,7 +101,7 @@ class MetricsEndpoint:
 
 
 def unready(broker: Broker) -> str | None:
-    """Returns why clients should go elsewhere; None while they should not."""
+    """Returns the reason why clients should use another broker; None if there is none."""
     if broker.node.state is not NodeState.RUNNING:
         return str(broker.node.state.value)
     if not broker.image.is_active(broker.node.node_id):

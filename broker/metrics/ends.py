@@ -1,7 +1,7 @@
-"""The ends of partitions that no replica here knows, which a group's lag is counted to: their leaders are asked.
+"""Asks other leaders for the high watermarks of partitions that no replica here knows, for the lag of groups.
 
-A scrape waits WITHIN_S for all of them together, and goes without those that have not answered by then. A leader that
-owes an answer is not asked again.
+A scrape waits WITHIN_S for all of them together, and continues without those that haven't answered by then. A leader
+with an unanswered request isn't asked again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from protocol.types import TopicPartition
 WITHIN_S: Final = 1.0
 
 AT_ONCE: Final = 250
-"""The partitions of one request: to make it and to answer it takes either broker less than a millisecond."""
+"""Partitions in a request: making and answering it takes each broker less than a millisecond."""
 
 MAX_ASKED_FOR: Final = 10_000
-"""The most partitions of a scrape."""
+"""Maximum of partitions in a scrape."""
 
 Ends = Mapping[TopicPartition, int]
 
@@ -34,12 +34,12 @@ class EndsElsewhere:
         self._requests: dict[int, asyncio.Task[Ends]] = {}
 
     def close(self) -> None:
-        """Waits for no answer any more."""
+        """Cancels all requests."""
         for task in self._requests.values():
             task.cancel()
 
     async def look(self, names: Iterable[TopicPartition]) -> Ends:
-        """Returns the high watermarks of those partitions whose leaders have answered in time."""
+        """Returns the high watermarks of the partitions whose leaders answered in time."""
         by_leader: dict[int, list[TopicPartition]] = {}
         for _, name in zip(range(MAX_ASKED_FOR), names, strict=False):
             leader_id = self._broker.share_groups.environment.leader_elsewhere(name)
@@ -60,10 +60,10 @@ class EndsElsewhere:
     async def _ask(self, leader_id: int, names: list[TopicPartition]) -> Ends:
         leaders, ends = self._broker.share_groups.other_leaders(), dict[TopicPartition, int]()
         for start in range(0, len(names), AT_ONCE):
-            some = names[start : start + AT_ONCE]
+            batch = names[start : start + AT_ONCE]
             try:
-                answers = await leaders.high_watermarks(leader_id, some)
+                answers = await leaders.high_watermarks(leader_id, batch)
             except (PeerError, ProtocolError, KafkaError):
-                break  # it is away, or leads no more: the next scrape asks whoever leads by then
-            ends.update((name, end) for name, end in zip(some, answers, strict=True) if isinstance(end, int))
+                break  # the broker is away, or no longer leads: the next scrape asks the new leader
+            ends.update((name, end) for name, end in zip(batch, answers, strict=True) if isinstance(end, int))
         return ends

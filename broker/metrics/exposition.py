@@ -1,8 +1,8 @@
-"""The text of a scrape: Prometheus' format 0.0.4, or OpenMetrics 1.0.
+"""Writes the text of a scrape: Prometheus' format 0.0.4, or OpenMetrics 1.0.
 
-prometheus_client writes both as well. It takes 6 µs for a sample where this takes 0.2, and a broker with ten thousand
-partitions has a hundred and fifty thousand of them; to import it takes as long as to start a broker. The tests read
-what is written here with its parsers.
+prometheus_client writes both as well. It takes 6 µs for a sample and this module 0.2, and a broker with ten thousand
+partitions has a hundred and fifty thousand samples; importing it takes as long as starting a broker. The tests read
+this module's text with its parsers.
 Source: prometheus.io/docs/instrumenting/exposition_formats, github.com/prometheus/OpenMetrics.
 """
 
@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 SAMPLES_AT_ONCE: Final = 256
-"""The samples that are written in one go: some fifty microseconds."""
+"""Samples that are written together: some fifty microseconds."""
 
 TOTAL: Final = "_total"
 
@@ -24,11 +24,11 @@ OPEN_METRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-
 ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 Sample: TypeAlias = "tuple[str, float]"
-"""The part of a sample's name that is its own, with its labels, as it is written; and its value."""
+"""A sample: the rest of its name after the family's, with its labels as written; and its value."""
 
 
 class FamilyKind(Enum):
-    """The types of families that are here, by their names in both formats."""
+    """The types of families here, by their names in both formats."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -39,14 +39,14 @@ class Family(NamedTuple):
     """All samples of one name."""
 
     name: str
-    """Of its samples; a counter's ends with `_total`."""
+    """The name of its samples; a counter's ends with `_total`."""
     kind: FamilyKind
     description: str
     samples: Iterable[Sample]
 
 
 def labels(values: Mapping[str, object]) -> str:
-    """Returns labels as they are written, braces included; the empty text for none."""
+    """Returns labels as they are written, including braces; an empty text for none."""
     pairs = [f'{name}="{str(value).translate(ESCAPES)}"' for name, value in values.items()]
     return f"{{{','.join(pairs)}}}" if pairs else ""
 
@@ -63,7 +63,7 @@ def counter(name: str, description: str, samples: Iterable[Sample]) -> Family:
 
 
 def header(family: Family, is_open_metrics: bool) -> str:
-    """Returns the lines before a family's samples. OpenMetrics names a counter without its ending."""
+    """Returns the lines before a family's samples. OpenMetrics names a counter without its suffix."""
     name = family.name
     if is_open_metrics and family.kind is FamilyKind.COUNTER:
         name = name.removesuffix(TOTAL)
@@ -71,21 +71,21 @@ def header(family: Family, is_open_metrics: bool) -> str:
 
 
 def written(family: Family, is_open_metrics: bool) -> Iterator[bytes]:
-    """Yields the text of a family, some samples at a time; nothing for one without samples."""
+    """Yields the text of a family in pieces; nothing for a family without samples."""
     name, samples = family.name, iter(family.samples)
     text = header(family, is_open_metrics)
-    while some := list(islice(samples, SAMPLES_AT_ONCE)):
-        yield (text + "".join([f"{name}{own} {value}\n" for own, value in some])).encode()
+    while batch := list(islice(samples, SAMPLES_AT_ONCE)):
+        yield (text + "".join([f"{name}{own} {value}\n" for own, value in batch])).encode()
         text = ""
 
 
 def end(is_open_metrics: bool) -> bytes:
-    """Returns the text behind the last family."""
+    """Returns the text after the last family."""
     return b"# EOF\n" if is_open_metrics else b""
 
 
 def prefers_open_metrics(accept: str) -> bool:
-    """True where an Accept header ranks OpenMetrics at least as high as plain text, and names it."""
+    """True if an Accept header names OpenMetrics, and ranks it at least as high as plain text."""
     weights = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
     for item in accept.lower().split(","):
         media_type, *parameters = (part.strip() for part in item.split(";"))

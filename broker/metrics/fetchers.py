@@ -1,4 +1,4 @@
-"""The replicas here that follow leaders elsewhere: how far behind each is.
+"""Replicas here that follow other brokers, and their lag.
 
 Source: AbstractFetcherManager, FetcherLagStats.
 """
@@ -18,16 +18,16 @@ REPLICA: Final = labels({"clientId": "Replica"})
 
 
 class FollowedRow(NamedTuple):
-    """A replica that follows, as of this scrape."""
+    """A following replica at the time of this scrape."""
 
     labels: str
     lag: int | None
-    """Committed records that it does not have; None before its leader has answered."""
+    """Committed records that the replica lacks; None before its leader has answered."""
     has_failed: bool
 
 
 async def followed_rows(sources: Sources, breaks: Breaks) -> list[FollowedRow]:
-    """Returns all replicas here that follow."""
+    """Returns all following replicas here."""
     rows: list[FollowedRow] = []
     for fetcher in sources.fetchers.fetchers() if sources.fetchers is not None else ():
         client = f"ReplicaFetcherThread-{fetcher.fetcher_id}-{fetcher.leader_id}"  # Kafka's name of the thread
@@ -42,7 +42,7 @@ async def followed_rows(sources: Sources, breaks: Breaks) -> list[FollowedRow]:
 
 
 def follower_families(rows: list[FollowedRow]) -> Iterator[Family]:
-    """Yields the lag of each, the greatest, and how many have given up."""
+    """Yields each replica's lag, the greatest lag, and the number of failed replicas."""
     failed, worst = sum(row.has_failed for row in rows), max((row.lag or 0 for row in rows), default=0)
     yield gauge(f"{MANAGER}_maxlag", "Committed records that a replica lacks, at most.", [(REPLICA, worst)])
     yield gauge(

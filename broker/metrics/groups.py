@@ -1,7 +1,7 @@
-"""Groups whose coordinator is here: offsets and lag by kafka_exporter's names, share groups by names of the same kind.
+"""Groups whose coordinator is here: offsets and lag with kafka_exporter's names, share groups with similar names.
 
-A partition without a committed offset, of a topic of which the group has others, has -1 for both, as in kafka_exporter:
-who watches for it learns of a partition that the group has never read.
+If a group has no offset for a partition, but for others of its topic, the partition has -1 for both, as in
+kafka_exporter: so operators notice a partition that the group has never read.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from coordinator.group.offsets.offsets import ByTopic
 from protocol.types import TopicPartition
 
 NO_OFFSET: Final = -1
-"""In the place of an offset, and of a lag, where the group has committed none."""
+"""The value of offset and lag if the group has no committed offset."""
 
 MAX_CHARACTERS: Final = 64 << 20
-"""Of the labels of all groups: half a million partitions, if names are as long as usual. A client may make any number
-of groups, with names of 32,767 bytes, and a page has a name twice for each partition."""
+"""Maximum length of all groups' labels: half a million partitions, with names of usual length. A client may create any
+number of groups, with names of 32,767 bytes, and a page has a name twice for each partition."""
 
 
 class GroupTopic(NamedTuple):
-    """A group and a topic of which it has committed offsets, by partition."""
+    """A group and a topic with committed offsets, by partition."""
 
     labels: str
     topic: str
@@ -34,12 +34,12 @@ class GroupTopic(NamedTuple):
 
     @property
     def characters(self) -> int:
-        """Of its labels in all its samples."""
+        """The length of its labels in all its samples."""
         return 2 * len(self.labels) * (1 + len(self.offsets))
 
 
 class GroupRows(NamedTuple):
-    """The groups here, as of this scrape."""
+    """The groups here at the time of this scrape."""
 
     offsets: list[Sample]
     lags: list[Sample]
@@ -48,7 +48,7 @@ class GroupRows(NamedTuple):
     members: list[Sample]
     share_members: list[Sample]
     left_out: list[Sample]
-    """How many groups there was no room for."""
+    """The number of groups that didn't fit."""
 
 
 async def group_rows(sources: Sources, elsewhere: EndsElsewhere, breaks: Breaks) -> GroupRows:
@@ -60,7 +60,7 @@ async def group_rows(sources: Sources, elsewhere: EndsElsewhere, breaks: Breaks)
         for group_id, group in list(shard.state.groups.items()):
             await breaks.next()
             of_group = list(group_topics(sources, group_id, shard.state.offsets.of_group(group_id)))
-            characters = len(group_id) + sum(one.characters for one in of_group)
+            characters = len(group_id) + sum(entry.characters for entry in of_group)
             if characters > room:
                 left_out += 1
                 continue
@@ -71,61 +71,61 @@ async def group_rows(sources: Sources, elsewhere: EndsElsewhere, breaks: Breaks)
             topics += of_group
     rows.left_out.append(("", left_out))
     ends = await breaks.during(elsewhere.look(unknown_ends(sources, topics)))
-    for one in topics:
-        add_offsets(sources, rows, one, ends)
+    for entry in topics:
+        add_offsets(sources, rows, entry, ends)
         await breaks.next()
     return rows
 
 
 def group_topics(sources: Sources, group_id: str, by_topic: ByTopic) -> Iterator[GroupTopic]:
-    """Yields the topics of a group, with all their partitions that the cluster has, and those that it had."""
+    """Yields the topics of a group, with all their present partitions, and former partitions with offsets."""
     for name, committed in by_topic.items():
         topic = sources.broker.image.topic(name)
         offsets = dict.fromkeys(() if topic is None else sorted(topic.partitions), NO_OFFSET)
-        offsets.update((index, one.offset) for index, one in committed.items())
+        offsets.update((index, entry.offset) for index, entry in committed.items())
         yield GroupTopic(labels({"consumergroup": group_id, "topic": name}), name, offsets)
 
 
 def unknown_ends(sources: Sources, topics: list[GroupTopic]) -> dict[TopicPartition, None]:
-    """Returns the partitions with an offset of which no replica here knows the end."""
+    """Returns the partitions with an offset whose end no replica here knows."""
     replicas = sources.broker.replicas
     return {
-        TopicPartition(one.topic, index): None
-        for one in topics
-        for index, offset in one.offsets.items()
-        if offset != NO_OFFSET and known_end(replicas.topic(one.topic).get(index), offset) is None
+        TopicPartition(entry.topic, index): None
+        for entry in topics
+        for index, offset in entry.offsets.items()
+        if offset != NO_OFFSET and known_end(replicas.topic(entry.topic).get(index), offset) is None
     }
 
 
 def known_end(here: Partition | None, offset: int) -> int | None:
-    """Returns the high watermark that a replica here knows; None for one that follows, and is itself behind the offset
-    of a group."""
+    """Returns the high watermark that a replica here knows; None for a follower that is itself behind the group's
+    offset."""
     if here is None or not (here.leads or here.high_watermark >= offset):
         return None
     return here.high_watermark
 
 
-def add_offsets(sources: Sources, rows: GroupRows, one: GroupTopic, ends: Ends) -> None:
+def add_offsets(sources: Sources, rows: GroupRows, entry: GroupTopic, ends: Ends) -> None:
     """Adds the rows of one group and topic."""
-    here, lag_sum = sources.broker.replicas.topic(one.topic), 0
-    for index, offset in one.offsets.items():
-        own = f'{one.labels[:-1]},partition="{index}"}}'
+    here, lag_sum = sources.broker.replicas.topic(entry.topic), 0
+    for index, offset in entry.offsets.items():
+        own = f'{entry.labels[:-1]},partition="{index}"}}'
         rows.offsets.append((own, offset))
         if offset == NO_OFFSET:
             rows.lags.append((own, NO_OFFSET))
             continue
         end = known_end(here.get(index), offset)
         if end is None:
-            end = ends.get(TopicPartition(one.topic, index))
-        if end is not None:  # less than none behind an offset beyond the end, as of a topic that was made anew
+            end = ends.get(TopicPartition(entry.topic, index))
+        if end is not None:  # negative for an offset beyond the end, as of a topic that was created again
             rows.lags.append((own, end - offset))
             lag_sum += end - offset
-    rows.offset_sums.append((one.labels, sum(one.offsets.values())))
-    rows.lag_sums.append((one.labels, lag_sum))
+    rows.offset_sums.append((entry.labels, sum(entry.offsets.values())))
+    rows.lag_sums.append((entry.labels, lag_sum))
 
 
 def group_families(rows: GroupRows) -> Iterator[Family]:
-    """Yields consumer groups, by kafka_exporter's names."""
+    """Yields consumer groups with kafka_exporter's names."""
     for name, description, samples in (
         ("current_offset", "Offset that a group has committed of a partition; -1 for none.", rows.offsets),
         ("lag", "Committed records of a partition that a group has yet to read; -1 without offset.", rows.lags),
@@ -138,7 +138,7 @@ def group_families(rows: GroupRows) -> Iterator[Family]:
 
 
 def share_families(sources: Sources, rows: GroupRows) -> Iterator[Family]:
-    """Yields share groups, and the share partitions that are at work on this broker."""
+    """Yields share groups, and the active share partitions on this broker."""
     names = sources.broker.replicas
     hosted = [
         (labels({"sharegroup": key.group_id, "topic": topic, "partition": key.partition}), share)

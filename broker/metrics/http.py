@@ -1,4 +1,4 @@
-"""HTTP as a scraper speaks it: one GET or HEAD, one answer, and the connection is closed. Pure functions of bytes.
+"""HTTP for scrapers: one GET or HEAD, one answer, and the connection is closed. Pure functions of bytes.
 
 Source: RFC 9112.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 MAX_HEAD_BYTES: Final = 8192
-"""A request's line and headers; servers of the web take as much."""
+"""Maximum length of a request's line and headers, as in web servers."""
 
 END_OF_HEAD: Final = b"\r\n\r\n"
 REASONS: Final = {
@@ -30,7 +30,7 @@ class HttpRequest(NamedTuple):
     path: str
     is_head: bool
     headers: Mapping[str, str]
-    """By name in lower case."""
+    """The headers by lower-case name."""
 
 
 class HttpResponse(NamedTuple):
@@ -42,7 +42,7 @@ class HttpResponse(NamedTuple):
 
 
 class BadRequest(Exception):
-    """The bytes are no request that is served here."""
+    """The error of bytes that are not a valid request here."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -55,7 +55,7 @@ def plain(status: int, text: str) -> HttpResponse:
 
 
 def parse(received: bytes | bytearray) -> HttpRequest | None:
-    """Returns the request; None while its end has not come. Raises BadRequest."""
+    """Returns the request; None if it is incomplete. Raises BadRequest."""
     end = received.find(END_OF_HEAD, 0, MAX_HEAD_BYTES)
     if end < 0:
         if len(received) >= MAX_HEAD_BYTES:

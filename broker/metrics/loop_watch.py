@@ -1,4 +1,4 @@
-"""How busy the event loop is, and how late it comes to what is due."""
+"""Measures the load of the event loop, and the delay of its timers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from broker.logging import get_logger
 
 INTERVAL_MS: Final = 100
 LATENESSES: Final = 600
-"""A minute of them."""
+"""The delays of a minute."""
 
 NS_PER_S: Final = 1_000_000_000
 
 HELD_UP_MS: Final = 1_000
-"""A pause as long as this is told in the log: clients have waited for as long, and will ask why."""
+"""A pause as long as this is logged: clients have waited as long, and operators will ask why."""
 
-log = get_logger("broker.metrics")
+logger = get_logger("broker.metrics")
 
 
 class LoopWatch:
-    """Looks at the event loop ten times a second, from `start` to `stop`. Belongs to the loop's thread."""
+    """Measures the event loop ten times a second, from `start` to `stop`. Only for use in the loop's thread."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -30,7 +30,7 @@ class LoopWatch:
         self._latenesses: list[float] = []
         self._position = 0
         self.worst_ms = 0.0
-        """The most that it was late since the start."""
+        """The longest delay since the start."""
         self._at_look = (clock.monotonic_ns(), busy_ns())
         self._at_start = self._at_look
 
@@ -49,7 +49,7 @@ class LoopWatch:
         late_ms = max(self._clock.monotonic_ns() - self._due_ns, 0) / NS_PER_MS
         self.worst_ms = max(self.worst_ms, late_ms)
         if late_ms >= HELD_UP_MS:
-            log.warning("the event loop was held up", late_ms=round(late_ms))
+            logger.warning("the event loop was held up", late_ms=round(late_ms))
         if len(self._latenesses) < LATENESSES:
             self._latenesses.append(late_ms)
         else:
@@ -58,11 +58,11 @@ class LoopWatch:
         self._arm()
 
     def latenesses_ms(self) -> list[float]:
-        """Returns how late the timers of the last minute were, in order of size."""
+        """Returns the delays of the last minute's timers, in order of size."""
         return sorted(self._latenesses)
 
     def idle_share(self) -> float:
-        """Returns which share of the time since the last call the loop's thread was not at work, from 0 to 1."""
+        """Returns the share of the time since the last call in which the loop's thread was idle, from 0 to 1."""
         now = (self._clock.monotonic_ns(), busy_ns())
         before = self._at_look
         if now[0] - before[0] < NS_PER_S // 2:

@@ -1,6 +1,6 @@
-"""The machine, as far as it tells of this process: the room on the volumes of log directories, and the open files.
+"""Reads data about the machine: the free space of log directories' volumes, and the open files.
 
-A thread asks for it: a disk that does not answer holds nobody up.
+A thread reads them, so that a disk that doesn't answer delays nothing.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from broker.workers import Workers
 from storage.disk import Disk, Space
 
 WITHIN_S: Final = 1.0
-"""A scrape waits no longer, and goes without."""
+"""Maximum wait of a scrape, which then continues without these data."""
 
 OPEN_FILES: Final = "/proc/self/fd"
 
 
 class Machine(NamedTuple):
-    """The answers of the machine that came in time."""
+    """The machine's data that came in time."""
 
     spaces: Mapping[str, Space]
-    """The room on the volumes, by log directory."""
+    """The space of the volumes, by log directory."""
     open_files: int | None
-    """None where the system does not tell."""
+    """The number of open files; None if the system doesn't report it."""
 
 
 UNKNOWN: Final = Machine({}, None)
 
 
 class MachineWatch:
-    """Asks the machine, once at a time."""
+    """Reads the machine's data, once at a time."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
@@ -43,7 +43,7 @@ class MachineWatch:
         self._workers.close()
 
     async def look(self, directories: list[str]) -> Machine:
-        """Returns what the machine says; nothing while a disk does not answer."""
+        """Returns the machine's data; UNKNOWN while a disk doesn't answer."""
         if self._look is None:
             work = self._workers.call(lambda: self._ask(directories))
             self._look = asyncio.ensure_future(work)
@@ -58,7 +58,7 @@ class MachineWatch:
 
     def _open_files(self) -> int | None:
         try:
-            return len(self._disk.listdir(OPEN_FILES)) - 1  # one is of this look
+            return len(self._disk.listdir(OPEN_FILES)) - 1  # one is open for this call
         except OSError:
             return None
 
@@ -68,5 +68,5 @@ class MachineWatch:
             try:
                 spaces[directory] = self._disk.space(directory)
             except OSError:
-                continue  # whoever writes to it will find out, and act on it
+                continue  # a write to it will fail too, and be handled
         return spaces

@@ -1,4 +1,4 @@
-"""A broker: the state of its life, its log directories and its cleaner."""
+"""A broker: its state, its log directories and its cleaner."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ STATES: Final = {
 
 
 def state_families(state: NodeState) -> Iterator[Family]:
-    """Yields the state of the broker's life."""
+    """Yields the broker's state."""
     yield gauge(
         "kafka_server_kafkaserver_brokerstate", "3 while it runs, less before, more after.", [("", STATES[state])]
     )
 
 
 def disk_families(sources: Sources, spaces: Mapping[str, Space]) -> Iterator[Family]:
-    """Yields log directories, and the cleaner."""
+    """Yields the log directories and the cleaner."""
     broker, cleaner = sources.broker, sources.cleaner
     dirs = list(broker.logs.dirs.values())
     offline = [log_dir for log_dir in dirs if not log_dir.online]

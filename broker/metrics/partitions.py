@@ -1,7 +1,7 @@
-"""Partitions: their logs and replicas here, by the JMX exporter's names; and offsets and leaders, by kafka_exporter's.
+"""Partitions: logs and replicas here with the JMX exporter's names; offsets and leaders with kafka_exporter's.
 
-What kafka_exporter asks of leaders each broker tells of the partitions that it leads, so that all brokers together tell
-each once. Partitions without a leader are among `offlinepartitionscount`.
+For kafka_exporter's metrics each broker reports the partitions that it leads, so that all brokers together report each
+once. Partitions without a leader are in `offlinepartitionscount`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from coordinator.cluster.image import Image
 
 
 class Row(NamedTuple):
-    """A partition with a replica here, as of this scrape."""
+    """A partition with a replica here at the time of this scrape."""
 
     labels: str
     partition: Partition
     is_led: bool
     replicas: int
-    """How many it has; 0 where another leads, as in Kafka."""
+    """The number of replicas; 0 if another broker leads, as in Kafka."""
     in_sync: int
     min_in_sync: int
     leader_id: int
     is_preferred: bool
-    """True when its leader is the first of its replicas."""
+    """True if its leader is the first of its replicas."""
 
     @property
     def is_under_replicated(self) -> bool:
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A value of each partition, and its name."""
+    """A metric of each partition, with its name and function."""
 
     name: str
     description: str
@@ -62,7 +62,7 @@ OF_REPLICAS: Final = (
     Value("kafka_cluster_partition_underminisr", "1 below min.insync.replicas.", lambda row: row.is_under_min_isr),
     Value("kafka_cluster_partition_atminisr", "1 at min.insync.replicas.", lambda row: row.is_at_min_isr),
 )
-"""Of every replica here."""
+"""The metrics of every replica here."""
 
 OF_LEADERS: Final = (
     Value(
@@ -81,7 +81,7 @@ OF_LEADERS: Final = (
         lambda row: row.is_under_replicated,
     ),
 )
-"""Of the partitions that are led here."""
+"""The metrics of the partitions that this broker leads."""
 
 
 async def rows(sources: Sources, breaks: Breaks) -> list[Row]:
@@ -96,7 +96,7 @@ async def rows(sources: Sources, breaks: Breaks) -> list[Row]:
 
 def row(image: Image, partition: Partition) -> Row:
     topic, index = partition.name
-    own = f'{{topic="{topic}",partition="{index}"}}'  # a topic's name has nothing to escape
+    own = f'{{topic="{topic}",partition="{index}"}}'  # a topic's name needs no escaping
     role = partition.role
     if not isinstance(role, Leading):
         return Row(own, partition, False, 0, 0, 0, role.leader_id, False)

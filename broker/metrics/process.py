@@ -1,5 +1,4 @@
-"""A process, whether it is a broker or a controller: its event loop, connections, memory, and what it has of the
-machine."""
+"""A process, broker or controller: its event loop, connections, memory, and use of the machine."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def connection_families(sources: ProcessSources) -> Iterator[Family]:
 
 
 def loop_families(loop: LoopWatch) -> Iterator[Family]:
-    """Yields how busy the event loop is, and how late; and what code runs on it."""
+    """Yields the load and the delays of the event loop, and its code."""
     idle = loop.idle_share()
     yield gauge(
         "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
@@ -53,13 +52,13 @@ def loop_families(loop: LoopWatch) -> Iterator[Family]:
 
 
 def is_compiled() -> bool:
-    """True where the hot path is compiled."""
+    """True if the hot path is compiled."""
     return not (log.__file__ or "").endswith(".py")
 
 
 def process_families(disk: Disk, started_s: float, machine: Machine) -> Iterator[Family]:
-    """Yields the process as prometheus_client's ProcessCollector names it, and Kafka's bytes read and written. What
-    the system does not tell is left out."""
+    """Yields the process metrics of prometheus_client's ProcessCollector, and Kafka's bytes read and written, as far as
+    the system reports them."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     yield counter("process_cpu_seconds_total", "Processor time.", [("", round(usage.ru_utime + usage.ru_stime, 3))])
     yield gauge("process_start_time_seconds", "When it was started.", [("", started_s)])
@@ -78,11 +77,11 @@ def process_families(disk: Disk, started_s: float, machine: Machine) -> Iterator
 
 
 def read(disk: Disk, path: str) -> str:
-    """Returns what a file of the system says; nothing where it is not there, or not for us."""
+    """Returns the content of a system file; empty if it doesn't exist or can't be read."""
     try:
         handle = disk.open(path, writable=False)
         try:
-            return disk.pread(handle, PAGE_BYTES, 0).decode()  # such a file has no size of its own
+            return disk.pread(handle, PAGE_BYTES, 0).decode()  # such a file reports no size
         finally:
             disk.close(handle)
     except OSError:

@@ -1,4 +1,4 @@
-"""The quorum of controllers as this node has it: who leads, how far its log is, and how fast that grows.
+"""The quorum of controllers as this node sees it: its leader, the end of its log, and the log's growth.
 
 Source: KafkaRaftMetrics, BrokerServerMetrics, and the raft-channel-metrics of KafkaNetworkChannel.
 """
@@ -21,11 +21,11 @@ METADATA: Final = "kafka_server_brokermetadatametrics"
 
 SAMPLES: Final = 2
 WINDOW_MS: Final = 30_000
-"""Rates and means are of the last minute, in two windows (metrics.num.samples, metrics.sample.window.ms)."""
+"""Rates and means cover the last minute, in two windows (metrics.num.samples, metrics.sample.window.ms)."""
 
 
 class MetadataRates:
-    """Counts the records of the metadata log, and how long they took to be committed; a listener of the log."""
+    """Counts the records of the metadata log, and the time until their commit; a listener of the log."""
 
     def __init__(self, metadata_log: MetadataLog, clock: Clock) -> None:
         self._clock = clock
@@ -35,7 +35,7 @@ class MetadataRates:
         metadata_log.listen(self.note)
 
     def note(self, batch: MetadataBatch) -> None:
-        """A batch is committed."""
+        """Counts a committed batch."""
         now_ms = self._clock.monotonic_ms()
         self._records.record(len(batch.records) + len(batch.quorum), now_ms)
         self._batches.record(1, now_ms)
@@ -47,14 +47,14 @@ class MetadataRates:
 
     @property
     def mean_latency_ms(self) -> float | None:
-        """From the append to the commit; None where nothing was committed."""
+        """The mean time from append to commit; None if nothing was committed."""
         now_ms = self._clock.monotonic_ms()
         batches = self._batches.per_second(now_ms)
         return self._latencies_ms.per_second(now_ms) / batches if batches else None
 
 
 def quorum_families(sources: ProcessSources, rates: MetadataRates) -> Iterator[Family]:
-    """Yields the quorum. Of what a leader does followers tell 0, and a leader of what followers do."""
+    """Yields the quorum. Followers report 0 for metrics of a leader, and a leader 0 for metrics of followers."""
     log, leads = sources.cluster.metadata_log, sources.is_controller
     state = labels({"current_state": "leader" if leads else "observer"})
     records_per_s = round(rates.records_per_s, 6)
@@ -78,7 +78,7 @@ def quorum_families(sources: ProcessSources, rates: MetadataRates) -> Iterator[F
 
 
 def channel_families(sources: ProcessSources) -> Iterator[Family]:
-    """Yields the traffic of the connection by which the log is followed: nothing on the leader."""
+    """Yields the traffic of the connection that follows the log: nothing on the leader."""
     channel = sources.cluster.channel
     for name, description, value in (
         ("request", "Requests for the metadata log.", channel.requests),
@@ -90,8 +90,8 @@ def channel_families(sources: ProcessSources) -> Iterator[Family]:
 
 
 def image_families(sources: ProcessSources) -> Iterator[Family]:
-    """Yields how far a broker has applied the log. The controller writes a record every half second, if there is
-    nothing else to write, so that the lag is not the time since something was changed."""
+    """Yields a broker's progress in applying the log. The controller writes a record at least every half second, so
+    that the lag isn't the time since the last change."""
     loader = sources.cluster.loader
     applied_ms = loader.last_timestamp_ms
     lag_ms = max(sources.host.clock.now_ms() - applied_ms, 0)

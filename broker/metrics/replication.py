@@ -1,4 +1,4 @@
-"""The replicas of this broker in sum, and changes of in-sync replicas. Source: kafka.server.ReplicaManager."""
+"""Sums over this broker's replicas, and changes of in-sync replicas. Source: kafka.server.ReplicaManager."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MANAGER = "kafka_server_replicamanager"
 
 
 def replication_families(sources: Sources, partitions: Sequence[Row]) -> Iterator[Family]:
-    """Yields what is known of all replicas together."""
+    """Yields the sums over all replicas."""
     offline = sources.broker.replicas.count_offline()
     under = sum(row.is_under_replicated for row in partitions)
     under_min = sum(row.is_under_min_isr for row in partitions)

@@ -1,6 +1,6 @@
 """Requests by API: their number, and the times of a sample of them, in milliseconds.
 
-Of Kafka's parts of a request's time responsequeuetimems is always 0: whoever has made an answer writes it.
+Kafka's responsequeuetimems is always 0 here: the code that makes an answer writes it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from protocol.api_key import ApiKey
 REQUESTS: Final = "kafka_network_requestmetrics"
 
 QUANTILES: Final = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
-"""Those of Kafka's histograms, spelled as the JMX exporter's rules make them."""
+"""The quantiles of Kafka's histograms, as the JMX exporter's rules spell them."""
 
 NO_TIME: Final = TimePart()
 NO_TIME.put(0, 0)
@@ -44,7 +44,7 @@ PARTS: Final = (
 
 
 class RequestKind(NamedTuple):
-    """A kind of request: the API keys that it counts."""
+    """A kind of request, with its API keys."""
 
     name: str
     keys: tuple[int, ...]
@@ -56,11 +56,11 @@ KINDS: Final = (
     RequestKind("FetchConsumer", (int(ApiKey.FETCH),)),
     RequestKind("FetchFollower", (FETCH_FOLLOWER,)),
 )
-"""Kafka's names; a Fetch counts as one of consumers or of followers, and once more among all."""
+"""Kafka's names; a Fetch counts as a consumer's or a follower's, and once more in Fetch."""
 
 
 class RequestRow(NamedTuple):
-    """The requests of one kind, as of this scrape."""
+    """The requests of one kind at the time of this scrape."""
 
     labels: str
     answered: int
@@ -69,7 +69,7 @@ class RequestRow(NamedTuple):
 
 
 async def request_rows(sources: ProcessSources, breaks: Breaks) -> list[RequestRow]:
-    """Returns the kinds of which there was a request."""
+    """Returns the kinds with requests."""
     times = sources.host.interceptors.times
     rows: list[RequestRow] = []
     for kind in KINDS:
@@ -94,7 +94,7 @@ def request_families(rows: Sequence[RequestRow]) -> Iterator[Family]:
 
 
 def quantiles(values: Sequence[float], own: dict[str, str], divisor: int = 1) -> Iterator[Sample]:
-    """Yields the quantiles of values in order of size; nothing where there are none."""
+    """Yields the quantiles of sorted values; nothing if there are none."""
     if values:
         for quantile in QUANTILES:
             at = min(int(float(quantile) * len(values)), len(values) - 1)

@@ -1,4 +1,5 @@
-"""Makes the page of metrics: one at a time, in turns with the broker's clients, and once for all who ask meanwhile."""
+"""Makes the page of metrics: one at a time, in turns with the broker's clients, and once for all scrapers that wait for
+it."""
 
 from __future__ import annotations
 
@@ -11,49 +12,49 @@ from broker.metrics.exposition import OPEN_METRICS, PLAIN, Family, end, prefers_
 from broker.metrics.http import HttpRequest, HttpResponse
 
 TURN_NS: Final = NS_PER_MS // 4
-"""After so long the clients of the broker have their turn: a page of ten thousand partitions takes two tenths of a
-second, and no request is to wait longer than it takes itself."""
+"""Time after which the broker's clients have their turn: a page of ten thousand partitions takes two tenths of a
+second, and no request should wait longer than it takes itself."""
 
 FRESH_MS: Final = 1_000
-"""A page this young is served again, so that nobody who asks without pause keeps the loop busy. Nobody scrapes as often
-as this."""
+"""Time for which a page is served again, so that a scraper that asks continuously doesn't keep the loop busy. No normal
+scraper asks as often."""
 
 FRESH_TIMES: Final = 20
-"""A page that took long is served again for so many times as long: a twentieth of the loop is what all who ask without
-pause can have, for each of the two formats. At 200 ms for a page that is four seconds."""
+"""A page is served again for this many times the time that it took: scrapers that ask continuously can take a twentieth
+of the loop's time, for each of the two formats. At 200 ms for a page it is served for four seconds."""
 
 
 T = TypeVar("T")
 
 
 class Breaks:
-    """Says when others have their turn, and counts the time that it takes from them."""
+    """Gives others their turn while a page is made, and counts the page's own time."""
 
     def __init__(self, clock: Clock) -> None:
         self._now_ns = clock.monotonic_ns
         self._began_ns = clock.monotonic_ns()
         self.worked_ns = 0
-        """The time in turns that are over."""
+        """The time in completed turns."""
 
     async def next(self) -> None:
-        """Returns at once, or after the others' turn where this one has been long enough."""
+        """Returns at once, or after others had their turn if this turn has been long enough."""
         if self._now_ns() - self._began_ns >= TURN_NS:
             await self.during(asyncio.sleep(0))
 
     async def during(self, wait: Awaitable[T]) -> T:
-        """Returns the result of what is waited for, while others have their turns."""
+        """Returns the result of `wait`, while others have their turns."""
         self.end()
         result = await wait
         self._began_ns = self._now_ns()
         return result
 
     def end(self) -> None:
-        """The turn is over."""
+        """Ends the turn."""
         self.worked_ns += self._now_ns() - self._began_ns
 
 
 Collect = Callable[[Breaks], AsyncIterator[Family]]
-"""Yields all families; takes turns where it has much to do between two of them."""
+"""Yields all families; takes turns when there is much to do between two of them."""
 
 
 class Scraper:
@@ -64,15 +65,15 @@ class Scraper:
         self._clock = clock
         self._one_at_a_time = asyncio.Lock()
         self._pages: dict[bool, asyncio.Task[tuple[bytes, ...]]] = {}
-        """The page of each format that is being made, or that is young."""
+        """The page of each format that is being made, or is fresh."""
         self.pages = 0
         """Pages made since the start."""
         self.worked_ms = 0.0
-        """How long the loop worked for the last one."""
+        """The loop's time for the last page."""
 
     async def page(self, request: HttpRequest) -> HttpResponse:
-        """Returns the page in the format that the request accepts. It is made to its end for whoever comes next, also
-        where nobody waits for it any more."""
+        """Returns the page in the format that the request accepts. It is completed for the next scraper even if no
+        request waits for it."""
         is_open_metrics = prefers_open_metrics(request.headers.get("accept", ""))
         making = self._pages.get(is_open_metrics)
         if making is None:
@@ -82,17 +83,17 @@ class Scraper:
         return HttpResponse(200, body, OPEN_METRICS if is_open_metrics else PLAIN)
 
     def close(self) -> None:
-        """Makes no more."""
+        """Makes no more pages."""
         for making in self._pages.values():
             making.cancel()
 
     def forget_pages(self) -> None:
-        """Has whoever comes next get a page that is made anew."""
+        """Has the next scraper get a new page."""
         self._pages.clear()
 
     def _done(self, is_open_metrics: bool, made: asyncio.Task[tuple[bytes, ...]]) -> None:
         if not made.cancelled():
-            made.exception()  # whoever waits for it is told
+            made.exception()  # a waiting request gets the error
         fresh_ms = max(FRESH_MS, self.worked_ms * FRESH_TIMES)
         self._clock.call_after(fresh_ms, lambda: self._forget(is_open_metrics, made))
 

@@ -1,7 +1,7 @@
-"""How long answers of timed requests take to go out: until the kernel has their last byte.
+"""Measures the time to send the answers of timed requests: until the kernel has their last byte.
 
-An answer is written into the buffer of its transport, which is empty again a turn later, unless the peer does not read.
-Then it is looked at after pauses that double, so that the time is known to its half. Source: ResponseSendTimeMs of
+An answer is written into the buffer of its transport, which is empty a turn later unless the peer doesn't read. Then it
+is checked after pauses that double, so that the measured time is at most double. Source: ResponseSendTimeMs of
 kafka.network.RequestMetrics.
 """
 
@@ -16,24 +16,24 @@ from broker.exchange.request_times import ApiTimes
 
 FIRST_PAUSE_MS: Final = 1
 LAST_PAUSE_MS: Final = 8_192
-"""Whoever takes nothing for so long has shown enough: all pauses before it are as long together."""
+"""No further check is made for a peer that reads nothing for this long: all pauses before are as long together."""
 
 
 class AnswerSending:
-    """Follows answers on their way out; a subscriber of timed requests."""
+    """Follows answers until they are sent; a subscriber of timed requests."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     def note(self, context: Context, times: ApiTimes, place: int, answered_ns: int) -> None:
-        """The answer will be written in this turn, and goes out at its end."""
+        """Follows an answer that will be written in this turn, and sent at its end."""
         loop = asyncio.get_running_loop()
         look = Look(self._clock, context.connection, times, place, answered_ns)
         loop.call_soon(lambda: loop.call_soon(look))
 
 
 class Look:
-    """One answer on its way out; called when it is to be looked at."""
+    """An answer that is being sent; called for each check."""
 
     __slots__ = ("_answered_ns", "_clock", "_connection", "_pause_ms", "_place", "_times")
 
@@ -55,7 +55,7 @@ class Look:
 
 
 def unsent_bytes(connection: ClientConnection) -> int:
-    """Returns how much the kernel has not taken. A connection that stands for a client of another broker has no socket
-    here."""
+    """Returns the bytes that the kernel has not accepted. A connection that stands for another broker's client has no
+    socket here."""
     transport: asyncio.Transport | None = getattr(connection, "transport", None)
     return 0 if transport is None or connection.closed else transport.get_write_buffer_size()

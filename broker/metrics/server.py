@@ -1,8 +1,8 @@
-"""The listener of metrics and health. Whatever its clients do costs the broker's clients next to nothing.
+"""The listener of metrics and health. Its clients cost the broker's clients next to nothing, whatever they do.
 
-They are accepted no faster than `accepting.py` has it. At most MAX_CONNECTIONS are open; one more takes the place of
-the oldest that has not sent its request, or of one of an address that has more than its part, or is closed. Each has a
-time to send its request, and one to take its answer. No request is read further than its headers.
+Connections are accepted no faster than in `accepting.py`. At most MAX_CONNECTIONS are open; another replaces the oldest
+that has not sent its request, or the oldest of an address that has more than its part, or is closed. Each has a timeout
+for its request, and for reading its answer. No request is read beyond its headers.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ MAX_CONNECTIONS: Final = 16
 """A few scrapers, and health checks. Each may hold a page of metrics, in memory that others share."""
 
 MAX_UNREAD_BYTES: Final = 64 << 20
-"""The pages that are held for those who do not take them. Whoever asks for one after the other would have each kept
-for ANSWER_WITHIN_MS, and a page of ten thousand partitions has 13 MB."""
+"""Maximum memory of pages that clients have not read. A client that asks for one page after the other would have each
+held for ANSWER_WITHIN_MS, and a page of ten thousand partitions has 13 MB."""
 
 REQUEST_WITHIN_MS: Final = 5_000
 ANSWER_WITHIN_MS: Final = 10_000
-"""Prometheus gives a scrape ten seconds unless told otherwise."""
+"""Prometheus' default timeout of a scrape is ten seconds."""
 
 Page: TypeAlias = "Callable[[HttpRequest], Awaitable[HttpResponse]]"
 Body: TypeAlias = "Sequence[bytes]"
 
-log = get_logger("broker.metrics")
+logger = get_logger("broker.metrics")
 
 
 class MetricsServer:
@@ -41,9 +41,9 @@ class MetricsServer:
     def __init__(self, pages: Mapping[str, Page], clock: Clock) -> None:
         self.clock = clock
         self.connections: dict[MetricsConnection, None] = {}
-        """In the order in which they came."""
+        """The connections in order of arrival."""
         self.unread: dict[MetricsConnection, Body] = {}
-        """The answers that are not taken yet, in the order in which they were sent."""
+        """The answers that are not fully read, in the order in which they were sent."""
         self.faults = LogLimiter()
         self._pages = pages
         self._door = Door(lambda: MetricsConnection(self))
@@ -53,13 +53,13 @@ class MetricsServer:
         return await self._door.open(host, port)
 
     def close(self) -> None:
-        """Serves nobody any more."""
+        """Stops serving."""
         self._door.close()
         for connection in tuple(self.connections):
             connection.abort()
 
     def admit(self, connection: MetricsConnection) -> bool:
-        """Counts a connection; returns False where there is no place for it."""
+        """Counts a connection; returns False if there is no place for it."""
         if len(self.connections) >= MAX_CONNECTIONS:
             other = self._dispensable(connection.ip)
             if other is None:
@@ -69,15 +69,16 @@ class MetricsServer:
         return True
 
     def _dispensable(self, ip: str) -> MetricsConnection | None:
-        """Returns the connection whose place one of this address takes: of the address that has most, the oldest that
-        has not sent its request; where all have, the oldest of one that has two more than this. None for nobody."""
+        """Returns the connection that a new one of this address replaces: of the address with most connections, the
+        oldest without a request; if all have sent theirs, the oldest of an address with two more than this one. None if
+        there is none."""
         counts = Counter(other.ip for other in self.connections)
         idle = [other for other in self.connections if not other.has_request]
         others = idle or [other for other in self.connections if counts[other.ip] > counts[ip] + 1]
         return max(others, key=lambda other: counts[other.ip], default=None)
 
     def hold(self, connection: MetricsConnection, body: Body) -> None:
-        """A connection is sent an answer. Of those that are not taken the oldest go where all are too much."""
+        """Records an answer to a connection. If unread answers exceed the limit, the oldest connections are cut off."""
         self.unread[connection] = body
         self._door.note_sent(sum(map(len, body)))
         while unread_bytes(self.unread.values()) > MAX_UNREAD_BYTES:
@@ -91,7 +92,7 @@ class MetricsServer:
         connection.abort()
 
     def forget(self, connection: MetricsConnection) -> None:
-        """A connection has ended, or is made to."""
+        """Removes a connection that has ended, or is ended."""
         self.connections.pop(connection, None)
         self.unread.pop(connection, None)
 
@@ -104,18 +105,18 @@ class MetricsServer:
             return await page(request)
         except Exception as error:
             if self.faults.allows(ip):
-                log.error("a page was not made", path=request.path, exc_info=error)
-            return plain(500, "a fault of the broker's, which its log tells")
+                logger.error("a page was not made", path=request.path, exc_info=error)
+            return plain(500, "the broker failed to make this page; see its log")
 
 
 def unread_bytes(bodies: Iterable[Body]) -> int:
-    """Returns the memory of answers; a page that several have been sent is there once."""
+    """Returns the memory of answers; a page that several connections share counts once."""
     distinct = {id(body): body for body in bodies}
     return sum(sum(map(len, body)) for body in distinct.values())
 
 
 class MetricsConnection(asyncio.Protocol):
-    """One scraper."""
+    """The connection of a scraper."""
 
     def __init__(self, server: MetricsServer) -> None:
         self._server = server

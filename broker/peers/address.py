@@ -18,8 +18,8 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Parses HOST:PORT, as bootstrap.servers has them, an IPv6 host in brackets. Raises ValueError with the
-        fault."""
+        """Parses HOST:PORT, as in bootstrap.servers, with an IPv6 host in brackets. Raises ValueError with the
+        reason."""
         host, _, port = text.strip().rpartition(":")
         bare = host.removeprefix("[").removesuffix("]")
         number = port_number(port)

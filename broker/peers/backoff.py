@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 MAX_DOUBLINGS: Final = 30
-"""Beyond these every maximum is reached, and numbers would only grow."""
+"""With more doublings every maximum is reached, and numbers would only grow."""
 
 
 class Backoff(NamedTuple):
-    """Doubles from try to try, up to a maximum, and is never quite the same, so that many that lost the same broker do
-    not come back at once (KIP-144, KIP-580)."""
+    """A pause that doubles from try to try, up to a maximum, with jitter, so that clients that lost the same broker
+    don't all come back at once (KIP-144, KIP-580)."""
 
     initial_ms: int = 50
     """reconnect.backoff.ms of Kafka's clients."""
     max_ms: int = 1000
-    """reconnect.backoff.max.ms of theirs."""
+    """reconnect.backoff.max.ms of Kafka's clients."""
     jitter: float = 0.2
     """The largest share by which a pause is longer or shorter."""
 

@@ -1,7 +1,7 @@
-"""The asyncio shell of `protocol.client`: a socket, futures, and one timer.
+"""The asyncio side of `protocol.client`: a socket, futures, and one timer.
 
-An answer belongs to the caller of `send`. Its record batches are views of a buffer that nothing else writes to: that of
-the frame itself where it came in pieces, as large ones do, or a copy of a small one.
+An answer belongs to the caller of `send`. Its record batches are views of a buffer that nothing else writes to: the
+frame's own buffer if it came in pieces, as large frames do, or a copy of a small frame.
 """
 
 from __future__ import annotations
@@ -25,25 +25,24 @@ from protocol.schema import ANY_VERSION
 R = TypeVar("R")
 
 RECEIVE_BUFFER_BYTES: Final = 64 * 1024
-"""Answers up to this size come whole, mostly. What is larger is read into a buffer of its own after its first piece, so
-more room here would mean more copying, not less."""
+"""Answers up to this size usually come whole. Larger answers are read into a buffer of their own after the first piece,
+so a larger buffer here would mean more copying, not less."""
 
 WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
-"""Requests not yet taken by the kernel beyond which no more are encoded."""
+"""Requests not yet accepted by the kernel beyond which no more are encoded."""
 
 SESSION_SHARE: Final = 0.85
-"""The part of a session after which another is begun, as Kafka's clients do at the earliest (KIP-368)."""
+"""The part of a session after which a new one begins, the earliest in Kafka's clients (KIP-368)."""
 
 LINGER_MS: Final = 1000
-"""How long a connection that is closed may take to send earlier requests."""
+"""Time that a closed connection has to send earlier requests."""
 
 
 async def connect(address: Address, settings: Settings, clock: Clock, *, timeout_ms: int | None = None) -> Connection:
-    """Returns a connection that is ready for requests, within `timeout_ms` (`settings.connect_timeout_ms` unless
-    given).
+    """Returns a connection that is ready for requests, within `timeout_ms` (by default `settings.connect_timeout_ms`).
 
-    Raises PeerUnavailable when there is none, HandshakeFailed when the peer refuses, ProtocolError when it speaks
-    something else.
+    Raises PeerUnavailable if there is none, HandshakeFailed if the peer rejects it, ProtocolError if the peer uses
+    another protocol.
     """
     allowed_ms = settings.connect_timeout_ms if timeout_ms is None else timeout_ms
     deadline_ms = clock.monotonic_ms() + allowed_ms
@@ -55,8 +54,8 @@ async def connect(address: Address, settings: Settings, clock: Clock, *, timeout
             raise PeerUnavailable(str(address), f"no connection within {allowed_ms} ms")
         dialing.result()
         await connection.ready()
-    except (OSError, ValueError, OverflowError) as error:  # the latter two: no host or port that there could be
-        reason = str(error) or "the peer closed the connection"  # in the middle of a handshake of TLS, without a word
+    except (OSError, ValueError, OverflowError) as error:  # the latter two: the host or port is impossible
+        reason = str(error) or "the peer closed the connection"  # in the middle of a TLS handshake
         raise PeerUnavailable(str(address), f"cannot be connected to: {reason}") from error
     finally:
         if not dialing.done():
@@ -67,15 +66,15 @@ async def connect(address: Address, settings: Settings, clock: Clock, *, timeout
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection to another broker. Made by `connect`; once it has ended, for whatever reason, it stays so."""
+    """A connection to another broker, made by `connect`. Once it has ended, for any reason, it is never reopened."""
 
     def __init__(self, address: Address, settings: Settings, clock: Clock, deadline_ms: int) -> None:
-        """It must be ready by `deadline_ms`."""
+        """`deadline_ms` is the time by which the connection must be ready."""
         self.address = address
         self.last_used_ms = clock.monotonic_ms()
-        """When the last request was made."""
+        """The time of the last request."""
         self.renew_ms: int | None = None
-        """When another connection should take its place, before the peer ends its session."""
+        """The time at which another connection should replace it, before the peer ends its session."""
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._deadline_ms = deadline_ms
@@ -91,23 +90,23 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = memoryview(b"")
         self._futures: dict[Pending, asyncio.Future[object]] = {}
         self._settled = self._loop.create_future()
-        """Done when it is ready, or will never be."""
+        """Done when the connection is ready, or has failed."""
         self._lost = self._loop.create_future()
         """Done when the socket is closed."""
         self._timer: Timer | None = None
         self._timer_ms = 0
         self._flush_is_due = False
         self._is_lingering = False
-        """True while requests from before `close` may still go out."""
+        """True while requests from before `close` may still be sent."""
 
     @property
     def is_ready(self) -> bool:
-        """True while requests can be sent."""
+        """True if requests can be sent."""
         return self._client.state is ConnectionState.READY
 
     @property
     def is_idle(self) -> bool:
-        """True while no answer is awaited."""
+        """True if no answer is awaited."""
         return self._client.idle
 
     @property
@@ -117,29 +116,28 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def versions(self) -> PeerVersions:
-        """The versions that the peer speaks, and the features of its cluster."""
+        """The versions that the peer supports, and the features of its cluster."""
         versions = self._client.versions
         assert versions is not None, "a connection that is ready has negotiated"
         return versions
 
     async def send(self, request: object, response: type[R], *, timeout_ms: int, max_version: int = ANY_VERSION) -> R:
-        """Sends a request in the highest version that both sides speak, up to `max_version`, and returns its answer, of
-        class `response`.
+        """Sends a request in the highest version that both sides support, up to `max_version`, and returns its answer,
+        of class `response`.
 
-        Waits for its turn when much is under way, first come, first served. Raises RequestTimedOut, PeerUnavailable,
-        ConnectionClosed, UnsupportedVersion, or ProtocolError for a malformed answer. A cancelled caller leaves the
-        connection as it is.
+        Waits for its turn if many requests are in flight. Raises RequestTimedOut, PeerUnavailable, ConnectionClosed,
+        UnsupportedVersion, or ProtocolError for a malformed answer. A cancelled caller doesn't affect the connection.
         """
         answer = await self._request(request, response, timeout_ms, max_version)
         assert isinstance(answer, response)
         return answer
 
     async def tell(self, request: object, *, timeout_ms: int, max_version: int = ANY_VERSION) -> None:
-        """Sends a request that is never answered, a Produce with acks=0: returns once it is on its way."""
+        """Sends a request without an answer, a Produce with acks=0: returns once it is sent."""
         await self._request(request, None, timeout_ms, max_version)
 
     async def close(self) -> None:
-        """Closes; requests that are not answered end with ConnectionClosed. Returns when the socket is closed."""
+        """Closes; unanswered requests end with ConnectionClosed. Returns when the socket is closed."""
         transport = self._transport
         if transport is None:
             self.abort()
@@ -153,13 +151,13 @@ class Connection(asyncio.BufferedProtocol):
             await asyncio.wait([self._lost])
 
     def abort(self) -> None:
-        """Closes at once, and drops what is not yet sent."""
+        """Closes at once, and drops unsent requests."""
         self._end(self._client.close())
         if self._transport is not None:
             self._transport.abort()
 
     async def ready(self) -> None:
-        """Waits for the handshake; raises what ended it."""
+        """Waits for the handshake; raises the error that ended it."""
         await asyncio.wait([self._settled])
         if self._client.error is not None:
             raise self._client.error
@@ -246,7 +244,7 @@ class Connection(asyncio.BufferedProtocol):
                 future.set_exception(error)
 
     def _end(self, outcomes: list[RequestOutcome]) -> None:
-        """The connection has ended."""
+        """Ends the connection."""
         self._settle(outcomes)
         if not self._settled.done():
             self._settled.set_result(None)
@@ -255,7 +253,8 @@ class Connection(asyncio.BufferedProtocol):
             self._timer = None
 
     def _flush_soon(self) -> None:
-        """Flushes at the end of the loop's turn, all its requests together: a write costs more than a request."""
+        """Flushes all requests of this turn of the event loop together at its end: a write costs more than a
+        request."""
         if not self._flush_is_due:
             self._flush_is_due = True
             self._loop.call_soon(self._flush)

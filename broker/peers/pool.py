@@ -1,4 +1,4 @@
-"""Connections to many brokers, made when they are needed and made anew when they are lost."""
+"""Connections to many brokers, made when needed and made again when lost."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ R = TypeVar("R")
 
 
 class Peer:
-    """One other broker, by its address, with at most one connection.
+    """Another broker, by its address, with at most one connection.
 
-    A request is sent once. Where it surely was not sent, a connection is made again, after a pause, until the request's
-    time is over; whether to repeat one that may have been carried out is for who knows what it does.
+    A request is sent once. If it certainly wasn't sent, a connection is made again, after a pause, until the request's
+    timeout; only the caller can decide whether to repeat a request that may have been carried out.
     """
 
     def __init__(self, address: Address, settings: Settings, clock: Clock, draw: Callable[[], float]) -> None:
-        """`draw` gives random numbers from 0 up to 1."""
+        """`draw` returns random numbers from 0 up to 1."""
         self.address = address
         self._settings = settings
         self._clock = clock
@@ -33,7 +33,7 @@ class Peer:
         self._connection: Connection | None = None
         self._dialing: asyncio.Task[None] | None = None
         self._dials = 0
-        """Connections in a row, or tries to make one, that no request was answered on."""
+        """Consecutive connections, or attempts to connect, without an answered request."""
         self._dialed_ms = 0
         self._is_closed = False
 
@@ -50,10 +50,10 @@ class Peer:
         max_version: int = ANY_VERSION,
         max_dials: int | None = None,
     ) -> R:
-        """The answer, as `Connection.send` gives it; `timeout_ms` is for everything together. With `max_dials`, gives
-        up after so many connections could not be made, if there is time for as many.
+        """Returns the answer, as `Connection.send` does; `timeout_ms` is for everything together. With `max_dials`,
+        gives up after as many failed attempts to connect, if there is time for them.
 
-        Raises what `Connection.send` and `connect` raise.
+        Raises as `Connection.send` and `connect` do.
         """
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         dials = 0
@@ -71,18 +71,18 @@ class Peer:
             return answer
 
     async def tell(self, request: object, *, timeout_ms: int, max_version: int = ANY_VERSION) -> None:
-        """Sends a request that is never answered, as `Connection.tell` does."""
+        """Sends a request without an answer, as `Connection.tell` does."""
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         connection = await self._ready(deadline_ms, timeout_ms, None)
         left_ms = max(deadline_ms - self._clock.monotonic_ms(), 0)
         await connection.tell(request, timeout_ms=left_ms, max_version=max_version)
 
     async def connection(self, *, timeout_ms: int) -> Connection:
-        """The connection, which is made if there is none: for who asks what the peer speaks."""
+        """Returns the connection, made if there is none, for callers that need the peer's versions."""
         return await self._ready(self._clock.monotonic_ms() + timeout_ms, timeout_ms, None)
 
     async def close(self) -> None:
-        """Closes for good; what is not answered ends with ConnectionClosed."""
+        """Closes for good; unanswered requests end with ConnectionClosed."""
         self._is_closed = True
         if self._dialing is not None:
             self._dialing.cancel()
@@ -91,7 +91,7 @@ class Peer:
             await self._connection.close()
 
     def abort(self) -> None:
-        """The same, at once."""
+        """Closes for good, at once."""
         self._is_closed = True
         if self._dialing is not None:
             self._dialing.cancel()
@@ -99,7 +99,7 @@ class Peer:
             self._connection.abort()
 
     async def _ready(self, deadline_ms: int, timeout_ms: int, max_dials: int | None) -> Connection:
-        """The connection, or one that is made; all who wait share the making."""
+        """Returns the connection, or makes one; all waiting callers share it."""
         failures = 0
         reason = "no connection"
         while not self._is_closed:
@@ -108,7 +108,7 @@ class Peer:
             dialing = self._dialing
             if dialing is None:
                 dialing = self._dialing = asyncio.get_running_loop().create_task(self._dial())
-                dialing.add_done_callback(retrieve)  # those who waited may have given up
+                dialing.add_done_callback(retrieve)  # the callers that waited may have given up
             if not await done_by(self._clock, deadline_ms, dialing):
                 raise PeerUnavailable(str(self.address), f"{reason} within {timeout_ms} ms")
             error = None if dialing.cancelled() else dialing.exception()
@@ -148,7 +148,7 @@ class Peer:
 
 
 class Peers:
-    """The other brokers of a cluster by node id, and the addresses at which to ask for them."""
+    """The other brokers of a cluster by node id, and their addresses."""
 
     def __init__(
         self, settings: Settings, clock: Clock, draw: Callable[[], float], bootstrap: Sequence[Address] = ()
@@ -161,7 +161,7 @@ class Peers:
         self._is_closed = False
 
     def place(self, addresses: Mapping[int, Address]) -> None:
-        """Says where all nodes are now. Connections to who is gone, or elsewhere, are closed."""
+        """Sets the addresses of all nodes. Connections to nodes that are gone, or have another address, are closed."""
         for node, peer in tuple(self._nodes.items()):
             if addresses.get(node) != peer.address:
                 self._nodes.pop(node).abort()
@@ -170,7 +170,7 @@ class Peers:
                 self._nodes[node] = self._peer(address)
 
     def node(self, node: int) -> Peer:
-        """The broker of this id. Raises PeerUnavailable when nobody has said where it is."""
+        """Returns the broker with this id. Raises PeerUnavailable if its address is unknown."""
         peer = self._nodes.get(node)
         if peer is None:
             raise PeerUnavailable(f"node {node}", "has no address")
@@ -179,16 +179,16 @@ class Peers:
     async def send(
         self, node: int, request: object, response: type[R], *, timeout_ms: int, max_version: int = ANY_VERSION
     ) -> R:
-        """The answer of one node, as `Peer.send` gives it."""
+        """Returns the answer of one node, as `Peer.send` does."""
         return await self.node(node).send(request, response, timeout_ms=timeout_ms, max_version=max_version)
 
     async def send_any(
         self, request: object, response: type[R], *, timeout_ms: int, max_version: int = ANY_VERSION
     ) -> R:
-        """The answer of whichever broker can be reached: one that is connected if there is one, else the others one
-        after the other, over and over until the time is over. For what every broker answers alike, as Metadata.
+        """Returns the answer of any broker that can be reached: a connected broker if there is one, otherwise one after
+        the other, repeatedly until the timeout. For requests that every broker answers alike, such as Metadata.
 
-        Raises what the last one raised where there was none.
+        If no broker can be reached, raises the last one's error.
         """
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         last: PeerError = PeerUnavailable("bootstrap servers", "there are none")
@@ -196,7 +196,7 @@ class Peers:
         while peers and deadline_ms > self._clock.monotonic_ms():
             for number, peer in enumerate(peers):
                 left_ms = deadline_ms - self._clock.monotonic_ms()
-                share_ms = left_ms // (len(peers) - number)  # one that is silent leaves time for the others
+                share_ms = left_ms // (len(peers) - number)  # a silent broker leaves time for the others
                 try:
                     return await peer.send(request, response, timeout_ms=share_ms, max_version=max_version, max_dials=1)
                 except (PeerUnavailable, RequestTimedOut) as error:
@@ -212,6 +212,6 @@ class Peers:
         return Peer(address, self._settings, self._clock, self._draw)
 
     def _in_turn(self) -> list[Peer]:
-        """All brokers, those that are connected first, and the rest in random order."""
+        """Returns all brokers: connected brokers first, and the rest in random order."""
         peers = [*self._nodes.values(), *self._bootstrap]
         return sorted(peers, key=lambda peer: (not peer.is_connected, self._draw()))

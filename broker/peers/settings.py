@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 SOFTWARE_NAME: Final = "odradek"
 
 Dial: TypeAlias = Callable[[Address, Callable[[], asyncio.BufferedProtocol]], Awaitable[object]]
-"""Opens a stream to an address for a protocol: TLS is another one of these, a simulated network as well. Raises OSError
-or ValueError when there is nobody."""
+"""Opens a stream to an address for a protocol: plain, with TLS, or over a simulated network. Raises OSError or
+ValueError if it can't connect."""
 
 
 async def dial_tcp(address: Address, protocol: Callable[[], asyncio.BufferedProtocol]) -> None:
@@ -30,11 +30,13 @@ async def dial_tcp(address: Address, protocol: Callable[[], asyncio.BufferedProt
     transport, _ = await loop.create_connection(protocol, address.host, address.port)
     stream: socket.socket | None = transport.get_extra_info("socket")
     if stream is not None:
-        stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a peer whose machine is gone says no farewell
+        stream.setsockopt(
+            socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
+        )  # finds a peer whose machine is gone without closing
 
 
 def dial_tls(context: ssl.SSLContext) -> Dial:
-    """Returns what opens connections with TLS."""
+    """Returns a function that opens connections with TLS."""
 
     async def dial(address: Address, protocol: Callable[[], asyncio.BufferedProtocol]) -> None:
         loop = asyncio.get_running_loop()
@@ -45,7 +47,7 @@ def dial_tls(context: ssl.SSLContext) -> Dial:
 
 
 class Settings(NamedTuple):
-    """How to connect, and how much to have under way."""
+    """The settings of a connection, and its limits of requests in flight."""
 
     client_id: str | None = SOFTWARE_NAME
     software_version: str = "unknown"
@@ -53,16 +55,16 @@ class Settings(NamedTuple):
     limits: InFlightLimits = InFlightLimits()
     """The limits of each connection."""
     backoff: Backoff = Backoff()
-    """The pause between a connection that answered nothing and the next attempt."""
+    """The pause between a connection without an answer and the next attempt."""
     connect_timeout_ms: int = 10_000
-    """The time for a connection to be ready (socket.connection.setup.timeout.ms of Kafka's clients)."""
+    """The timeout for a connection to be ready (socket.connection.setup.timeout.ms of Kafka's clients)."""
     max_idle_ms: int = 540_000
-    """A connection that was idle for longer is not used again: less than the ten minutes after which brokers close one
-    (connections.max.idle.ms), so that no request meets that end."""
+    """Idle time after which a connection isn't used again: less than the ten minutes after which brokers close it
+    (connections.max.idle.ms), so that no request is lost with it."""
     authenticators: tuple[Authenticator, ...] = ()
     dial: Dial = dial_tcp
     traffic: PeerTraffic | None = None
-    """Counts what goes over the connections, where somebody reads it."""
+    """Counts the traffic of the connections; None if it isn't read."""
 
     def hello(self) -> ApiVersionsRequest:
         return ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self.software_version)

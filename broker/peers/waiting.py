@@ -1,4 +1,4 @@
-"""Waiting that has an end, by the broker's clock."""
+"""Waits with a timeout, by the broker's clock."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 async def done_by(clock: Clock, deadline_ms: int, future: asyncio.Future[T]) -> bool:
-    """Waits until a future is done, or until `clock.monotonic_ms()` has come to the deadline. True if it is done; it
-    is neither cancelled nor read."""
+    """Waits until a future is done, or until `clock.monotonic_ms()` has reached the deadline. True if it is done; the
+    future is neither cancelled nor read."""
     loop = asyncio.get_running_loop()
     while not future.done():
         left_ms = deadline_ms - clock.monotonic_ms()
@@ -35,7 +35,7 @@ async def done_by(clock: Clock, deadline_ms: int, future: asyncio.Future[T]) -> 
 
 
 async def pause(clock: Clock, delay_ms: int) -> None:
-    """Returns once so much time has passed; at the next turn of the loop where that is none."""
+    """Returns once the delay has passed; without a delay, in the next turn of the event loop."""
     if delay_ms <= 0:
         await asyncio.sleep(0)
         return
@@ -44,6 +44,6 @@ async def pause(clock: Clock, delay_ms: int) -> None:
 
 
 def retrieve(ended: asyncio.Future[T]) -> None:
-    """Retrieves a future's exception, so that asyncio does not report it as unseen when nobody waits."""
+    """Retrieves a future's exception, so that asyncio doesn't report it as unseen if no caller awaits it."""
     if not ended.cancelled():
         ended.exception()

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class DelayedProduce(ParkedCall):
-    """Answers once every partition is committed, or has failed, or the time is up. It holds no records, so that the
-    connection's next Produce does not wait for it."""
+    """Answers once every partition is committed, or has failed, or the time is over. It holds no records, so that the
+    connection's next Produce doesn't wait for it."""
 
     __slots__ = ("_broker", "_request", "_uncommitted")
 

@@ -1,4 +1,4 @@
-"""Produce by messages: requests of old versions and unusual ones, and answers that have errors."""
+"""Produce as messages: requests of old versions and unusual requests, and answers with errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIRST_LEADER_VERSION = 10
 
 
 def parsed(request: ProduceRequest, version: int) -> ParsedProduce:
-    """Returns the request as it is parsed in place."""
+    """Returns the request as `wire.parse` returns it."""
     topics: list[ProducedTopic] = []
     uses_ids = version >= FIRST_TOPIC_ID_VERSION
     comes_first = True
@@ -53,7 +53,7 @@ def parsed(request: ProduceRequest, version: int) -> ParsedProduce:
 def parsed_partition(
     topic: ProducedTopic, data: PartitionProduceData, version: int, comes_first: bool
 ) -> ProducedPartition:
-    """Returns the records for a partition, with the error that rejects them. Kafka checks those that come before the
+    """Returns the records for a partition, with the error that rejects them. Kafka checks records that come before the
     first transactional batch also before it looks up their partition, and explains only the errors found then."""
     records = data.records if isinstance(data.records, memoryview) else NO_RECORDS
     produced = ProducedPartition(topic, data.index, records, is_transactional(records))
@@ -69,8 +69,7 @@ def parsed_partition(
 
 
 def response(broker: Broker, context: Context, request: ParsedProduce) -> object:
-    """Returns the answer: written in place, or a message, which has the errors of partitions and where their leaders
-    are (KIP-951)."""
+    """Returns the answer: written in place, or a message, which has partitions' errors and their leaders (KIP-951)."""
     if request.first_error == ErrorCode.NONE and request.version >= writing.FIRST_VERSION:
         return writing.encoded(context.correlation_id, request)
     message = ProduceResponse(responses=[answered(broker, topic) for topic in request.topics])

@@ -23,7 +23,7 @@ NO_RECORD_ERRORS: Final[Sequence[BatchIndexAndErrorMessage]] = ()
 
 
 class ProducedTopic:
-    """A topic of a request: its key is its id since version 13, and its name as flexible versions encode it before."""
+    """A topic of a request: its key is its id since version 13, and before its name as flexible versions encode it."""
 
     __slots__ = ("_name", "key", "partitions", "uses_id")
 
@@ -34,14 +34,14 @@ class ProducedTopic:
         self.partitions: list[ProducedPartition] = []
 
     def name(self, replicas: Replicas) -> str | None:
-        """Returns the topic's name; None when no topic has the id."""
+        """Returns the topic's name; None if no topic has the id."""
         if self._name is None:
             self._name = replicas.name_of(self.key) if self.uses_id else str(self.key[1:], "utf-8", AS_JAVA)
         return self._name
 
 
 class ProducedPartition:
-    """The records for one partition, and the answer to them."""
+    """The records for one partition, and their answer."""
 
     __slots__ = (
         "base_offset", "end_offset", "error_code", "error_message", "index", "is_corrupt", "is_transactional",
@@ -53,17 +53,17 @@ class ProducedPartition:
         self.topic = topic
         self.index = index
         self.records = records
-        """Empty once they are appended: the next request overwrites the buffer that they lie in."""
+        """Empty once they are appended: the next request overwrites their buffer."""
         self.is_transactional = is_transactional
         """True for a batch that is part of a transaction."""
         self.rejection: RecordsRejected | None = None
         """The error of records that a request of this version may not carry."""
         self.is_corrupt = False
-        """True when that error comes before the look-up of the partition."""
+        """True if that error comes before the look-up of the partition."""
         self.partition: Partition | None = None
         """The partition that the records were appended to."""
         self.end_offset = NO_OFFSET
-        """The offset after the last record, while its commit is waited for."""
+        """The offset after the last record, while its commit is awaited."""
         self.tenure = 0
         """The partition's tenure at the time of the append."""
         self.error_code: int = 0
@@ -74,7 +74,7 @@ class ProducedPartition:
         self.log_start_offset: int = NO_OFFSET
 
     def fail(self, error: KafkaError, partition: Partition | None = None) -> None:
-        """Answers with the error; `partition` is the one whose log rejected the records."""
+        """Sets the answer to the error; `partition` is the partition whose log rejected the records."""
         errors = record_errors(error, partition)
         self.error_code = error.code
         self.base_offset = NO_OFFSET
@@ -84,7 +84,7 @@ class ProducedPartition:
         self.records = NO_RECORDS
 
     def appended(self, partition: Partition, appended: Appended) -> None:
-        """Answers with the offsets of the append."""
+        """Sets the answer to the offsets of the append."""
         self.partition = partition
         self.base_offset = appended.base_offset
         self.log_append_time_ms = appended.log_append_time_ms
@@ -110,13 +110,13 @@ class ParsedProduce:
         """The topics that have partitions, in the order of their answers."""
         self.partitions = [partition for topic in topics for partition in topic.partitions]
         self.is_transactional = any(partition.is_transactional for partition in self.partitions)
-        """True when at least one batch is part of a transaction."""
+        """True if at least one batch is part of a transaction."""
         self.verified: Verified = NOTHING
-        """The coordinator's word on the transactional batches."""
+        """The coordinator's verification of the transactional batches."""
 
     @property
     def first_error(self) -> int:
-        """The code of the first partition that failed; 0 when none did."""
+        """The code of the first partition that failed; 0 if none did."""
         for partition in self.partitions:
             if partition.error_code:
                 return partition.error_code

@@ -1,6 +1,6 @@
-"""The checks of Produce before an append, and the texts of its errors, to the word those of Apache Kafka.
+"""The checks of Produce before an append, and its error messages, which are Apache Kafka's word for word.
 
-Clients show these texts to their users, and decide by the codes. Source: ProduceRequest.validateRecords,
+Clients show these messages to their users, and act on the codes. Source: ProduceRequest.validateRecords,
 ByteBufferLogInputStream, ReplicaManager.appendToLocalLog, LogValidator.processRecordErrors.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker.replica.partition import Partition
 
 FIRST_BATCH_VERSION = 3
-"""The version since which a request has exactly one v2 batch for each partition."""
+"""The first version with exactly one v2 batch for each partition."""
 
 FIRST_ZSTD_VERSION = 7
 ATTRIBUTES_LOW_BYTE = 22
@@ -33,7 +33,7 @@ MIN_ENTRY_SIZE = 14
 NOTHING = memoryview(b"")
 NO_OFFSET = -1
 SHOWN_ERRORS = 3
-"""How many invalid records the message names; the response lists all of them."""
+"""The number of invalid records in the message; the response lists all of them."""
 
 WITHOUT_LOG_START = frozenset(
     {
@@ -50,11 +50,11 @@ WITHOUT_LOG_START = frozenset(
 
 
 EXPLAINED_ERRORS = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_ENOUGH_REPLICAS})
-"""The coordinator's errors that a message explains, since their code alone would mislead."""
+"""The coordinator's errors that get a message, because their code alone would mislead."""
 
 
 class RecordsRejected(KafkaError):
-    """Records are rejected before the append; the message is for the client, None when it gets none."""
+    """Records are rejected before the append; `client_message` is None if the client gets no message."""
 
     def __init__(self, code: ErrorCode, client_message: str | None = None) -> None:
         super().__init__(code, client_message)
@@ -62,7 +62,7 @@ class RecordsRejected(KafkaError):
 
 
 def batch_of(version: int, records: memoryview) -> memoryview:
-    """Returns the records, if they are what a request of this version may carry. Raises RecordsRejected."""
+    """Returns the records, if a request of this version may carry them. Raises RecordsRejected."""
     end = entry_end(records, 0)
     if version < FIRST_BATCH_VERSION:
         return NOTHING if end is None else records
@@ -74,7 +74,7 @@ def batch_of(version: int, records: memoryview) -> memoryview:
 
 
 def is_transactional(records: object) -> TypeGuard[memoryview]:
-    """True for a batch that is part of a transaction; invalid ones are left to the append."""
+    """True for a batch that is part of a transaction; invalid batches are left to the append."""
     return (
         isinstance(records, memoryview)
         and len(records) >= HEADER_SIZE
@@ -93,12 +93,12 @@ def entry_error(records: object) -> RecordsRejected | None:
 
 
 def not_verified(error: KafkaError) -> RecordsRejected:
-    """Returns the error of transactional records that their coordinator did not verify."""
+    """Returns the error of transactional records that their coordinator didn't verify."""
     return RecordsRejected(error.code, error.message if error.code in EXPLAINED_ERRORS else None)
 
 
 def entry_end(records: memoryview, start: int) -> int | None:
-    """Returns the end of the message or batch at `start`; None when it is not whole. Raises RecordsRejected."""
+    """Returns the end of the message or batch at `start`; None if it is incomplete. Raises RecordsRejected."""
     left = len(records) - start
     if left < LOG_OVERHEAD:
         return None
@@ -117,12 +117,12 @@ def entry_end(records: memoryview, start: int) -> int | None:
 
 
 def log_start_offset(error: KafkaError, partition: Partition | None) -> int:
-    """Returns the log start offset that the answer to rejected records has; -1 unless their log rejected them."""
+    """Returns the log start offset in the answer to rejected records; -1 unless their log rejected them."""
     return NO_OFFSET if partition is None or error.code in WITHOUT_LOG_START else partition.log_start_offset
 
 
 def record_errors(error: KafkaError, partition: Partition | None) -> list[BatchIndexAndErrorMessage]:
-    """Returns the invalid records with their errors; where a key is missing, the message names the partition too."""
+    """Returns the invalid records with their errors; if a key is missing, the message also names the partition."""
     if not isinstance(error, InvalidRecords):
         return []
     location = f" in topic partition {partition.name}" if partition else ""
@@ -135,7 +135,7 @@ def record_errors(error: KafkaError, partition: Partition | None) -> list[BatchI
 
 
 def client_message(error: KafkaError, errors: list[BatchIndexAndErrorMessage]) -> str | None:
-    """Returns the message for the client: most errors have none but their code."""
+    """Returns the message for the client: most errors have only their code."""
     if isinstance(error, RecordsRejected):
         return error.client_message
     if not errors:

@@ -1,6 +1,6 @@
-"""Serves a parsed Produce: appends to each partition by itself, and waits for what the producer's acks ask for.
+"""Serves a parsed Produce: appends to each partition separately, and waits as the producer's acks require.
 
-One that need not wait is answered inside the socket's callback. Source: KafkaApis.handleProduceRequest,
+A request that need not wait is answered inside the socket's callback. Source: KafkaApis.handleProduceRequest,
 ReplicaManager.handleProduceAppend.
 """
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from broker.requests.broker import Broker
 
 ADMIN_CLIENT: Final = "__admin_client"
-"""The client id that may write to internal topics, as in Kafka, which trusts its users to know what they do."""
+"""The client id that may write to internal topics, as in Kafka."""
 
 FIRST_BATCH_VERSION: Final = 3
 """Earlier versions carry messages, which become a batch."""
 
 
 def serve(broker: Broker, context: Context, request: ParsedProduce) -> object:
-    """Returns the answer, None with acks=0, or what will have it: a DelayedProduce, or the rest of the work when a
-    coordinator or a thread is waited for. Raises ProtocolError when an append with acks=0 fails."""
+    """Returns the answer, None with acks=0, or an object that will have the answer: a DelayedProduce, or the rest of
+    the work if a coordinator or a thread is awaited. Raises ProtocolError if an append with acks=0 fails."""
     if request.is_transactional and not may_write_transaction(broker, context, request.transactional_id):
         return reject_all(broker, context, request)
     if len(request.partitions) > ENTRIES:
@@ -63,7 +63,7 @@ async def outcome(work: Awaitable[object]) -> object:
 async def serve_verified(
     broker: Broker, context: Context, request: ParsedProduce, verification: Awaitable[Verified]
 ) -> object:
-    """Appends once the transaction's coordinator, on another broker, has answered."""
+    """Appends after the transaction's coordinator, on another broker, has answered."""
     request.verified = await verification
     answer = append_all(broker, context, request)
     return await answer if isinstance(answer, Waiting) else answer
@@ -80,7 +80,7 @@ async def serve_in_turns(broker: Broker, context: Context, request: ParsedProduc
     return await append_rest(broker, context, request, 0)
 
 
-# Who may write
+# Authorization
 
 
 def may_write_transaction(broker: Broker, context: Context, transactional_id: str | None) -> bool:
@@ -92,15 +92,15 @@ def may_write_transaction(broker: Broker, context: Context, transactional_id: st
 
 
 def may_write(broker: Broker, context: Context, topic: ProducedTopic) -> bool:
-    """True if the client may write to the topic. An unknown topic id has no name to ask for: its error comes later."""
+    """True if the client may write to the topic. An unknown topic id has no name to check: its error comes later."""
     name = topic.name(broker.replicas)
     operation, resource = WRITE_TOPIC
     return name is None or broker.authorizer.allows(context, operation, resource, name)
 
 
 def reject_all(broker: Broker, context: Context, request: ParsedProduce) -> object:
-    """Returns the answer that rejects the whole request, unknown partitions included: with the error of records that
-    are not even a batch when the transactional id is absent, else for want of a right to the id."""
+    """Returns the answer that rejects the whole request, including unknown partitions: without a transactional id, with
+    the error of records that are not even a batch, if any; otherwise with TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
     error = RecordsRejected(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.transactional_id is None:
         error = next((p.rejection for p in request.partitions if p.is_corrupt and p.rejection is not None), error)
@@ -126,7 +126,7 @@ def append_all(broker: Broker, context: Context, request: ParsedProduce) -> obje
 
 
 async def append_rest(broker: Broker, context: Context, request: ParsedProduce, first: int) -> object:
-    """Appends to the partitions from this one on, one after the other, even if the client disconnects meanwhile."""
+    """Appends to the partitions from `first` on, one after the other, even if the client disconnects meanwhile."""
     turns = Turns(broker.clock)
     for position in range(first, len(request.partitions)):
         await append_when_checked(broker, context, request, request.partitions[position])
@@ -138,8 +138,8 @@ async def append_rest(broker: Broker, context: Context, request: ParsedProduce, 
 async def append_when_checked(
     broker: Broker, context: Context, request: ParsedProduce, produced: ProducedPartition
 ) -> None:
-    """Appends to one partition, once a thread has checked the records if that takes long. Meanwhile the topic's rules
-    may change, or the topic be deleted."""
+    """Appends to one partition, after a thread has checked the records if that takes long. Meanwhile the topic's rules
+    may change, or the topic may be deleted."""
     settled: Settled | None = None
     while True:
         now_ms = broker.clock.now_ms()
@@ -164,7 +164,7 @@ def append(
     now_ms: int,
     settled: Settled | None = None,
 ) -> None:
-    """Appends to one partition, and notes the answer. Raises TooLong, with nothing done, when the check of the records
+    """Appends to one partition, and sets its answer. Raises TooLong, with nothing done, if the check of the records
     takes long."""
     if produced.error_code:
         return  # denied
@@ -207,8 +207,8 @@ def leader(broker: Broker, produced: ProducedPartition) -> Partition:
 
 
 def rejection_of(context: Context, request: ParsedProduce, partition: Partition) -> KafkaError | None:
-    """Returns the error of records that are not appended, whatever they are: their acks are unknown, or their topic is
-    for brokers alone."""
+    """Returns the error of records that are never appended: their acks are invalid, or only brokers may write to their
+    topic."""
     if not -1 <= request.acks <= 1:
         return KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if is_internal(partition.name.topic) and context.client_id != ADMIN_CLIENT:
@@ -220,7 +220,7 @@ def rejection_of(context: Context, request: ParsedProduce, partition: Partition)
 
 
 def acknowledge(broker: Broker, context: Context, request: ParsedProduce) -> object:
-    """Returns the answer that the producer's acks ask for, after the flushes that the topics require."""
+    """Returns the answer that the producer's acks require, after the flushes that the topics require."""
     if request.acks == 0:
         code = request.first_error
         if code:
@@ -233,7 +233,7 @@ def acknowledge(broker: Broker, context: Context, request: ParsedProduce) -> obj
 
 
 async def flush(broker: Broker, context: Context, request: ParsedProduce) -> object:
-    """Waits for the disk, then for the commit. A partition that could not be flushed is answered with the error."""
+    """Waits for the disk, then for the commit. A partition that can't be flushed is answered with the error."""
 
     async def flush_partition(produced: ProducedPartition, partition: Partition) -> None:
         try:
@@ -251,7 +251,7 @@ async def flush(broker: Broker, context: Context, request: ParsedProduce) -> obj
 
 
 def when_committed(broker: Broker, context: Context, request: ParsedProduce) -> object:
-    """Returns the answer, or parks the request until other replicas have what was appended."""
+    """Returns the answer, or parks the request until other replicas have the appended records."""
     uncommitted = [produced for produced in request.partitions if produced.end_offset >= 0 and not produced.error_code]
     if not uncommitted:
         return response(broker, context, request)

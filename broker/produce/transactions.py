@@ -20,7 +20,7 @@ FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
 
 
 async def verified_batches(broker: Broker, request: ParsedProduce) -> Verified:
-    """Has the transaction's coordinator verify the request's batches whose partitions are here."""
+    """Verifies the request's batches with the transaction's coordinator, for partitions that are here."""
     transactional_id = request.transactional_id
     here = batches_here(broker, request)
     if not here or transactional_id is None:
@@ -33,7 +33,7 @@ async def verified_batches(broker: Broker, request: ParsedProduce) -> Verified:
 
 
 def batches_here(broker: Broker, request: ParsedProduce) -> dict[TopicPartition, BatchHeader]:
-    """Returns the headers of the transactional batches of producers, for partitions that are on this broker."""
+    """Returns the headers of producers' transactional batches, for partitions on this broker."""
     headers: dict[TopicPartition, BatchHeader] = {}
     for produced in request.partitions:
         if produced.is_transactional and not produced.error_code:

@@ -1,8 +1,8 @@
 """Verifies that a transaction has a partition before its records are appended (KIP-890).
 
-Producers of transactions v1 have added the partition before, which the coordinator verifies; for those of v2 it adds
-the partition now. Where the coordinator is this broker there is no wait, and the records are appended inside the
-socket's callback as others are; where it is another, that is asked over the network. Source:
+Producers of transactions v1 have added the partition before, which the coordinator verifies; for producers of v2 it
+adds the partition now. If this broker is the coordinator there is no wait, and the records are appended inside the
+socket's callback as others are; otherwise the other broker is asked over the network. Source:
 ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Supports(Enum):
-    """The errors and features that the client understands, by the version of its Produce or TxnOffsetCommit."""
+    """The errors and features that the client supports, by the version of its Produce or TxnOffsetCommit."""
 
     OLD_ERRORS = "INVALID_TXN_STATE where a partition was not added"
     ABORTABLE = "TRANSACTION_ABORTABLE instead"
@@ -38,7 +38,7 @@ class Supports(Enum):
 
     @classmethod
     def of(cls, version: int, first_abortable: int, first_adding: int) -> Supports:
-        """Returns what the client of a request supports, by the API's first versions with each feature."""
+        """Returns the client's support, by the request's version and the first versions of each feature."""
         if version >= first_adding:
             return cls.ADDING
         return cls.ABORTABLE if version >= first_abortable else cls.OLD_ERRORS
@@ -48,13 +48,13 @@ Errors: TypeAlias = Mapping[TopicPartition, KafkaError]
 
 
 class Verified(NamedTuple):
-    """For each partition the error that its records get, or the guard that they need; most need neither."""
+    """For each partition the error of its records, or the guard that they need; most need neither."""
 
     errors: Errors
     guards: Mapping[TopicPartition, Verification]
 
     def guard_of(self, name: TopicPartition) -> Verification | None:
-        """Returns the guard for a partition's records. Raises the KafkaError that they get instead."""
+        """Returns the guard for a partition's records. Raises the KafkaError of the records."""
         error = self.errors.get(name)
         if error is not None:
             raise error
@@ -72,7 +72,7 @@ def all_failed(names: Iterable[TopicPartition], error: KafkaError) -> Verified:
 def start_verification(
     broker: Broker, batches: Mapping[TopicPartition, BatchHeader], supports: Supports, now_ms: int
 ) -> Verified:
-    """Returns guards for the batches that begin a transaction in their partition, and errors for those of an older
+    """Returns guards for batches that begin a transaction in their partition, and errors for batches of an older
     epoch."""
     errors: dict[TopicPartition, KafkaError] = {}
     guards: dict[TopicPartition, Verification] = {}
@@ -113,7 +113,7 @@ async def verify(
 
 
 def _as_produced(error: KafkaError, supports: Supports) -> KafkaError:
-    """Returns the coordinator's error as a producer understands it in an answer to Produce."""
+    """Returns the coordinator's error as a producer expects it from Produce."""
     code = (PRODUCES if supports is Supports.ADDING else PRODUCES_OF_OLD_TRANSACTIONS).get(error.code)
     if code is None:
         return error
@@ -126,8 +126,8 @@ def _as_produced(error: KafkaError, supports: Supports) -> KafkaError:
 async def check_joined(
     broker: Broker, transactional_id: str, producer: Producer, name: TopicPartition, supports: Supports
 ) -> None:
-    """Makes sure that the partition of a group's offsets is part of the producer's transaction: verifies or adds it,
-    unless the transaction is open there already. Raises KafkaError."""
+    """Verifies or adds the partition of a group's offsets to the producer's transaction, unless the transaction is open
+    there already. Raises KafkaError."""
     if supports is not Supports.ADDING and not broker.config.transaction_partition_verification_enable:
         return
     if broker.replicas.leader(*name).is_in_transaction(*producer):
@@ -153,7 +153,7 @@ async def _asked_elsewhere(
     names: Collection[TopicPartition],
     supports: Supports,
 ) -> Errors:
-    """Has another broker add the partitions, or verify them. Raises KafkaError where it did not answer."""
+    """Adds or verifies the partitions at another broker. Raises KafkaError if it didn't answer."""
     from broker.coordinators.add_partitions_requests import PartitionQuery
 
     verify_only = supports is not Supports.ADDING
@@ -162,7 +162,7 @@ async def _asked_elsewhere(
         codes = await broker.transactions.ask_elsewhere(coordinator_id, query)
     except KafkaError as error:
         if error.code is ErrorCode.UNSUPPORTED_VERSION and verify_only:
-            return {}  # nobody can verify it, as before KIP-890
+            return {}  # the coordinator can't verify it, as before KIP-890
         raise
     if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -170,7 +170,7 @@ async def _asked_elsewhere(
 
 
 def _error_of(code: ErrorCode, supports: Supports) -> KafkaError:
-    """Returns another broker's error as a client that supports so much understands it."""
+    """Returns another broker's error as the client supports it."""
     if code is ErrorCode.TRANSACTION_ABORTABLE:
         return _not_added(supports)
     return _as_fenced(KafkaError(code))
@@ -179,7 +179,7 @@ def _error_of(code: ErrorCode, supports: Supports) -> KafkaError:
 async def _added_or_verified(
     broker: Broker, transactional_id: str, producer: Producer, names: Collection[TopicPartition], supports: Supports
 ) -> Errors:
-    """Asks the coordinator once, wherever it is: without a wait where it is this broker. Raises KafkaError."""
+    """Asks the coordinator once, on any broker: without a wait if it is this broker. Raises KafkaError."""
     coordinator_id = broker.transactions.coordinated_elsewhere(transactional_id)
     if coordinator_id is not None:
         return await _asked_elsewhere(broker, coordinator_id, transactional_id, producer, names, supports)
@@ -189,10 +189,11 @@ async def _added_or_verified(
 async def add_or_verify(
     broker: Broker, transactional_id: str, producer: Producer, names: Collection[TopicPartition], supports: Supports
 ) -> Errors:
-    """Has the coordinator add the partitions, or verify them; returns the errors of those that may not be written to.
+    """Adds or verifies the partitions at the coordinator; returns the errors of the partitions that may not be written
+    to.
 
-    While the coordinator is still ending the id's last transaction, it retries for a while: the client has ended that
-    already, and goes on with the next.
+    While the coordinator is still ending the id's last transaction, this retries for a while: the client has ended that
+    already, and continues with the next.
     """
     config, clock = broker.config, broker.clock
     give_up_ms = clock.monotonic_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
@@ -209,8 +210,8 @@ async def add_or_verify(
 def _not_in(
     names: Collection[TopicPartition], verified: frozenset[TopicPartition] | None, supports: Supports
 ) -> Errors:
-    """Returns the errors of the partitions that are not part of the transaction; `verified` are those that are, None if
-    all are."""
+    """Returns the errors of the partitions that are not part of the transaction; `verified` has the partitions that
+    are, None if all are."""
     if verified is None or len(verified) == len(names):
         return {}
     error = _not_added(supports)
@@ -223,5 +224,5 @@ def _not_added(supports: Supports) -> KafkaError:
 
 
 def _as_fenced(error: KafkaError) -> KafkaError:
-    """Returns INVALID_PRODUCER_EPOCH for PRODUCER_FENCED, which producers expect from their coordinator only."""
+    """Returns INVALID_PRODUCER_EPOCH for PRODUCER_FENCED, which producers expect only from their coordinator."""
     return KafkaError(translated(error.code, PRODUCERS_BEFORE_KIP_588), error.message)

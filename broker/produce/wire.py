@@ -1,8 +1,8 @@
 """Parses a Produce in place: flexible versions (9 and later), as nearly every client sends them.
 
-Decoding messages costs more than the append itself. Integers are read from `bytes`, a copy of those parts of the frame
-that are parsed, because compiled code does that without a call. Source of the layout: protocol/messages/produce.py,
-whose codec is the oracle.
+Decoding messages costs more than the append itself. Integers are read from `bytes`, a copy of the parsed parts of the
+frame, because compiled code does that without a call. Source of the layout: protocol/messages/produce.py, whose codec
+is the oracle.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ FIRST_VERSION: Final = 9
 UUID_BYTES: Final = 16
 
 BETWEEN_BYTES: Final = 192
-"""An upper bound of the bytes between the records of one partition and the attributes of the next one's: the end of a
-topic, the name of another, counts and lengths."""
+"""An upper bound of the bytes between the records of one partition and the attributes of the next partition's: the end
+of a topic, the name of another, counts and lengths."""
 MAX_ONE_BYTE: Final = 0x7F
 """The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
 
 
 def parse(_broker: Broker, context: Context, frame: memoryview, front: bytes, position: int) -> ParsedProduce | None:
-    """Returns the request whose body is at `position`. Returns None for an unusual one, which the codec decodes or
+    """Returns the request whose body is at `position`. Returns None for an unusual request, which the codec decodes or
     rejects: with tags, long names, many topics, or records that are not exactly one batch."""
     try:
         return parse_body(context.version, frame, front, position)
@@ -47,11 +47,11 @@ def parse(_broker: Broker, context: Context, frame: memoryview, front: bytes, po
 
 
 def parse_body(version: int, frame: memoryview, front: bytes, position: int) -> ParsedProduce | None:
-    """Returns the request, or None as `parse` does; raises IndexError for a torn one."""
+    """Returns the request, or None as `parse` does; raises IndexError for an incomplete one."""
     id_length = front[position]
     if id_length > MAX_ONE_BYTE:
         return None
-    at = position + max(id_length, 1)  # null is 0, as long as an empty one's 1
+    at = position + max(id_length, 1)  # null is 0, and as long as the 1 of an empty id
     transactional_id = str(front[position + 1 : at], "utf-8", AS_JAVA) if id_length else None
     acks: int = read_i16_be(front, at)
     timeout_ms: int = read_i32_be(front, at + 2)

@@ -1,4 +1,4 @@
-"""Writes the answer of a Produce in place: flexible versions (9 and later), when no partition failed.
+"""Writes the answer of a Produce in place: flexible versions (9 and later), if no partition failed.
 
 Source of the layout: protocol/messages/produce.py, whose codec is the oracle.
 """

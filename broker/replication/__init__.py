@@ -1,1 +1,1 @@
-"""The shell of `coordinator.replication`: fetches from the leaders of other brokers' partitions, and follows them."""
+"""The asyncio side of `coordinator.replication`: fetches from other brokers that lead partitions, and follows them."""

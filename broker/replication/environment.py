@@ -1,4 +1,4 @@
-"""The surroundings of a fetcher: its broker, the cluster, time and disks."""
+"""The environment of a fetcher: its broker, the cluster, time and disks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ R = TypeVar("R")
 
 
 class LeaderConnection(Protocol):
-    """A connection to a leader, as `broker.peers.Peer` is one."""
+    """A connection to a leader; `broker.peers.Peer` is one."""
 
     @property
     def address(self) -> Address:
-        """Where the leader listens."""
+        """The address of the leader."""
         ...
 
     async def send(self, request: object, response: type[R], *, timeout_ms: int, max_dials: int | None = None) -> R:
@@ -37,7 +37,7 @@ class LeaderConnection(Protocol):
 
 
 Connect: TypeAlias = Callable[[Address, str], LeaderConnection]
-"""From an address and a client id."""
+"""Makes a connection from an address and a client id."""
 
 
 class ReplicationEnvironment(NamedTuple):
@@ -49,31 +49,31 @@ class ReplicationEnvironment(NamedTuple):
     clock: Clock
     disk_work: DiskWork
     connect: Connect
-    """Each fetcher has a connection of its own: a fetch that waits holds up what comes after it."""
+    """Connects a fetcher. Each has a connection of its own: a fetch that waits delays the requests after it."""
     throttle: ReplicationThrottle
-    """Of what is read for the replicas here."""
+    """The throttle of this broker's reads from leaders."""
 
     @property
     def identity(self) -> FollowerIdentity:
-        """This broker as leaders know it."""
+        """This broker's identity for leaders."""
         return FollowerIdentity(self.node.node_id, self.node.broker_epoch)
 
     @property
     def timeout_ms(self) -> int:
-        """The time for an answer of a leader."""
+        """The timeout of a leader's answer."""
         return max(self.config.effective.replica_socket_timeout_ms, 1)
 
     def is_throttled(self, partition: Partition) -> bool:
-        """True where follower.replication.throttled.replicas has this broker's replica."""
+        """True if follower.replication.throttled.replicas has this broker's replica."""
         replicas = partition.config.follower_replication_throttled_replicas
         return bool(replicas) and names(replicas, partition.name.partition, self.node.node_id)
 
     def must_wait(self, followed: FollowedPartition[Partition]) -> bool:
-        """True while throttled replicas have had more than they may, and this is one of them."""
+        """True if throttled replicas exceed their limit, and this is a throttled replica."""
         return self.throttle.is_on and self.is_throttled(followed.replica) and self.throttle.is_exceeded
 
     def note_throttled(self, partition: Partition, size_bytes: int) -> None:
-        """Counts what has come for a replica, if it is a throttled one."""
+        """Counts the bytes for a replica, if it is throttled."""
         if self.is_throttled(partition):
             self.throttle.record(size_bytes)
 
@@ -89,7 +89,7 @@ class ReplicationEnvironment(NamedTuple):
         )
 
     def address(self, leader_id: int) -> Address | None:
-        """Returns where a broker listens for others; None where the metadata does not say."""
+        """Returns the address of a broker for other brokers; None if the metadata doesn't have it."""
         broker = self.image.brokers.get(leader_id)
         endpoint = None if broker is None else broker.endpoint(self.config.effective.inter_broker_listener)
         return None if endpoint is None else Address(endpoint.host, endpoint.port)

@@ -1,7 +1,7 @@
-"""One fetcher: a task that asks one leader, over a connection of its own, and carries out what the answers mean.
+"""A fetcher: a task that fetches from one leader, over a connection of its own, and applies the answers.
 
-Appends are made on the event loop, as a produce is, a few milliseconds' worth in a turn; what waits for a disk is a
-thread's work, during which its partition is not fetched and all others are. Source: Kafka's ReplicaFetcherThread.
+Appends are made on the event loop, as for Produce, a few milliseconds' worth in a turn; work that waits for a disk is
+done in a thread, during which its partition isn't fetched and all others are. Source: Kafka's ReplicaFetcherThread.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from protocol.peer_errors import PeerError, PeerUnavailable
 from storage.failure import LogDirFull
 
 TURN_MS: Final = 4
-"""How long batches are appended before others have their turn on the event loop."""
+"""Time for which batches are appended before others have their turn on the event loop."""
 
 TRANSIENT: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD, ErrorCode.FENCED_LEADER_EPOCH})
-"""Errors of an append that the next answer may not have: of a damaged one, or in a moment when the role changes."""
+"""Errors of an append that the next answer may not have: a damaged answer, or a moment when the role changes."""
 
 SOON_OVER: Final = frozenset({
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -39,16 +39,16 @@ SOON_OVER: Final = frozenset({
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 })  # fmt: skip
-"""Errors of a leader that hears of a new topic, or of its role, a moment after its followers."""
+"""Errors of a leader that gets a new topic, or its role, a moment after its followers."""
 
 REFUSED_MS: Final = 10_000
-"""How long replicas get such errors before that is logged: ten tries, by the default backoff."""
+"""Time for which replicas get such errors before they are logged: ten tries, by the default backoff."""
 
-log = get_logger("broker.replication")
+logger = get_logger("broker.replication")
 
 
 class _Problem(NamedTuple):
-    """A partition that does not replicate, and since when."""
+    """The problem of a partition that doesn't replicate, and the time when it began."""
 
     since_ms: int
     logged: str
@@ -66,24 +66,24 @@ class ReplicaFetcher:
         self._clock = environment.clock
         self._config = environment.config.effective
         self._options = environment.options()
-        """The options in `_config`, which is another one when they change."""
+        """The options of `_config`, which is replaced when they change."""
         self._fetcher: Fetcher[Partition] = Fetcher(self._current_options, environment.must_wait)
         self._peer: LeaderConnection | None = None
         self._registration: BrokerRegistration | None = None
-        """The leader's, by which `_peer` was found."""
+        """The leader's registration, from which `_peer` was made."""
         self._problem = ""
         self._problems: dict[PartitionKey, _Problem] = {}
-        """Of each partition that has one: it is logged once, not at every try."""
+        """The problem of each failing partition: it is logged once, not at every try."""
         self._ended_sessions = 0
-        """Answers in a row that were of no use to the session."""
+        """Consecutive answers that ended the session."""
         self._changed = asyncio.get_running_loop().create_future()
-        """Done when there may be something to fetch that was not before."""
+        """Done when there may be something new to fetch."""
         self._task: asyncio.Task[None] | None = None
         self._at_disk: set[asyncio.Task[None]] = set()
 
     @property
     def is_idle(self) -> bool:
-        """True while it follows no partition."""
+        """True if it follows no partition."""
         return not len(self._fetcher)
 
     def followed(self) -> list[FollowedPartition[Partition]]:
@@ -95,21 +95,21 @@ class ReplicaFetcher:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
-        """Fetches no more, at once. What a thread has begun, it ends."""
+        """Stops fetching at once. Work that a thread has begun is completed."""
         if self._task is not None:
             self._task.cancel()
         if self._peer is not None:
             self._peer.abort()
 
     def follow(self, partition: Partition) -> None:
-        """Fetches a partition from now on, in the epoch of its role."""
+        """Starts to fetch a partition, in the epoch of its role."""
         correction = self._fetcher.follow(key_of(partition), partition.name, partition, partition.role.epoch)
         if correction is not None:
             self._at_a_disk(correction.partition, self._correct(correction))
         self._wake()
 
     def unfollow(self, key: PartitionKey) -> None:
-        """Fetches a partition no more."""
+        """Stops fetching a partition."""
         self._fetcher.unfollow(key)
         self._problems.pop(key, None)
 
@@ -121,12 +121,12 @@ class ReplicaFetcher:
         while True:
             try:
                 await self._round()
-            except Exception as error:  # a fault of ours: the others go on, and so does this one after a pause
-                log.error("a replica fetcher failed", leader=self.leader_id, exc_info=error)
+            except Exception as error:  # a bug: the other fetchers continue, and so does this one after a pause
+                logger.error("a replica fetcher failed", leader=self.leader_id, exc_info=error)
                 self._fetcher.unanswered(self._clock.monotonic_ms())
 
     async def _round(self) -> None:
-        """Sends one request, and carries out what its answer means; or waits until there is something to ask for."""
+        """Sends one request, and applies its answer; or waits until there is something to request."""
         environment = self._environment
         self._changed = asyncio.get_running_loop().create_future()
         request = self._fetcher.request(self._clock.monotonic_ms(), environment.identity)
@@ -160,7 +160,7 @@ class ReplicaFetcher:
         return self._options
 
     def _leader(self) -> LeaderConnection:
-        """Returns the connection to the leader, wherever it is by now. Raises PeerUnavailable."""
+        """Returns the connection to the leader at its current address. Raises PeerUnavailable."""
         registration, peer = self._environment.image.brokers.get(self.leader_id), self._peer
         if peer is not None and registration is not None and registration is self._registration:
             return peer
@@ -175,14 +175,15 @@ class ReplicaFetcher:
         return peer
 
     def _session_ended(self, reason: str) -> None:
-        """A leader that has dropped the session is asked for another at once; one that does so again is not."""
+        """Requests another session at once after a leader has dropped it; after a second time in a row, pauses
+        first."""
         self._ended_sessions += 1
         if self._ended_sessions > 1:
             self._tell(reason)
             self._fetcher.unanswered(self._clock.monotonic_ms())
 
     async def _ask_for_offsets(self, peer: LeaderConnection) -> None:
-        """Asks for the leader's ends and starts until all that was out of range is decided."""
+        """Requests the leader's end and start offsets until all out-of-range partitions are decided."""
         environment = self._environment
         while (request := self._fetcher.offsets_request(environment.node.node_id)) is not None:
             response = await peer.send(request, ListOffsetsResponse, timeout_ms=environment.timeout_ms, max_dials=1)
@@ -195,7 +196,7 @@ class ReplicaFetcher:
         refused: dict[str, list[FollowedPartition[Partition]]] = {}
         for step in steps:
             if step.partition not in self._fetcher:
-                continue  # it is followed no more, or in another epoch, since others had their turn
+                continue  # it is no longer followed, or in another epoch, since others had their turn
             if isinstance(step, Replicate):
                 self._replicate(step)
             elif isinstance(step, Correct):
@@ -218,14 +219,14 @@ class ReplicaFetcher:
             self._at_a_disk(followed, self._begin_in_batch(step, begins.base_offset))
         except (KafkaError, ProtocolError) as error:
             self._append_failed(followed, error)
-        except Exception as fault:  # a fault of ours in one partition is not to stop all others
-            log.error("replication failed", partition=str(followed.name), exc_info=fault)
+        except Exception as fault:  # a bug in one partition must not stop all others
+            logger.error("replication failed", partition=str(followed.name), exc_info=fault)
             self._fetcher.fail(followed)
         else:
             self._fetcher.replicated(followed)
             if self._problems:
                 self._problems.pop(followed.key, None)
-            if partition.must_flush:  # what is fetched next acknowledges it
+            if partition.must_flush:  # the next fetch acknowledges the records
                 self._fetcher.busy(followed)
                 self._at_a_disk(followed, partition.flushed(self._environment.disk_work))
 
@@ -248,28 +249,28 @@ class ReplicaFetcher:
             self._fetcher.fail(followed)
 
     def _tell_refused(self, reason: str, partitions: list[FollowedPartition[Partition]]) -> None:
-        """Logs one line for all replicas of an answer."""
+        """Logs one line for all replicas with the same error in an answer."""
         first, count = str(partitions[0].name), len(partitions)
         event = "the leader does not serve replicas"
-        log.warning(event, leader=self.leader_id, reason=reason, partitions=count, partition=first)
+        logger.warning(event, leader=self.leader_id, reason=reason, partitions=count, partition=first)
 
     def _report(self, followed: FollowedPartition[Partition], event: str, reason: str) -> None:
         if self._is_news(followed, reason):
             name, epoch = str(followed.name), followed.leader_epoch
-            log.warning(event, partition=name, leader=self.leader_id, epoch=epoch, reason=reason)
+            logger.warning(event, partition=name, leader=self.leader_id, epoch=epoch, reason=reason)
 
     def _is_news(self, followed: FollowedPartition[Partition], reason: str, after_ms: int = 0) -> bool:
-        """True if the replica has had problems for `after_ms`, and this is not the latest that was logged."""
+        """True if the replica has had problems for `after_ms`, and this isn't the last one that was logged."""
         now_ms = self._clock.monotonic_ms()
         before = self._problems.get(followed.key, _Problem(now_ms, ""))
         is_news = before.logged != reason and now_ms - before.since_ms >= after_ms
         self._problems[followed.key] = before._replace(logged=reason) if is_news else before
         return is_news
 
-    # Work of a thread
+    # Work in a thread
 
     def _at_a_disk(self, followed: FollowedPartition[Partition], work: Coroutine[None, None, None]) -> None:
-        """Fetches the partition again once `work` is done, or no more where it fails."""
+        """Fetches the partition again once `work` is done, or no longer if it fails."""
         task = asyncio.get_running_loop().create_task(self._until_done(followed, work))
         self._at_disk.add(task)
         task.add_done_callback(self._at_disk.discard)
@@ -278,22 +279,22 @@ class ReplicaFetcher:
         try:
             await work
         except (KafkaError, ProtocolError) as error:
-            log.warning("a replica is followed no more", partition=str(followed.name), reason=str(error))
+            logger.warning("a replica is followed no more", partition=str(followed.name), reason=str(error))
             self._fetcher.fail(followed)
-        except Exception as fault:  # a fault of ours in one partition is not to stop all others
-            log.error("replication failed", partition=str(followed.name), exc_info=fault)
+        except Exception as fault:  # a bug in one partition must not stop all others
+            logger.error("replication failed", partition=str(followed.name), exc_info=fault)
             self._fetcher.fail(followed)
         else:
             self._fetcher.corrected(followed)
             self._wake()
 
     async def _correct(self, step: Correct[Partition]) -> None:
-        """Cuts a log where it leaves the leader's."""
+        """Truncates a log at the offset where it diverges from the leader's."""
         followed, offset = step.partition, step.correction.offset
         partition = followed.replica
         end, high_watermark = partition.log_end_offset, partition.high_watermark
         is_new = isinstance(step.correction, RestartAt)
-        describe = log.warning if is_new or offset < high_watermark else log.info
+        describe = logger.warning if is_new or offset < high_watermark else logger.info
         describe(
             "log begins anew at the leader's start" if is_new else "log cut to a prefix of the leader's",
             partition=str(followed.name),
@@ -305,17 +306,17 @@ class ReplicaFetcher:
         await partition.truncate(offset, followed.leader_epoch, self._environment.disk_work, fully=is_new)
 
     async def _begin_in_batch(self, step: Replicate[Partition], base_offset: int) -> None:
-        """Has the log begin with a batch that the leader's log begins within."""
+        """Empties the log and starts it at a batch that the leader's log starts inside."""
         followed = step.partition
         disk_work, epoch = self._environment.disk_work, followed.leader_epoch
         await followed.replica.truncate(base_offset, epoch, disk_work, fully=True)
         self._append(step)
 
     def _tell(self, reason: str) -> None:
-        """Once for each reason in a row, not at every try."""
+        """Logs a reason, once in a row, not at every try."""
         if reason != self._problem:
             self._problem = reason
-            log.warning("a leader gave no records", leader=self.leader_id, reason=reason)
+            logger.warning("a leader gave no records", leader=self.leader_id, reason=reason)
 
 
 def key_of(partition: Partition) -> PartitionKey:

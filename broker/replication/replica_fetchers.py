@@ -1,4 +1,4 @@
-"""All fetchers of a broker, by leader and fetcher id: who follows which partition where, as the metadata has it.
+"""All fetchers of a broker, by leader and fetcher id, with the partitions that each follows.
 
 Source: Kafka's AbstractFetcherManager and ReplicaManager.applyLocalFollowersDelta.
 """
@@ -19,14 +19,14 @@ from protocol.types import TopicPartition
 
 
 class FetcherKey(NamedTuple):
-    """One of the fetchers of a leader."""
+    """The key of a leader's fetcher."""
 
     leader_id: int
     fetcher_id: int
 
 
 class ReplicaFetchers:
-    """Told of every change of a partition's role; moves the partition from fetcher to fetcher."""
+    """Moves a partition from fetcher to fetcher when its role changes."""
 
     def __init__(self, environment: ReplicationEnvironment) -> None:
         self._environment = environment
@@ -40,19 +40,19 @@ class ReplicaFetchers:
         return self._environment.config.effective.num_replica_fetchers
 
     def config_changed(self, partitions: Iterable[Partition]) -> None:
-        """Spreads the partitions anew where num.replica.fetchers has changed."""
+        """Distributes the partitions again if num.replica.fetchers has changed."""
         if self._count != self._configured_count:
             self._count = self._configured_count
             for partition in partitions:
                 self.role_changed(partition)
 
     def fetchers(self) -> list[ReplicaFetcher]:
-        """Returns the fetchers that are at work."""
+        """Returns the running fetchers."""
         return list(self._fetchers.values())
 
     def role_changed(self, partition: Partition) -> None:
-        """Follows a partition in its role's epoch, or no more. What the log has is looked at after the former fetcher
-        has let go of it (KAFKA-13266)."""
+        """Follows a partition in its role's epoch, or stops. The log's end is read after the former fetcher has
+        released the partition (KAFKA-13266)."""
         role = partition.role
         if isinstance(role, Following) and role.leader_id != NO_LEADER and not partition.gone and not self._is_stopped:
             self._follow(partition, role.leader_id)

@@ -1,7 +1,7 @@
-"""One connection's way from a stranger to a client, by SASL.
+"""The authentication of one connection by SASL.
 
-Nothing is answered to a stranger but ApiVersions and the messages of its authentication; which of them when is the
-table ALLOWED. After it has authenticated it may have to do so again, for as long as its connection lasts (KIP-368).
+An unauthenticated connection is answered only ApiVersions and the messages of its authentication; the table ALLOWED has
+the APIs of each state. Later the client may have to authenticate again, as long as its connection lasts (KIP-368).
 Source: org.apache.kafka.common.security.authenticator.SaslServerAuthenticator, KafkaChannel.
 """
 
@@ -21,20 +21,20 @@ from protocol.sasl.exchange import ExchangeStep, ProvenIdentity, SaslError, Serv
 from protocol.sasl.gssapi import INITIAL_TOKEN_TAG
 
 MIN_REAUTHENTICATION_NS: Final = 1_000 * NS_PER_MS
-"""A client may not authenticate again sooner: it would be work for nothing (KafkaChannel)."""
+"""Minimum time between a client's reauthentications: an earlier one would be wasted work (KafkaChannel)."""
 
 
 class AuthenticationState(Enum):
-    """How far a connection is."""
+    """The progress of a connection's authentication."""
 
     STRANGER = "stranger"
     MESSAGES = "messages"
     """Its mechanism is chosen; its messages come in SaslAuthenticate."""
     RAW_MESSAGES = "raw messages"
-    """The same, as frames that are nothing else (SaslHandshake v0)."""
+    """Its mechanism is chosen; its messages come as frames of their own (SaslHandshake v0)."""
     AUTHENTICATED = "authenticated"
     REFUSED = "refused"
-    """It is told so, and closed."""
+    """Its authentication failed: it gets the answer and is closed."""
 
 
 ALLOWED: Final[Mapping[AuthenticationState, frozenset[int]]] = {
@@ -43,7 +43,7 @@ ALLOWED: Final[Mapping[AuthenticationState, frozenset[int]]] = {
     AuthenticationState.RAW_MESSAGES: frozenset(),
     AuthenticationState.REFUSED: frozenset(),
 }
-"""The APIs that are answered before a connection is authenticated."""
+"""The APIs that are answered before a connection has authenticated."""
 
 
 OffLoop = Callable[[Callable[[], ExchangeStep]], Awaitable[ExchangeStep]]
@@ -54,15 +54,15 @@ class SaslMechanism(NamedTuple):
     """A SASL mechanism of a listener."""
 
     begin: Callable[[], ServerExchange]
-    """Begins the exchange of one connection."""
+    """Begins the exchange of a connection."""
     max_reauth_ms: int
-    """How long a session lasts; 0 is no limit."""
+    """The longest session in ms; 0 is no limit."""
     off_loop: OffLoop | None = None
-    """Runs the steps of one whose steps read files; None of others."""
+    """Runs the steps of a mechanism that reads files; None for other mechanisms."""
 
 
 class Previous(NamedTuple):
-    """A connection's mechanism and principal before it authenticates again: neither may change."""
+    """A connection's mechanism and principal before it reauthenticates: neither may change."""
 
     mechanism: str
     principal: Principal
@@ -88,34 +88,35 @@ class Authentication:
     def __init__(
         self, connection: ClientConnection, mechanisms: Mapping[str, SaslMechanism], delay_ms: int, clock: Clock
     ) -> None:
-        """`mechanisms` are those of the listener; `delay_ms` is how long who fails waits to be told so."""
+        """`mechanisms` are the listener's; `delay_ms` delays the answer to a failed authentication."""
         self._connection = connection
         self._clock = clock
         self._exchange: ServerExchange | None = None
         self._previous: Previous | None = None
         self._last_ns = -MIN_REAUTHENTICATION_NS
-        """When it last began to authenticate again."""
+        """The time of the last reauthentication."""
         self.mechanisms = mechanisms
         self.mechanism = ""
         self.refusal = ""
-        """Why its last message was refused, until the client acknowledges that, as not all do."""
+        """The reason why its last message was rejected, until the client acknowledges it, which not all clients do."""
         self.delay_ms = delay_ms
         self.state = AuthenticationState.STRANGER
         self.ends_ns = 0
-        """When the session ends, by the monotonic clock; 0 where it does not."""
+        """The end of the session, by the monotonic clock; 0 if it has none."""
 
     @property
     def is_repeated(self) -> bool:
-        """True where the client had authenticated before."""
+        """True if the client had authenticated before."""
         return self._previous is not None
 
     @property
     def is_over(self) -> bool:
-        """True once the session has ended: all that is answered then is the beginning of another."""
+        """True once the session has ended: only the beginning of another is answered then."""
         return bool(self.ends_ns) and self._connection.received_ns > self.ends_ns
 
     def begin_again(self) -> bool:
-        """Lets a client authenticate again that says SaslHandshake; False where it need not, or did a moment ago."""
+        """Begins the reauthentication of a client that sends SaslHandshake; False if it needn't reauthenticate, or did
+        a moment ago."""
         now_ns = self._clock.monotonic_ns()
         if not self.ends_ns or now_ns - self._last_ns < MIN_REAUTHENTICATION_NS:
             return False
@@ -125,7 +126,7 @@ class Authentication:
         return True
 
     def handshake(self, mechanism: str, version: int) -> ErrorCode:
-        """Takes the mechanism that a client chooses."""
+        """Sets the mechanism that a client chooses."""
         if self.state is not AuthenticationState.STRANGER:
             return ErrorCode.ILLEGAL_SASL_STATE
         if mechanism not in self.mechanisms:
@@ -137,13 +138,13 @@ class Authentication:
         return ErrorCode.NONE
 
     def begin_by_token(self, first_byte: int) -> bool:
-        """Takes a first frame that is a token of Kerberos for the choice of GSSAPI: clients of 0.9 say no
-        SaslHandshake. False where it is none, and where there is no GSSAPI."""
+        """Chooses GSSAPI if the first frame is a Kerberos token: clients of 0.9 send no SaslHandshake. Returns False if
+        it isn't a token, or the listener has no GSSAPI."""
         is_token = first_byte == INITIAL_TOKEN_TAG and not self.is_repeated and GSSAPI in self.mechanisms
         return is_token and self.handshake(GSSAPI, version=0) is ErrorCode.NONE
 
     async def step(self, message: bytes) -> ExchangeStep:
-        """Takes the next message of the mechanism. Raises SaslError, after which nothing more is answered."""
+        """Processes the next message of the mechanism. Raises SaslError, after which no message is answered."""
         exchange = self._exchange
         assert exchange is not None, "a mechanism is chosen in the states in which messages come"
         try:
@@ -180,7 +181,7 @@ class Authentication:
         self._connection.authenticated(principal)
 
     def _lifetime_ms(self, identity: ProvenIdentity) -> int | None:
-        """How long the session lasts: until its credential ends, or it has to be renewed; None for ever."""
+        """Returns the length of the session: until its credential expires, or it must be renewed; None without end."""
         limit_ms = self.mechanisms[self.mechanism].max_reauth_ms
         limits = [limit_ms] if limit_ms > 0 else []
         if identity.expires_ms is not None:
@@ -189,5 +190,5 @@ class Authentication:
 
     @property
     def lifetime_ms(self) -> int:
-        """Milliseconds that are left of a session, as its client is told them; 0 where it does not end."""
+        """Returns the remaining milliseconds of a session, as its client gets them; 0 if it has no end."""
         return -(-max(0, self.ends_ns - self._clock.monotonic_ns()) // NS_PER_MS) if self.ends_ns else 0

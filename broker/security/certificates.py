@@ -1,7 +1,7 @@
-"""Contexts of TLS, out of a listener's options.
+"""Makes TLS contexts from a listener's options.
 
-Keys never reach a disk: they are handed to OpenSSL in memory.
-Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory, KIP-651.
+Keys are never written to a disk: OpenSSL gets them in memory. Source:
+org.apache.kafka.common.security.ssl.DefaultSslEngineFactory, KIP-651.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUITES_OF_13: Final = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA3
 
 
 def server_context(options: TlsSettings) -> ssl.SSLContext:
-    """Returns the context of a listener. Raises ConfigError, which names the option at fault and no secret."""
+    """Returns the context of a listener. Raises ConfigError, which names the invalid option and no secret."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = CLIENT_AUTH[options.ssl_client_auth]
     _restrict(context, options)
@@ -34,7 +34,7 @@ def server_context(options: TlsSettings) -> ssl.SSLContext:
 
 
 def client_context(options: TlsSettings) -> ssl.SSLContext:
-    """Returns the context in which this node connects to others. Raises ConfigError."""
+    """Returns the context with which this node connects to others. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = options.ssl_endpoint_identification_algorithm.lower() == "https"
     _restrict(context, options)
@@ -44,7 +44,7 @@ def client_context(options: TlsSettings) -> ssl.SSLContext:
 
 
 def _restrict(context: ssl.SSLContext, options: TlsSettings) -> None:
-    """Sets versions and cipher suites; nobody renegotiates, which is work for one side at the wish of the other."""
+    """Sets versions and cipher suites, and forbids renegotiation, by which one side makes work for the other."""
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
     versions = [_version(name) for name in options.ssl_enabled_protocols]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
@@ -55,7 +55,9 @@ def _restrict(context: ssl.SSLContext, options: TlsSettings) -> None:
 def _version(name: str) -> ssl.TLSVersion:
     if name not in VERSIONS:
         option = "ssl.enabled.protocols"
-        raise ConfigError(f"{option}: {name} is none of {', '.join(VERSIONS)}; older ones are broken", name=option)
+        raise ConfigError(
+            f"{option}: {name} is not one of {', '.join(VERSIONS)}; older versions are insecure", name=option
+        )
     return VERSIONS[name]
 
 
@@ -64,8 +66,8 @@ def _set_ciphers(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
     of_13 = SUITES_OF_13.intersection(suites)
     if of_13 and of_13 != SUITES_OF_13 and context.maximum_version is ssl.TLSVersion.TLSv1_3:
         missing = ", ".join(sorted(SUITES_OF_13 - of_13))
-        problem = f"of the suites of TLS 1.3 all or none can be had; {missing} would be missing"
-        raise ConfigError(f"{name}: {problem}. None leaves TLS 1.2 alone", name=name)
+        problem = f"either all or none of the suites of TLS 1.3 must be listed; missing are {missing}"
+        raise ConfigError(f"{name}: {problem}. Listing none of them allows only TLS 1.2", name=name)
     others = [openssl_suite(suite) for suite in suites if suite not in SUITES_OF_13]
     if not of_13:
         context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -75,12 +77,12 @@ def _set_ciphers(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
     try:
         context.set_ciphers(":".join(others))
     except ssl.SSLError:
-        problem = f"OpenSSL has none of {', '.join(suites)}"
+        problem = f"OpenSSL supports none of {', '.join(suites)}"
         raise ConfigError(f"{name}: {problem}; names are Java's, or OpenSSL's", name=name) from None
 
 
 def openssl_suite(name: str) -> str:
-    """Returns OpenSSL's name of a cipher suite that is named as in Java: TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 is
+    """Returns OpenSSL's name of a cipher suite with Java's name: TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 is
     ECDHE-RSA-AES128-GCM-SHA256."""
     if not name.startswith("TLS_"):
         return name
@@ -90,7 +92,7 @@ def openssl_suite(name: str) -> str:
 
 
 def _load_key(context: ssl.SSLContext, options: TlsSettings) -> bool:
-    """Loads key and certificates; False where there are none."""
+    """Loads key and certificates; False if there are none."""
     store = key_store(options)
     if store is None:
         return False
@@ -101,7 +103,7 @@ def _load_key(context: ssl.SSLContext, options: TlsSettings) -> bool:
 
 @contextmanager
 def _file_in_memory(data: bytes) -> Iterator[str]:
-    """Yields the path of a file that is in memory only: OpenSSL reads all that a PEM may have from files alone."""
+    """Yields the path of a file that is only in memory: OpenSSL reads a complete PEM only from files."""
     descriptor = os.memfd_create("pem")
     try:
         os.write(descriptor, data)
@@ -121,7 +123,7 @@ def _load_chain(context: ssl.SSLContext, store: KeyStore, path: str) -> None:
 
 
 def _load_trust(context: ssl.SSLContext, options: TlsSettings) -> None:
-    """Loads the authorities that are trusted; where none are named, those of the system."""
+    """Loads the trusted authorities; the system's if none are configured."""
     store = trust_store(options)
     if store is None:
         context.load_default_certs()
@@ -129,7 +131,7 @@ def _load_trust(context: ssl.SSLContext, options: TlsSettings) -> None:
     try:
         with _file_in_memory(store.pem) as path:
             context.load_verify_locations(cafile=path)
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # each entry is trusted by itself, as with Java
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # each entry is trusted by itself, as in Java
     except (OSError, ValueError) as error:
         problem = f"{store.option}: {store.where}: no certificates as PEM: {_reason(error)}"
         raise ConfigError(problem, name=store.option) from None

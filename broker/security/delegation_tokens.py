@@ -22,11 +22,11 @@ from protocol.sasl.scram import DIGESTS, MIN_ITERATIONS, Credential, TokenCreden
 SALT_BYTES: Final = 16
 
 CACHED_TOKENS: Final = 4_096
-"""The tokens whose keys a listener remembers for each mechanism: who shows one again need not cost them again."""
+"""Tokens whose keys a listener remembers for each mechanism, so that they are computed once."""
 
 
 def token_lookup(image: Image, secret_key: str, mechanism: str, now_ms: Callable[[], int]) -> TokenLookup:
-    """Returns what finds the credential of a token that is there and has not expired; `secret_key` is the cluster's."""
+    """Returns a function that returns the credential of an existing, unexpired token; `secret_key` is the cluster's."""
     keys_of = lru_cache(maxsize=CACHED_TOKENS)(partial(token_keys, secret_key, mechanism))
 
     def find(token_id: str) -> TokenCredential | None:
@@ -39,8 +39,8 @@ def token_lookup(image: Image, secret_key: str, mechanism: str, now_ms: Callable
 
 
 def token_keys(secret_key: str, mechanism: str, token_id: str) -> Credential:
-    """Returns the keys of a token: milliseconds of work. The salt is the
-    cluster's for it, so that each broker challenges alike."""
+    """Returns the keys of a token: milliseconds of work. The salt is derived from the token's key, so that each broker
+    sends the same challenge."""
     digest, key = DIGESTS[mechanism], token_key(secret_key, token_id)
     salt = hmac.digest(key, b"salt", digest)[:SALT_BYTES]
     salted = hashlib.pbkdf2_hmac(digest, base64.b64encode(key), salt, MIN_ITERATIONS)

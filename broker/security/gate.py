@@ -1,6 +1,6 @@
-"""The one place that decides whether a frame may be answered at all: the door of listeners that authenticate by SASL.
+"""Decides whether a frame may be answered, on listeners that authenticate by SASL.
 
-It stands before the dispatcher, so before every short cut. Listeners without SASL have none, and pay nothing.
+The gate comes before the dispatcher, and so before every fast path. Listeners without SASL have no gate, and no cost.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
 KEY_BYTES: Final = 2
 
 WHOM: Final = {
-    AuthenticationState.STRANGER: "to a stranger",
-    AuthenticationState.MESSAGES: "while a client authenticates",
-    AuthenticationState.REFUSED: "to one that is refused",
+    AuthenticationState.STRANGER: "before authentication",
+    AuthenticationState.MESSAGES: "during authentication",
+    AuthenticationState.REFUSED: "after a failed authentication",
 }
 
 
 class SaslGate:
-    """Lets through what a connection may ask, and closes it over anything else."""
+    """Answers the requests that a connection may send, and closes it after any other."""
 
     def __init__(self, answer: AnswerFrame) -> None:
-        """`answer` answers the requests that are let through."""
+        """`answer` answers the allowed requests."""
         self._answer = answer
 
     def answer(self, connection: ClientConnection, frame: memoryview) -> Answer:
@@ -49,7 +49,7 @@ class SaslGate:
         if authentication.state is AuthenticationState.AUTHENTICATED:
             begins_again = key == HANDSHAKE and authentication.begin_again()
             if not begins_again and authentication.is_over:
-                raise ProtocolError("its session has ended, and it did not authenticate again", offset=0)
+                raise ProtocolError("the session has ended, and the client did not reauthenticate", offset=0)
         elif key not in ALLOWED[authentication.state]:
             if len(frame) and authentication.begin_by_token(frame[0]):
                 return _raw(authentication, frame)
@@ -59,13 +59,13 @@ class SaslGate:
 
 
 def _raw(authentication: Authentication, frame: memoryview) -> Answer:
-    """Answers a message that has no header, nor has its answer."""
+    """Answers a message without a header, whose answer has none either."""
     answer = begin(_answer_raw(authentication, bytes(frame)))
     return Running(_rest(answer)) if isinstance(answer, Waiting) else answer
 
 
 async def _answer_raw(authentication: Authentication, message: bytes) -> Answer:
-    """Returns the answer to such a message; one that fails gets none."""
+    """Returns the answer to a message without a header; a failing message gets none."""
     try:
         answer = (await authentication.step(message)).answer
     except SaslError as error:
@@ -79,7 +79,8 @@ async def _rest(answer: Waiting[Answer]) -> Answer:
 
 
 def _to_whom(authentication: Authentication) -> str:
-    """Returns who asks: some clients (aiokafka, kafkajs) take the refusal of a token for the end of its exchange."""
+    """Returns the state for an error message: some clients (aiokafka, kafkajs) take the rejection of a token for the
+    end of its exchange."""
     if authentication.refusal:
-        return f"to one that {authentication.mechanism} has refused: {authentication.refusal}"
+        return f"after {authentication.mechanism} failed: {authentication.refusal}"
     return WHOM[authentication.state]

@@ -1,4 +1,4 @@
-"""Regular expressions as Java reads them, as far as Python reads them alike."""
+"""Regular expressions in Java's syntax, as far as Python reads them alike."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NAMED_GROUP: Final = re.compile(r"\(\?<([A-Za-z][A-Za-z0-9]*)>")
 
 
 def java_pattern(option: str, rule: str, pattern: str) -> re.Pattern[str]:
-    """Returns a pattern of a rule. Raises ConfigError where Python has none, or warns that it may mean something
-    else."""
+    """Returns the pattern of a rule. Raises ConfigError if Python rejects it, or warns that it may have another
+    meaning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
         try:
             return python_pattern(NAMED_GROUP.sub(r"(?P<\1>", pattern), re.ASCII)  # as Java's \w and \d
         except (re.error, FutureWarning) as error:
-            raise ConfigError(f"{option}: {rule}: {pattern!r} is no pattern: {error}", name=option) from None
+            raise ConfigError(f"{option}: {rule}: {pattern!r} is not a valid pattern: {error}", name=option) from None

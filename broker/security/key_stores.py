@@ -1,7 +1,7 @@
-"""Key stores and trust stores, out of a listener's options: PEM in files or in the options themselves, PKCS12 in files.
+"""Key stores and trust stores from a listener's options: PEM in files or in the options themselves, PKCS12 in files.
 
-Whatever they are, they are handed on as PEM in memory: no key reaches a disk that was not there before.
-Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory, KIP-651.
+Each is passed on as PEM in memory: no key is written to a disk. Source:
+org.apache.kafka.common.security.ssl.DefaultSslEngineFactory, KIP-651.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from protocol.config import ConfigError
 
 PEM: Final = "PEM"
 TYPES: Final = (PEM, "PKCS12", "JKS")
-"""The types that may be named. Java reads PKCS12 by the name of JKS too, which is the default, and so it is here."""
+"""The valid types. As in Java, JKS, which is the default, also reads PKCS12."""
 
 JKS_MAGIC: Final = (bytes.fromhex("feedfeed"), bytes.fromhex("cececece"))
 """The first bytes of a store in Java's own formats, JKS and JCEKS."""
@@ -27,8 +27,8 @@ CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIF
 READABLE_BY_OTHERS: Final = stat.S_IROTH | stat.S_IWOTH
 
 MAX_STORE_BYTES: Final = 4 << 20
-"""Size of the largest store. The certificates of all public authorities are 0.3 MB. A larger file would hold the event
-loop, and a path that an operator mistypes may name a log."""
+"""Maximum size of a store. The certificates of all public authorities are 0.3 MB. A larger file would block the event
+loop, and a mistyped path may name a log."""
 
 CONVERT: Final = (
     "{name}: {path} is a store of Java's own format (JKS), which is not read here. Convert it: keytool -importkeystore "
@@ -37,7 +37,7 @@ CONVERT: Final = (
 
 
 class TlsSettings(Protocol):
-    """The options of a listener, or of a client, that a context is made of; each has its option's name."""
+    """The options of a listener or a client from which a context is made; each attribute has its option's name."""
 
     @property
     def ssl_client_auth(self) -> str: ...
@@ -70,24 +70,24 @@ class TlsSettings(Protocol):
 
 
 class KeyStore(NamedTuple):
-    """A private key and the chain of its certificates."""
+    """A private key and its certificate chain."""
 
     option: str
-    """That which has it, for errors."""
+    """The option that names it, for errors."""
     where: str
     pem: bytes
     password: str
-    """Of the private key in it; empty where it has none."""
+    """The private key's password; empty if it has none."""
 
     def __repr__(self) -> str:
         return f"KeyStore({self.option}, {self.where})"
 
     @property
     def certificate(self) -> bytes:
-        """The certificate of the key, in DER. Raises ConfigError."""
+        """The key's certificate in DER. Raises ConfigError."""
         match = CERTIFICATE.search(self.pem)
         if match is None:
-            raise ConfigError(f"{self.option}: {self.where}: there is no certificate in it", name=self.option)
+            raise ConfigError(f"{self.option}: {self.where}: it has no certificate", name=self.option)
         return ssl.PEM_cert_to_DER_cert(match[0].decode("latin-1"))
 
 
@@ -100,7 +100,7 @@ class TrustStore(NamedTuple):
 
 
 def key_store(options: TlsSettings) -> KeyStore | None:
-    """Returns the key store of a listener, where it has one. Raises ConfigError."""
+    """Returns the key store of a listener; None if it has none. Raises ConfigError."""
     location, inline = options.ssl_keystore_location, options.ssl_keystore_key
     chain, name = options.ssl_keystore_certificate_chain, "ssl.keystore.location"
     kind, password = _kind("ssl.keystore.type", options.ssl_keystore_type), options.ssl_keystore_password
@@ -129,7 +129,7 @@ def key_store(options: TlsSettings) -> KeyStore | None:
 
 
 def trust_store(options: TlsSettings) -> TrustStore | None:
-    """Returns the trust store of a listener, where it has one. Raises ConfigError."""
+    """Returns the trust store of a listener; None if it has none. Raises ConfigError."""
     location, inline = options.ssl_truststore_location, options.ssl_truststore_certificates
     name, type_name, password = "ssl.truststore.location", "ssl.truststore.type", options.ssl_truststore_password
     kind = _kind(type_name, options.ssl_truststore_type)
@@ -176,12 +176,12 @@ def _check_inline(options: TlsSettings, kind: str) -> None:
 
 def _kind(name: str, kind: str) -> str:
     if kind.upper() not in TYPES:
-        raise _wrong(name, f"{kind} is none of {', '.join(TYPES)}")
+        raise _wrong(name, f"{kind} is not one of {', '.join(TYPES)}")
     return kind.upper()
 
 
 def _check_binary(name: str, path: str, data: bytes, type_name: str, kind: str) -> None:
-    """Raises ConfigError, with a way out, for what is no PKCS12."""
+    """Raises ConfigError, with a solution, for a file that isn't PKCS12."""
     if data.startswith(JKS_MAGIC):
         raise ConfigError(CONVERT.format(name=name, path=path, type=type_name), name=name)
     if PEM_BEGIN in data:
@@ -196,7 +196,7 @@ def _read(name: str, path: str) -> bytes:
 
 
 def _with_lines(pem: str) -> str:
-    """Returns PEM with its lines, which a \\n may stand for."""
+    """Returns PEM with line breaks in place of the text \\n."""
     return pem.replace("\\n", "\n")
 
 
@@ -205,7 +205,7 @@ def _wrong(name: str, problem: str) -> ConfigError:
 
 
 def check_private(name: str, path: str) -> None:
-    """Raises ConfigError if a file with a key cannot be read, is no regular file, or others can read it."""
+    """Raises ConfigError if a file with a key can't be read, isn't a regular file, or is readable by others."""
     try:
         status = os.stat(path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The SASL mechanisms of a listener, as its options and the metadata log have them."""
+"""The SASL mechanisms of a listener, from its options and the metadata log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NONCE_BYTES = 20
 RECOUNT_MS = 10_000
-"""The time between two looks at all users: who asks for those that do not exist has them counted no more often."""
+"""Minimum interval of counting all users: requests for unknown users can't cause more."""
 
 Shapes: TypeAlias = Counter[ChallengeShape]
 
@@ -39,27 +39,27 @@ GSSAPI_NEEDED: Final = (
 
 
 class Surroundings(NamedTuple):
-    """The things that mechanisms need beside their options."""
+    """The objects that mechanisms need besides their options."""
 
     image: Image
     clock: Clock
     draw: Callable[[int], bytes]
     """Returns random bytes."""
     cluster_secret: str | None
-    """Of which the keys of delegation tokens are made; None where there are none."""
+    """The secret from which the keys of delegation tokens are made; None if there are none."""
     process_secret: bytes
-    """Of which the listeners of this process make the same."""
+    """The secret of this process, the same for all its listeners."""
     closing: ExitStack
-    """Is closed with the listener."""
+    """Closed with the listener."""
 
 
 def mechanisms(config: BrokerConfig, listener: str, around: Surroundings) -> dict[str, SaslMechanism]:
     """Returns the mechanisms of a listener, by name. Raises ConfigError."""
     return {
-        one.name: _with_tickets(one, one.tickets, around)
-        if one.tickets is not None
-        else SaslMechanism(_beginner(one, listener, around), one.max_reauth_ms)
-        for one in mechanisms_of(config, listener)
+        mechanism.name: _with_tickets(mechanism, mechanism.tickets, around)
+        if mechanism.tickets is not None
+        else SaslMechanism(_beginner(mechanism, listener, around), mechanism.max_reauth_ms)
+        for mechanism in mechanisms_of(config, listener)
     }
 
 
@@ -100,8 +100,8 @@ def _beginner(mechanism: MechanismOptions, listener: str, around: Surroundings) 
 
 
 def _secret(around: Surroundings) -> bytes:
-    """Returns the secret of which users that do not exist get their salts: the same on each broker and after each start
-    where the cluster has a secret, else of this process. What differed between two listeners would say that there is no
+    """Returns the secret from which unknown users get their salts: the same on each broker and after each start if the
+    cluster has a secret, otherwise this process's. A difference between two listeners would reveal that there is no
     such user."""
     if around.cluster_secret is None:
         return around.process_secret
@@ -109,7 +109,7 @@ def _secret(around: Surroundings) -> bytes:
 
 
 class ShapesInUse:
-    """The shapes of the challenges of a mechanism's users, counted now and then."""
+    """The shapes of the challenges of a mechanism's users, counted at intervals."""
 
     def __init__(self, image: Image, mechanism: str, clock: Clock) -> None:
         self._image = image
@@ -119,7 +119,7 @@ class ShapesInUse:
         self._counted_ms: int | None = None
 
     def counted(self) -> Shapes:
-        """Returns how many users have each shape."""
+        """Returns the number of users with each shape."""
         now_ms = self._clock.monotonic_ms()
         if self._counted_ms is None or now_ms - self._counted_ms >= RECOUNT_MS:
             self._counted_ms = now_ms
@@ -132,7 +132,7 @@ class ShapesInUse:
 
 
 def scram_credential(image: Image, mechanism: int, user: str) -> Credential | None:
-    """Returns a user's keys for a mechanism, as the metadata log has them."""
+    """Returns a user's keys for a mechanism, from the metadata log."""
     record = image.other_records.get(("scram", user, mechanism))
     if not isinstance(record, UserScramCredentialRecord):
         return None

@@ -1,4 +1,4 @@
-"""Reads files that an option names: a mistake of the operator, or a client that sets it, does not stop the node."""
+"""Reads files that an option names, so that no mistake of the operator, or of a client that sets it, stops the node."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import stat
 
 
 def read_named_file(path: str, max_bytes: int) -> bytes:
-    """Returns the content of a file. Raises OSError for a pipe or a device, whose content may never begin or never end,
-    and for a file that is larger than `max_bytes`."""
+    """Returns the content of a file. Raises OSError for a pipe or a device, whose content may never begin or end, and
+    for a file that is larger than `max_bytes`."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe is opened without waiting for a writer
     try:
         status = os.fstat(handle)

@@ -1,4 +1,4 @@
-"""Acknowledgements of a ShareFetch or a ShareAcknowledge, partition by partition: checked, carried out, and answered.
+"""Acknowledgements of a ShareFetch or a ShareAcknowledge: checked, applied, and answered by partition.
 
 Source: KafkaApis.handleAcknowledgements and validateAcknowledgementBatches (KIP-932, KIP-1222).
 """
@@ -19,7 +19,7 @@ FIRST_RENEWING_VERSION: Final = 2
 
 
 class AcknowledgedBatch(Protocol):
-    """One AcknowledgementBatch of either request."""
+    """An AcknowledgementBatch of either request."""
 
     first_offset: int
     last_offset: int
@@ -38,7 +38,7 @@ class AcknowledgeRules(NamedTuple):
 
 
 def check(batches: Sequence[AcknowledgedBatch], rules: AcknowledgeRules) -> list[Acknowledgement]:
-    """Returns the batches as the engine takes them. Raises INVALID_REQUEST."""
+    """Returns the batches as the share partition takes them. Raises INVALID_REQUEST."""
     end = -1
     acknowledgements = []
     for batch in batches:
@@ -59,20 +59,20 @@ def check(batches: Sequence[AcknowledgedBatch], rules: AcknowledgeRules) -> list
 
 
 class Acknowledging:
-    """The acknowledgements of one request; `results` has the error, or None, of each of its partitions once all are
-    durable or have failed."""
+    """The acknowledgements of one request; `results` has each partition's error, or None, once all are durable or have
+    failed."""
 
     __slots__ = ("_done", "_waiting", "results")
 
     def __init__(self) -> None:
         self.results: dict[PartitionId, KafkaError | None] = {}
         self._waiting = 0
-        """Counts the partitions without a result."""
+        """The number of partitions without a result."""
         self._done: asyncio.Future[None] | None = None
 
     @property
     def is_used(self) -> bool:
-        """True when the request acknowledges anything."""
+        """True if the request acknowledges anything."""
         return bool(self._waiting or self.results)
 
     @property
@@ -94,8 +94,8 @@ class Acknowledging:
         acknowledged: Mapping[PartitionId, Sequence[AcknowledgedBatch]],
         rules: AcknowledgeRules,
     ) -> None:
-        """Carries out the acknowledgements in their share partitions. A partition without any has a result only beside
-        others that have some, as in Apache Kafka."""
+        """Applies the acknowledgements to their share partitions. A partition without acknowledgements has a result
+        only if other partitions have some, as in Apache Kafka."""
         by_partition: dict[PartitionId, list[Acknowledgement]] = {}
         for partition_id, batches in acknowledged.items():
             try:
@@ -146,7 +146,7 @@ def message_of(error: KafkaError | None) -> str | None:
 
 
 def by_topic(results: Mapping[PartitionId, KafkaError | None]) -> dict[bytes, list[tuple[int, KafkaError | None]]]:
-    """Returns the results by topic, as responses have them."""
+    """Returns the results by topic, as in responses."""
     topics: dict[bytes, list[tuple[int, KafkaError | None]]] = {}
     for (topic_id, index), error in results.items():
         topics.setdefault(topic_id, []).append((index, error))

@@ -48,8 +48,8 @@ async def describe_offset(groups: ShareGroups, key: ShareKey) -> OffsetDescripti
 
 
 async def lag(groups: ShareGroups, key: ShareKey, state: Summary) -> int:
-    """Returns the number of committed records whose delivery is not complete; UNKNOWN_LAG where it cannot be known.
-    Raises the KafkaError of the partition's leader."""
+    """Returns the number of committed records whose delivery isn't complete; UNKNOWN_LAG if it is unknown. Raises the
+    KafkaError of the partition's leader."""
     if state.start_offset == NO_START_OFFSET or state.delivery_complete_count == NO_COUNT:
         return UNKNOWN_LAG
     topic = groups.environment.replicas.name_of(key.topic_id)
@@ -60,7 +60,7 @@ async def lag(groups: ShareGroups, key: ShareKey, state: Summary) -> int:
 
 
 async def high_watermark(groups: ShareGroups, name: TopicPartition) -> int:
-    """Returns the high watermark of a partition, as its leader has it. Raises KafkaError."""
+    """Returns a partition's high watermark from its leader. Raises KafkaError."""
     leader_id = groups.environment.leader_elsewhere(name)
     if leader_id is not None:
         return await groups.other_leaders().high_watermark(leader_id, name)
@@ -68,7 +68,7 @@ async def high_watermark(groups: ShareGroups, name: TopicPartition) -> int:
 
 
 async def alter(groups: ShareGroups, initialization: Initialize) -> Mapping[ShareKey, KafkaError]:
-    """Initializes the state of share partitions anew, and returns the errors."""
+    """Initializes the state of share partitions again, and returns the errors."""
     if not any(initialization.offsets.values()):
         return {}
     groups.forget_group(initialization.group_id)
@@ -101,7 +101,7 @@ async def finish_delete(groups: ShareGroups, group_id: str, deletion: Deletion) 
 
 
 async def delete_group_state(groups: ShareGroups, group_id: str) -> None:
-    """Deletes all state of a group that is to be deleted, if it is a share group without members. Raises KafkaError."""
+    """Deletes all state of a group that will be deleted, if it is a share group without members. Raises KafkaError."""
     deletion = await groups.coordinator.decided(group_id, begin_delete_all, group_id, None)
     failed = await delete_state(groups, group_id, deletion.partitions)
     for error in failed.values():

@@ -1,4 +1,4 @@
-"""Appends a batch of the broker's own to a partition, whoever leads it."""
+"""Appends a batch of the broker's own to a partition, at whichever broker leads it."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The dead-letter queue: records that a share group gives up, written to a topic of the group's choice.
+"""The dead-letter queue: records that a share group can't deliver, written to the group's queue topic.
 
 A record that was rejected, or delivered as often as the limit allows, is ARCHIVING until its letter is in the log, and
-ARCHIVED then. After a crash in between it is written again: a letter may come twice. A letter has the record's place
-and the reason in headers `__dlq.errors.*`; an option of the group adds the record's key and value.
+ARCHIVED then. After a crash in between the letter is written again: it may come twice. A letter has the record's
+position and the reason in headers `__dlq.errors.*`; an option of the group adds the record's key and value.
 
-A topic may be a queue where its owner allows it by errors.deadletterqueue.group.enable, and its name has the prefix
-that the cluster requires. A queue that may not be written to delays nobody: its letters go to the broker's log alone.
-Source: Kafka's ShareGroupDLQStateManager, ShareGroupDLQValidator (KIP-1191).
+A topic may be a queue if its owner allows it with errors.deadletterqueue.group.enable, and its name has the prefix that
+the cluster requires. If a queue can't be written, delivery continues: its letters are only in the broker's log. Source:
+Kafka's ShareGroupDLQStateManager, ShareGroupDLQValidator (KIP-1191).
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ QUEUE_CONFIGS: Final = {"errors.deadletterqueue.group.enable": "true", "message.
 REJECTED: Final = "Offset rejected by client."
 EXHAUSTED: Final = "Offset delivery count exceeded the threshold."
 
-log = get_logger("broker.share")
+logger = get_logger("broker.share")
 
 
 class Letter(NamedTuple):
-    """The letter of the records from offset `first` to `last`, given up after so many deliveries, for this reason."""
+    """The letter of the records from offset `first` to `last`, with their delivery count and the reason."""
 
     first: int
     last: int
@@ -66,8 +66,8 @@ class Letter(NamedTuple):
 
 
 def letters_of(runs: Iterable[Run], rejected: Container[int], limit: int) -> list[Letter]:
-    """Returns the letters of records that were given up. Their reason is not stored: after a restart it follows from
-    the delivery count."""
+    """Returns the letters of undeliverable records. Their reason isn't stored: after a restart it follows from the
+    delivery count."""
     letters: list[Letter] = []
     for run in runs:
         if run.delivery_count < limit:
@@ -98,12 +98,12 @@ class DeadLetters:
         self._other_leaders = other_leaders
 
     def are_enabled(self, config: GroupConfig) -> bool:
-        """True when the group has a queue, and the cluster's share.version allows queues."""
+        """True if the group has a queue, and the cluster's share.version allows queues."""
         is_enabled = self._environment.image.features.get(FEATURE, 0) >= FIRST_LEVEL
         return is_enabled and bool(config.errors_deadletterqueue_topic_name)
 
     async def write(self, key: ShareKey, source: Partition, letters: Sequence[Letter], config: GroupConfig) -> None:
-        """Writes the letters, and returns once they are committed or cannot be."""
+        """Writes the letters, and returns once they are committed or can't be."""
         if not self.are_enabled(config):
             return
         pause_s = FIRST_RETRY_S
@@ -114,7 +114,7 @@ class DeadLetters:
             except KafkaError as error:
                 if not error.code.retriable or attempt == ATTEMPTS:
                     ranges = [(letter.first, letter.last) for letter in letters]
-                    log.error(
+                    logger.error(
                         "dead letters not written", group=key.group_id, partition=str(source.name),
                         offsets=str(ranges), reason=str(error),
                     )  # fmt: skip
@@ -135,12 +135,12 @@ class DeadLetters:
             await append_at_leader(self._environment, self._other_leaders, target, encoded, now_ms)
 
     def _max_bytes(self, topic: str) -> int:
-        """Returns the largest batch that a queue takes."""
+        """Returns the largest batch that a queue accepts."""
         environment = self._environment
         return environment.config.log_config(environment.image.topic_configs(topic)).max_message_bytes
 
     async def _target(self, topic: str, index: int) -> TopicPartition:
-        """Returns the queue's partition for a source partition, and creates the topic where it is missing and may be
+        """Returns the queue's partition for a source partition, and creates the topic if it doesn't exist and may be
         created. Raises KafkaError."""
         exists = self._environment.image.topic(topic) is not None
         self._check(topic, exists)
@@ -148,26 +148,34 @@ class DeadLetters:
             await self._create(topic)
         await self._environment.topics.made((topic,))
         queue = self._environment.image.topic(topic)
-        if queue is None or not queue.partitions:  # this broker has yet to hear of it
+        if queue is None or not queue.partitions:  # its creation has not reached this broker yet
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return TopicPartition(topic, index % len(queue.partitions))
 
     def _check(self, topic: str, exists: bool) -> None:
-        """Raises INVALID_TOPIC_EXCEPTION, INVALID_CONFIG for a topic that may not be a queue."""
+        """Raises INVALID_TOPIC_EXCEPTION or INVALID_CONFIG for a topic that may not be a queue."""
         config = self._environment.config
         if topic.startswith(INTERNAL):
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic}: a dead-letter queue is no internal topic")
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic}: a dead-letter queue can't be an internal topic"
+            )
         if exists:
             configured = config.log_config(self._environment.image.topic_configs(topic))
             if not configured.errors_deadletterqueue_group_enable:
                 raise KafkaError(
-                    ErrorCode.INVALID_CONFIG, f"{topic} does not allow it: errors.deadletterqueue.group.enable is false"
+                    ErrorCode.INVALID_CONFIG,
+                    f"{topic} can't be a dead-letter queue: errors.deadletterqueue.group.enable is false",
                 )
         prefix = config.errors_deadletterqueue_topic_name_prefix
         if not topic.startswith(prefix):
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic}: a dead-letter queue begins with {prefix}")
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic}: the name of a dead-letter queue must begin with {prefix}"
+            )
         if not exists and not config.errors_deadletterqueue_auto_create_topics_enable:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{topic} is not there, and is not to be made")
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"{topic} does not exist, and errors.deadletterqueue.auto.create.topics.enable is false",
+            )
 
     async def _create(self, topic: str) -> None:
         """Creates the queue's topic. Raises KafkaError."""
@@ -191,7 +199,7 @@ class DeadLetters:
 def letter_record(
     key: ShareKey, source: Partition, offset: int, letter: Letter, copy: RecordCopy, now_ms: int
 ) -> Record:
-    """Returns the letter of one record, as the queue has it."""
+    """Returns the letter of one record."""
     fields = {
         "topic": source.name.topic,
         "partition": str(source.name.partition),
@@ -205,7 +213,7 @@ def letter_record(
 
 
 def batches_of(records: Sequence[Record], max_bytes: int) -> Iterator[bytearray]:
-    """Yields the records in batches that the queue takes; a record that is too large for it goes without its copy."""
+    """Yields the records in batches that the queue accepts; a record that is too large goes without its copy."""
     encoded = build(records)
     if len(encoded) <= max_bytes:
         yield encoded
@@ -224,7 +232,7 @@ def copied(source: Partition, letters: Iterable[Letter]) -> dict[int, RecordCopy
 
 
 def _read(source: Partition, offsets: set[int]) -> Iterator[Record]:
-    """Yields the records at these offsets that are in the log and committed."""
+    """Yields the committed records at these offsets that are still in the log."""
     left = sorted(offsets)
     while left:
         offset = max(left[0], source.log_start_offset)

@@ -1,8 +1,8 @@
-"""One ShareFetch: reads, acquires, and waits until there are records.
+"""A ShareFetch: reads, acquires, and waits for records.
 
-Reading and acquiring are one step that no other request interrupts. A fetch that has too little waits for appends, for
-records that are released or time out, and for room that acknowledgements make. Source: DelayedShareFetch,
-ShareFetchUtils (KIP-932, KIP-1206).
+Reading and acquiring are one step that no other request interrupts. A fetch with too few records waits for appends, for
+records that are released or time out, and for acknowledgements that allow more records in flight. Source:
+DelayedShareFetch, ShareFetchUtils (KIP-932, KIP-1206).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Buffer
 
 LOOKAHEAD_RECORDS: Final = 100
-"""How many records are scanned beyond those requested, since some may have to wait for their time or key."""
+"""Records that are scanned beyond those requested, because some may be held back by their time or key."""
 
 
 class PartitionAnswer(NamedTuple):
@@ -45,7 +45,7 @@ class Candidate(NamedTuple):
 
 
 class ShareFetching:
-    """The fetch of one request; `answers` has those partitions that gave records or an error."""
+    """The fetch of one request; `answers` has the partitions that returned records or an error."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ShareFetching:
         acquire_request: AcquireRequest,
         limits: FetchParams,
     ) -> None:
-        """`failed` are the errors of the session's partitions that this broker doesn't lead: they end the fetch."""
+        """`failed` has the errors of the session's partitions that this broker doesn't lead: they end the fetch."""
         self._groups = groups
         self._group_id = group_id
         self._partition_ids = partition_ids
@@ -66,15 +66,15 @@ class ShareFetching:
         self.answers: dict[PartitionId, PartitionAnswer] = {}
 
     def attempt(self, *, is_last: bool = False) -> bool:
-        """Acquires the records that there are, if they are enough or this is the last attempt. Returns True when the
-        fetch is over."""
+        """Acquires the available records, if they are enough or this is the last attempt. True if the fetch is
+        complete."""
         is_over = self._attempt(is_last)
         while is_over is None:
             is_over = self._attempt(is_last)
         return is_over
 
     def _attempt(self, is_last: bool) -> bool | None:
-        """Tries as `attempt` does; None to try again."""
+        """Tries as `attempt` does; returns None to try again."""
         self.answers = dict(self._failed)
         partitions = self._hosted()
         if self._needs_no_records or len(self.answers) == len(self._partition_ids) + len(self._failed):
@@ -92,16 +92,16 @@ class ShareFetching:
         if not self.answers and any(
             self._fetch_offset(candidate.hosted) != candidate.offset for candidate in candidates
         ):
-            return None  # the records read are aborted, or gone, or have to wait: there may be more behind them
+            return None  # the records read are aborted, gone, or held back: there may be more after them
         return is_last or bool(self.answers)
 
     @property
     def _needs_no_records(self) -> bool:
-        """True of a request for no records, which gets the errors of partitions and no more."""
+        """True if the request asks for no records, and only gets the errors of partitions."""
         return self._acquire_request.max_records <= 0 or self._limits.max_bytes <= 0
 
     def _hosted(self) -> list[tuple[PartitionId, Hosted]]:
-        """Returns the share partitions that can be fetched from; the others get their error as answer."""
+        """Returns the share partitions that can be fetched; the others are answered with their error."""
         partitions = []
         for partition_id in self._partition_ids:
             try:
@@ -116,7 +116,7 @@ class ShareFetching:
         return partitions
 
     def _fetch_offset(self, hosted: Hosted) -> int | None:
-        """Returns the offset to read from; None while the share partition has no room for more."""
+        """Returns the offset to read from; None if no more records may be in flight."""
         engine = hosted.engine
         if not engine.is_active:
             return None
@@ -125,7 +125,7 @@ class ShareFetching:
         return engine.next_fetch_offset() if engine.can_acquire else None
 
     def _read(self, partitions: Sequence[tuple[PartitionId, Hosted]]) -> list[Candidate]:
-        """Reads the logs of those share partitions that have room, from where each of them goes on."""
+        """Reads the logs of the share partitions that may acquire more, from the fetch offset of each."""
         offsets = [(partition_id, share, self._fetch_offset(share)) for partition_id, share in partitions]
         ready = [(partition_id, share, offset) for partition_id, share, offset in offsets if offset is not None]
         candidates: list[Candidate] = []
@@ -137,7 +137,7 @@ class ShareFetching:
             except KafkaError as error:
                 if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and offset < share.partition.log_start_offset:
                     move_log_start(share.engine, share.partition.log_start_offset)
-                    return self._read(partitions)  # from the start of the log, which is not out of range
+                    return self._read(partitions)  # from the start of the log, which is in range
                 self.answers[partition_id] = PartitionAnswer(error=error)
                 continue
             if records:
@@ -145,7 +145,7 @@ class ShareFetching:
         return candidates
 
     def _acquire(self, candidate: Candidate, left: int) -> tuple[PartitionAnswer, int]:
-        """Acquires for the member as many records of one partition as are `left`, and returns them with their count."""
+        """Acquires at most `left` records of one partition for the member, and returns them with their count."""
         if left <= 0:
             return PartitionAnswer(), 0
         _, hosted, offset, view = candidate
@@ -167,13 +167,13 @@ class ShareFetching:
 
     @property
     def others_wait(self) -> bool:
-        """True when other fetches wait already for records of these partitions."""
+        """True if other fetches wait already for records of these partitions."""
         partitions = (self._groups.find(self._group_id, partition_id) for partition_id in self._partition_ids)
         return any(hosted is not None and hosted.queue for hosted in partitions)
 
     async def wait(self, *, comes_last: bool) -> None:
-        """Waits until there are enough records, or the time is up. With `comes_last`, fetches that wait already go
-        first: else each acknowledgement would bring the members that have records all the others as well."""
+        """Waits until there are enough records, or the time is over. With `comes_last`, fetches that wait already go
+        first: otherwise members that acknowledge records would also get all the next ones."""
         deadline = Deadline(self._groups.environment.clock, self._limits.max_wait_ms)
         if comes_last:
             await asyncio.sleep(0)
@@ -192,7 +192,7 @@ class ShareFetching:
                     hosted.queue.done(waiter)
 
     def _watch(self, waiter: Sleeper) -> list[Hosted]:
-        """Registers the waiter with the share partitions, and with those logs that may be read; returns the share
+        """Registers the waiter with the share partitions, and with the logs that may be read; returns the share
         partitions."""
         watched = []
         for _, hosted in self._hosted():

@@ -1,7 +1,7 @@
 """ShareGroups: the share partitions and share sessions of this broker.
 
-A share partition is loaded when a member first fetches from it, and given up when this broker leads its partition no
-more, or the last member of its group has closed its connection. Source: SharePartitionManager (KIP-932).
+A share partition is loaded when a member first fetches from it, and unloaded when this broker no longer leads its
+partition, or the last member of its group has closed its connection. Source: SharePartitionManager (KIP-932).
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ class ShareGroups:
     def __init__(
         self, environment: Environment, coordinator: GroupCoordinator, shares: ShareCoordinator, workers: Workers
     ) -> None:
-        """`coordinator` has the groups' members and options, `shares` the states of share partitions; `workers` read
-        records."""
+        """`coordinator` has the groups' members and options, `shares` the share group state; `workers` read records."""
         self.environment = environment
         self.coordinator = coordinator
         self._workers = workers
@@ -57,7 +56,7 @@ class ShareGroups:
         self.environment.loader.subscribe(by_change(self._changed))
 
     def stop(self) -> None:
-        """Gives up all share partitions."""
+        """Unloads all share partitions."""
         for hosted in list(self._hosted.values()):
             self.give_up(hosted)
         self.persister.stop()
@@ -69,7 +68,7 @@ class ShareGroups:
         return self.environment.image.features.get(FEATURE, 0) > 0
 
     def other_leaders(self) -> OtherLeaders:
-        """Returns the way to partitions that other brokers lead."""
+        """Returns the client for partitions that other brokers lead."""
         if self._other_leaders is None:
             from broker.share.other_leaders import OtherLeaders
 
@@ -93,7 +92,7 @@ class ShareGroups:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
 
     def error_of(self, named: PartitionId) -> KafkaError | None:
-        """Returns the error of a partition that this broker doesn't lead; None of one that it leads."""
+        """Returns the error of a partition that this broker doesn't lead; None if it leads it."""
         try:
             self.partition(named)
         except KafkaError as error:
@@ -101,7 +100,7 @@ class ShareGroups:
         return None
 
     def find(self, group_id: str, named: PartitionId) -> Hosted | None:
-        """Returns the share partition; None where it is not loaded."""
+        """Returns the share partition; None if it isn't loaded."""
         return self._hosted.get(ShareKey(group_id, *named))
 
     def at_work(self) -> list[tuple[ShareKey, Hosted]]:
@@ -153,8 +152,8 @@ class ShareGroups:
         task.add_done_callback(forget)
 
     async def initialized(self, group_id: str, timeout_s: float) -> bool:
-        """Waits, for so long at most, while the group's state is being initialized. Returns True once it is; False
-        where it takes longer, or none is being initialized."""
+        """Waits up to `timeout_s` while the group's state is being initialized. True once it is; False if it takes
+        longer, or no state is being initialized."""
         task = self._initializing.get(group_id)
         if task is None:
             return False
@@ -162,7 +161,7 @@ class ShareGroups:
         return bool(done)
 
     def give_up(self, hosted: Hosted) -> None:
-        """Gives up a fenced share partition; the next request gets one that is loaded anew."""
+        """Unloads a fenced share partition; the next request loads it again."""
         key = hosted.key
         if self._hosted.get(key) is hosted:
             del self._hosted[key]
@@ -173,7 +172,7 @@ class ShareGroups:
         hosted.stop()
 
     def forget_group(self, group_id: str) -> None:
-        """Gives up all share partitions of a group; they are loaded anew when they are needed again."""
+        """Unloads all share partitions of a group; they are loaded again when needed."""
         for key in tuple(self._by_group.get(group_id, ())):
             self.give_up(self._hosted[key])
 

@@ -1,7 +1,7 @@
-"""Hosted: a share partition of this broker, with the log that it reads, the persister that it writes to, and its timer.
+"""Hosted: a share partition on this broker, with its log, its persister, and its timer.
 
-The engine decides; here is its I/O. Everything runs in the event loop, and a fetch reads and acquires in one turn of
-it, so that there is no fetch lock. Source: SharePartition's I/O (KIP-932).
+The engine decides; this module does its I/O. Everything runs in the event loop, and a fetch reads and acquires in one
+turn, so no fetch lock is needed. Source: SharePartition's I/O (KIP-932).
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ FENCING_ERRORS = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""Errors after which the share partition is given up; the next request loads it anew."""
+"""Errors after which the share partition is unloaded; the next request loads it again."""
 
 WriteCallback = Callable[[KafkaError | None], None]
 """Called with None once a write is durable, or with its error."""
 
-log = get_logger("broker.share")
+logger = get_logger("broker.share")
 
 
 class Hosted:
-    """One share partition of this broker."""
+    """A share partition on this broker."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Hosted:
         self.engine = SharePartition(Limits())
         self._scanner: RecordScanner | None = None
         self.queue = FetchQueue(lambda: self.engine.is_active and self.engine.can_acquire)
-        """The fetches that wait for records, or for room."""
+        """The fetches that wait for records, or until more may be in flight."""
         self._config = config
         self._applied_config: GroupConfig | None = None
         self._persister = persister
@@ -85,13 +85,15 @@ class Hosted:
         self._alarm: Timer | None = None
         self._alarm_ms = NO_DEADLINE
         self.error: KafkaError | None = None
-        """The error with which it could not be loaded."""
+        """The error with which loading failed."""
 
     # Life.
 
     async def load(self) -> None:
-        """Reads the stored state; afterwards the share partition is active, or has an error."""
-        if self.engine.lifecycle is Lifecycle.FENCED:  # its topic was deleted, or another leads, before this began
+        """Loads the stored state; afterwards the share partition is active, or has an error."""
+        if (
+            self.engine.lifecycle is Lifecycle.FENCED
+        ):  # its topic was deleted, or another broker leads, before this began
             return
         self.engine.enter(Lifecycle.INITIALIZING)
         try:
@@ -109,14 +111,14 @@ class Hosted:
     def _not_loaded(self, error: Exception) -> None:
         if isinstance(error, KafkaError):
             self.error = seen_by_share_member(error)
-            log.warning("share partition not loaded", partition=str(self.key), reason=str(error))
+            logger.warning("share partition not loaded", partition=str(self.key), reason=str(error))
         else:
             self.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-            log.error("share partition not loaded", partition=str(self.key), exc_info=error)
+            logger.error("share partition not loaded", partition=str(self.key), exc_info=error)
         self._given_up(self)
 
     def _initial_offset(self) -> int:
-        """Returns the start offset of a group that has none yet (share.auto.offset.reset)."""
+        """Returns the start offset of a group without one (share.auto.offset.reset)."""
         reset, partition = self._config().share_auto_offset_reset, self.partition
         if reset == "earliest":
             return partition.log_start_offset
@@ -128,7 +130,7 @@ class Hosted:
         return partition.high_watermark
 
     def stop(self) -> None:
-        """Fences it: the fetches that wait look again, and get another one."""
+        """Fences the share partition: waiting fetches try again, and load it again."""
         self.engine.fence()
         if self._alarm is not None:
             self._alarm.cancel()
@@ -140,12 +142,12 @@ class Hosted:
         self.wake()
 
     def features_changed(self) -> None:
-        """Applies the group's options anew, since some depend on the cluster's features."""
+        """Applies the group's options again, because some depend on the cluster's features."""
         self._applied_config = None
         self.refresh()
 
     def refresh(self) -> None:
-        """Applies the group's options, where they have changed."""
+        """Applies the group's options if they have changed."""
         config = self._config()
         if config is not self._applied_config:
             self._applied_config = config
@@ -173,7 +175,7 @@ class Hosted:
 
     @property
     def scanner(self) -> RecordScanner | None:
-        """Scans records, if the group has them held back by their time or their key."""
+        """The scanner of records, if the group holds records back by their time or key."""
         return None if self.engine.holdback is None else self._scanner
 
     @property
@@ -187,8 +189,8 @@ class Hosted:
         self.queue.wake_all()
 
     def _offer(self) -> None:
-        """Offers room to the fetches that wait, in turn; to all at once where records are held back, since each may get
-        others."""
+        """Wakes waiting fetches in turn while more records may be acquired; all at once if records are held back,
+        because each may get others."""
         if self.engine.holdback is None:
             self.queue.offer()
         else:
@@ -215,7 +217,7 @@ class Hosted:
         return acquired
 
     def acknowledge(self, member_id: str, acknowledgements: Iterable[Acknowledgement], then: WriteCallback) -> None:
-        """Carries out acknowledgements; calls `then` with None once they are durable, or with their error."""
+        """Applies acknowledgements; calls `then` with None once they are durable, or with their error."""
         try:
             change = acknowledge(self.engine, member_id, acknowledgements, self._clock.now_ms())
         except KafkaError as error:
@@ -230,12 +232,12 @@ class Hosted:
 
     def _log_failure(self, error: KafkaError | None) -> None:
         if error is not None:
-            log.warning("state not written", partition=str(self.key), reason=str(error))
+            logger.warning("state not written", partition=str(self.key), reason=str(error))
 
     # Time.
 
     def _arm(self) -> None:
-        """Sets the timer to the next lock that expires, unless it is due earlier."""
+        """Sets the timer to the next lock that expires, unless it is set earlier."""
         due_ms = self.engine.next_lock_ms
         if due_ms >= self._alarm_ms or not self.engine.is_active:
             return
@@ -252,8 +254,8 @@ class Hosted:
             self.refresh()
             change = expire(self.engine, self._clock.now_ms())
             self._settle(change, self._log_failure)
-        except Exception:  # the state may be half changed: the next request loads the stored one
-            log.exception("locks of a share partition not expired", partition=str(self.key))
+        except Exception:  # the state may be half changed: the next request loads the stored state
+            logger.exception("locks of a share partition not expired", partition=str(self.key))
             self._given_up(self)
             return
         self._arm()
@@ -263,7 +265,7 @@ class Hosted:
     # Dead letters.
 
     def bury(self) -> None:
-        """Writes records that were given up to the dead-letter queue, then archives them; in a task."""
+        """Writes undeliverable records to the dead-letter queue, then archives them; in a task."""
         if self._burying is None and self.engine.to_bury():
             self._burying = asyncio.ensure_future(self._bury())
 
@@ -276,7 +278,7 @@ class Hosted:
                 if self.engine.is_active:
                     self._settle(buried(self.engine, ranges), self._log_failure)
         except Exception:
-            log.exception("records not buried", partition=str(self.key))
+            logger.exception("records not buried", partition=str(self.key))
             self._given_up(self)
         finally:
             self._burying = None
@@ -284,7 +286,7 @@ class Hosted:
     # Writing.
 
     def _settle(self, change: Change | None, then: WriteCallback) -> None:
-        """Writes a change, then commits or undoes it; within the call where the write is done at once."""
+        """Writes a change, then commits or undoes it; within the call if the write completes at once."""
         if change is None:
             self._arm()
             then(None)
@@ -315,7 +317,7 @@ class Hosted:
 
 
 def error_of(future: asyncio.Future[None]) -> KafkaError | None:
-    """Returns the error of a write that is done; None where it succeeded."""
+    """Returns the error of a completed write; None if it succeeded."""
     error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE) if future.cancelled() else future.exception()
     assert error is None or isinstance(error, KafkaError), repr(error)
     return error

@@ -1,4 +1,4 @@
-"""Initializes the state of share partitions: the persister writes it, and the group stores that it did.
+"""Initializes the state of share partitions: the persister writes it, and the group records that.
 
 Source: GroupCoordinatorService.persisterInitialize (KIP-932).
 """
@@ -16,13 +16,13 @@ from coordinator.group.share.initialization import Initialize, initialized, unin
 from coordinator.share.key import ShareKey
 from protocol.errors import KafkaError
 
-log = get_logger("broker.share")
+logger = get_logger("broker.share")
 
 
 async def initialize(
     persister: Persister, coordinator: GroupCoordinator, initialization: Initialize
 ) -> Mapping[ShareKey, KafkaError]:
-    """Initializes the state, and has the group store that; returns the errors."""
+    """Initializes the state, and has the group record that; returns the errors."""
     keys = [
         (ShareKey(initialization.group_id, topic_id, index), offset)
         for topic_id, partitions in initialization.offsets.items()
@@ -39,7 +39,7 @@ async def initialize(
         elif result is not None:
             raise result
     if failed:
-        log.warning(
+        logger.warning(
             "state of share partitions not initialized",
             group=initialization.group_id,
             reason=str(next(iter(failed.values()))),
@@ -48,6 +48,6 @@ async def initialize(
     try:
         await coordinator.decided(initialization.group_id, decide, initialization, None)
     except KafkaError as error:
-        log.warning("share group did not store its state", group=initialization.group_id, reason=str(error))
+        logger.warning("share group did not store its state", group=initialization.group_id, reason=str(error))
         failed.update((key, error) for key, _ in keys)
     return failed

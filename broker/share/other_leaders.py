@@ -1,4 +1,4 @@
-"""Partitions that other brokers lead, as share groups need them: their ends, and dead letters written to them.
+"""Requests to the leaders of other partitions: for high watermarks, and to write dead letters.
 
 Source: NetworkPartitionMetadataClient (KIP-1226), ShareGroupDLQStateManager (KIP-1191).
 """
@@ -24,7 +24,8 @@ ALL: Final = -1
 
 
 class OtherLeaders:
-    """Requests to them. A batch of letters may take long to be committed: it has a connection of its own."""
+    """Sends the requests. A batch of letters may take long to be committed, so letters have connections of their
+    own."""
 
     def __init__(self, environment: Environment) -> None:
         self._config = environment.live_config
@@ -35,7 +36,7 @@ class OtherLeaders:
         )
 
     async def high_watermark(self, leader_id: int, name: TopicPartition) -> int:
-        """Returns the high watermark that the leader tells. Raises KafkaError."""
+        """Returns the high watermark from the leader. Raises KafkaError."""
         offset = await self._batcher.submit(leader_id, name, name)
         if isinstance(offset, KafkaError):
             raise offset
@@ -61,14 +62,14 @@ class OtherLeaders:
                     raise KafkaError(error_code(partition.error_code), partition.error_message or None)
 
     def stop(self) -> None:
-        """Sends no more."""
+        """Sends no more requests."""
         self._batcher.stop()
         self._offsets.stop()
         self._letters.stop()
 
     async def high_watermarks(self, leader_id: int, names: Sequence[TopicPartition]) -> list[int | KafkaError]:
-        """Returns the high watermarks that the leader tells in answer to one request, or the partitions' errors. Raises
-        PeerError, ProtocolError."""
+        """Returns the high watermarks, or the partitions' errors, from one request to the leader. Raises PeerError,
+        ProtocolError."""
         from protocol.messages.list_offsets import ListOffsetsResponse
 
         response = await self._offsets.send(leader_id, ends_request(names), ListOffsetsResponse)
@@ -77,7 +78,7 @@ class OtherLeaders:
 
 
 def ends_request(names: Sequence[TopicPartition]) -> ListOffsetsRequest:
-    """Returns the question for high watermarks."""
+    """Returns the request for high watermarks."""
     from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
     topics: dict[str, list[ListOffsetsPartition]] = {}

@@ -1,7 +1,7 @@
-"""Persister: the store of share partitions' state.
+"""Persister: the store of share group state.
 
-`CoordinatorPersister` uses the share coordinator, wherever it is; `NoOpPersister` stores nothing. The last part of
-the class name in group.share.persister.class.name selects one. Source: Kafka's Persister, DefaultStatePersister and
+`CoordinatorPersister` uses the share coordinator, on any broker; `NoOpPersister` stores nothing. The last part of the
+class name in group.share.persister.class.name selects one. Source: Kafka's Persister, DefaultStatePersister and
 NoOpStatePersister (KIP-932).
 """
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # imported with the first share partition
 A = TypeVar("A")
 
 GIVE_UP_MS: Final = 15_000
-"""Kafka tries five times, with pauses of one, two, four and eight seconds: until a broker that was killed has lost its
-session, and another leads."""
+"""Kafka tries five times, with pauses of one, two, four and eight seconds: until a killed broker has lost its session,
+and another leads."""
 
 FIRST_RETRY_S: Final = 0.005
 LAST_RETRY_S: Final = 1.0
@@ -47,7 +47,7 @@ class Persister(Protocol):
     """The store; all methods raise KafkaError."""
 
     async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
-        """Writes an initial state; with start offset -1 the group's reset strategy decides where it begins."""
+        """Writes an initial state; with start offset -1 the group's reset strategy decides the start."""
         ...
 
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
@@ -68,22 +68,22 @@ class Persister(Protocol):
         ...
 
     def stop(self) -> None:
-        """Asks no other broker any more."""
+        """Sends no more requests to other brokers."""
         ...
 
 
 class CoordinatorPersister:
     """The default: the state is in the share coordinator, here or on another broker.
 
-    What can be done here at once is; all else is tried for a while. Operations on one share partition that have to wait
-    are carried out one after the other, so that none is repeated after a later one.
+    An operation that can be done here at once is; any other is tried for a while. Waiting operations on one share
+    partition are done one after the other, so that none is repeated after a later one.
     """
 
     def __init__(self, coordinator: ShareCoordinator) -> None:
         self._coordinator = coordinator
         self._remote: RemoteState | None = None
         self._last: dict[ShareKey, asyncio.Future[None]] = {}
-        """Done once the last operation that waits is over, by share partition."""
+        """Futures of the last waiting operation of each share partition."""
 
     async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
         from broker.share.state_operations import InitializeState
@@ -128,8 +128,8 @@ class CoordinatorPersister:
         return asyncio.ensure_future(self._perform(WriteState(key, written)))
 
     async def _rewritten(self, key: ShareKey, written: StateWrite, future: asyncio.Future[None]) -> None:
-        """Waits for a write here; where this broker does not coordinate any more before it is committed, it goes to who
-        does."""
+        """Waits for a write here; if this broker stops coordinating before the commit, the write goes to the new
+        coordinator."""
         try:
             await future
         except KafkaError as error:
@@ -138,7 +138,7 @@ class CoordinatorPersister:
             await self._write_later(key, written)
 
     async def _perform(self, operation: StateOperation[A]) -> A:
-        """Carries an operation out after those before it. Raises KafkaError as clients see it."""
+        """Performs an operation after the ones before it. Raises KafkaError as clients see it."""
         key = operation.key
         before = self._last.get(key)
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -153,7 +153,7 @@ class CoordinatorPersister:
                 del self._last[key]
 
     async def _tried(self, operation: StateOperation[A]) -> A:
-        """Returns the coordinator's answer; looks for it again while it moves or is not ready."""
+        """Returns the coordinator's answer; tries again while the coordinator moves or isn't ready."""
         clock = self._coordinator.environment.clock
         give_up_ms = clock.monotonic_ms() + GIVE_UP_MS
         pause_s = FIRST_RETRY_S
@@ -180,15 +180,15 @@ class CoordinatorPersister:
         return await self._remote.perform(broker_id, operation)
 
     def _is_final(self, key: ShareKey, error: KafkaError) -> bool:
-        """True where no later try has another result: not while the coordinator moves or loads, nor while it has yet to
-        hear of a partition that is known here."""
+        """True if a later try can't have another result: False while the coordinator moves or loads, or doesn't yet
+        know a partition that is known here."""
         topic = self._coordinator.environment.image.topic_by_id(key.topic_id)
         is_known = topic is not None and key.partition in topic.partitions
         return error.code not in (TRANSIENT_OF_KNOWN_PARTITIONS if is_known else TRANSIENT)
 
 
 class NoOpPersister:
-    """Stores nothing: each leader begins where the group's reset strategy says."""
+    """Stores nothing: each leader starts according to the group's reset strategy."""
 
     async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
         """Does nothing."""
@@ -223,7 +223,7 @@ PERSISTERS: dict[str, Callable[[ShareCoordinator], Persister]] = {
 
 
 def make_persister(class_name: str, coordinator: ShareCoordinator) -> Persister:
-    """Returns the persister of that class. Raises INVALID_CONFIG for a class that is neither of Kafka's two."""
+    """Returns the persister of that class. Raises INVALID_CONFIG for a class that isn't one of Kafka's two."""
     make = PERSISTERS.get(class_name.rpartition(".")[2])
     if make is None:
         names = ", ".join(PERSISTERS)

@@ -1,8 +1,8 @@
-"""The fetches that wait for records of a share partition, in the order in which they came.
+"""The fetches that wait for records of a share partition, in order of arrival.
 
-Room that acknowledgements make is offered to one fetch after the other, and only as long as there is some: of sixteen
-consumers that share a partition most wait, and to wake all of them at each acknowledgement would take more time than
-the one fetch that gets the room. Source: Kafka's purgatory of DelayedShareFetch.
+When acknowledgements allow more records in flight, one fetch after the other is woken, and only while more can be
+acquired: of sixteen consumers that share a partition most wait, and waking all of them at each acknowledgement would
+take more time than the one fetch that gets records. Source: Kafka's purgatory of DelayedShareFetch.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class FetchQueue:
         self._has_room = has_room
         self._waiters: dict[Sleeper, None] = {}
         self._turns: deque[Sleeper] = deque()
-        """The waiters that had no turn yet since the last offer: each has one, so that an offer ends when nobody can
-        use it."""
+        """The waiters without a turn since the last offer: each has one, so that an offer ends if no fetch can use
+        it."""
         self._is_offered = False
 
     def __bool__(self) -> bool:
@@ -34,7 +34,7 @@ class FetchQueue:
         self._waiters[waiter] = None
 
     def done(self, waiter: Sleeper) -> None:
-        """Ends a waiter's turn: the next may look at the rest."""
+        """Ends a waiter's turn: the next waiter may try."""
         self._waiters.pop(waiter, None)
         if self._turns:
             self._next()
@@ -45,7 +45,8 @@ class FetchQueue:
             waiter.wake()
 
     def offer(self) -> None:
-        """Offers room to the waiters after this turn of the event loop, in which the member that made it may use it."""
+        """Wakes the waiters in turn after this turn of the event loop, in which the acknowledging member may acquire
+        first."""
         if self._waiters and not self._is_offered:
             self._is_offered = True
             asyncio.get_running_loop().call_soon(self._offered)

@@ -1,6 +1,6 @@
-"""Walks the bytes that a share partition has read: the batches' offsets, and which of them are aborted.
+"""Reads the offsets of batches in a share partition's fetched bytes, and finds aborted batches.
 
-It looks at as many batches as can be acquired, and no more: at a few numbers of each header, without its records.
+It examines only as many batches as can be acquired: a few numbers of each header, without the records.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ OFFSETS: Final = struct.Struct(">qi11xi")
 """Base offset, batch length and last offset delta, in the first 27 bytes of a batch."""
 
 SPARSE: Final = 2
-"""Batches without acquired records are left out where the answer gets smaller by this factor."""
+"""Batches without acquired records are left out if the answer becomes smaller by this factor."""
 
 
 def scan(view: memoryview, until: int) -> list[FetchedBatch]:
     """Returns the whole batches that begin at or before the offset `until`."""
     batches: list[FetchedBatch] = []
-    # Thirty times for each fetch: names are looked up before, and a tuple is made past its class's constructor.
+    # Runs thirty times per fetch: names are looked up in advance, and tuples are made without their class's
+    # constructor.
     add, make, unpack = batches.append, tuple.__new__, OFFSETS.unpack_from
     position, size, overhead = 0, len(view), batch.LOG_OVERHEAD
     last_header = size - batch.HEADER_SIZE
@@ -54,7 +55,8 @@ def covering(view: memoryview, fetched: Iterable[FetchedBatch], acquired: list[A
 
 
 def sparse(view: memoryview, fetched: Sequence[FetchedBatch], acquired: list[Acquired]) -> Buffer:
-    """Returns the bytes of the batches that have acquired records, without those in between if that saves much."""
+    """Returns the bytes of the batches that have acquired records, without the batches in between if that saves
+    much."""
     needed: list[FetchedBatch] = []
     at = 0
     for entry in fetched:

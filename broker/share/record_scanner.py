@@ -1,10 +1,10 @@
-"""Scans the records of a share partition for their keys and delivery times, by which they are held back.
+"""Scans the records of a share partition for the keys and delivery times that hold them back.
 
 Only groups with these options have their records scanned (coordinator/share_partition/holdback.py). Many records, or
-compressed ones, are read in a thread; the fetch that needs them waits as for an append.
+compressed records, are read in a thread; the fetch that needs them waits as for an append.
 
-A delivery time is a header of decimal digits: `1500` is so many ms after the record's timestamp, `@1767225600000` a
-time in ms since 1970. Any other value is invalid. A delay longer than the limit becomes the limit.
+A delivery time is a header of decimal digits: `1500` is in ms after the record's timestamp, `@1767225600000` a time in
+ms since 1970. Any other value is invalid. A delay longer than the limit becomes the limit.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ AT: Final = b"@"
 FEW_BYTES: Final = 1 << 16
 FEW_COMPRESSED_BYTES: Final = 1 << 13
 FEW_RECORDS: Final = 500
-"""More than these are read in a thread, so that the event loop is kept for a millisecond or two at most."""
+"""More than these are read in a thread, so that the event loop is blocked for a millisecond or two at most."""
 
 QUIET_MS: Final = 60_000
 """The time between two log lines about invalid values of one share partition."""
 
-log = get_logger("broker.share")
+logger = get_logger("broker.share")
 
 Range = tuple[int, int]
 
@@ -48,7 +48,7 @@ class Scanned(NamedTuple):
     facts: Facts
     invalid_count: int
     example: str
-    """One of the invalid values, for the log."""
+    """An invalid value, for the log."""
 
 
 class RecordScanner:
@@ -64,25 +64,25 @@ class RecordScanner:
         self._clock = clock
         self._workers = workers
         self._task: asyncio.Task[None] | None = None
-        """Awaits the thread that scans, while there is one."""
+        """The task that awaits the scanning thread, if there is one."""
         self.invalid_count = 0
-        """How many values of the header were invalid."""
+        """The number of invalid header values."""
         self._logged_ms = -QUIET_MS
         self._logged_count = 0
 
     def configure(self, config: GroupConfig) -> None:
-        """Takes over the group's options."""
+        """Applies the group's options."""
         header = config.odradek_share_delivery_delay_header
         max_ms = config.odradek_share_delivery_delay_max_ms if header else 0
         hold_back(self._engine, HoldbackRules(header, max_ms, config.odradek_share_order_by_key))
 
     def stop(self) -> None:
-        """Drops a scan that is under way."""
+        """Cancels a scan in progress."""
         if self._task is not None:
             self._task.cancel()
 
     def fetch_offset(self, member_id: str) -> int | None:
-        """Returns the offset from which a member's fetch reads; None while there is nothing for it."""
+        """Returns the offset from which a member's fetch reads; None if there is nothing for it."""
         holdback = self._holdback()
         offset = holdback.next_offset(self._engine, member_id)
         if self._task is not None and offset == holdback.frontier(self._engine):
@@ -91,7 +91,7 @@ class RecordScanner:
 
     @property
     def awaits_log(self) -> bool:
-        """True when more records in the log would be scanned."""
+        """True if more records in the log would be scanned."""
         return self._task is None and self._engine.is_active and self._holdback().can_learn(self._engine)
 
     def _holdback(self) -> Holdback:
@@ -127,15 +127,15 @@ class RecordScanner:
         if scanned.invalid_count:
             self.invalid_count += scanned.invalid_count
             if now_ms - self._logged_ms >= QUIET_MS:
-                log.warning(
-                    "delivery delay not understood", partition=self._name, header=holdback.rules.delay_header,
+                logger.warning(
+                    "delivery delay header is invalid", partition=self._name, header=holdback.rules.delay_header,
                     records=self.invalid_count - self._logged_count, value=scanned.example,
                 )  # fmt: skip
                 self._logged_ms, self._logged_count = now_ms, self.invalid_count
 
 
 def is_small(view: memoryview, batches: Sequence[FetchedBatch]) -> bool:
-    """True when the batches can be read within the event loop."""
+    """True if the batches can be read within the event loop."""
     records = compressed = plain = 0
     for fetched in batches:
         header = batch.read_header(view, fetched.position)
@@ -156,7 +156,7 @@ def read_facts(
     for fetched in batches:
         for record in records_of(view, fetched):
             if rules.by_key and record.key is not None:
-                keys[record.offset] = hash(record.key)  # two keys that share a number are as one: safe, if slower
+                keys[record.offset] = hash(record.key)  # keys with the same hash are treated as one: safe, if slower
             value = header_of(record, rules.delay_header) if record.headers and rules.delay_header else NO_VALUE
             if value is NO_VALUE:
                 continue
@@ -170,7 +170,7 @@ def read_facts(
 
 
 def records_of(view: memoryview, fetched: FetchedBatch) -> Iterator[Record]:
-    """Yields a batch's records, up to the first unreadable one: consumers are to reject such."""
+    """Yields a batch's records, up to the first unreadable record, which consumers should reject."""
     header = batch.read_header(view, fetched.position)
     if header.is_control:
         return
@@ -180,7 +180,7 @@ def records_of(view: memoryview, fetched: FetchedBatch) -> Iterator[Record]:
                 return
             yield record
     except KafkaError as error:
-        log.warning("records cannot be read", offset=fetched.first, reason=str(error))
+        logger.warning("records cannot be read", offset=fetched.first, reason=str(error))
 
 
 NO_VALUE: Final = b"\0no such header"

@@ -1,4 +1,4 @@
-"""The requests of share state to other brokers, by broker, kind and group, with many share partitions in each.
+"""Requests of share group state to other brokers, by broker, kind and group, with many share partitions in each.
 
 Source: PersisterStateManager, whose schemas have one group in a request (KIP-932).
 """
@@ -29,14 +29,14 @@ class StateDestination(NamedTuple):
 
 
 class RemoteState:
-    """Operations on share partitions' states whose coordinators are on other brokers."""
+    """Operations on share group state whose coordinators are on other brokers."""
 
     def __init__(self, neighbours: Neighbours) -> None:
         self._neighbours = neighbours
         self._batcher: Batcher[StateDestination, StateOperation[object], object] = Batcher("share state", self._send)
 
     async def perform(self, broker_id: int, operation: StateOperation[A]) -> A:
-        """Returns the answer of the broker. Raises KafkaError: its own, or those of `Batcher.submit`."""
+        """Returns the broker's answer. Raises KafkaError: the answer's own, or those of `Batcher.submit`."""
         destination = StateDestination(broker_id, type(operation), operation.key.group_id)
         untyped = cast(StateOperation[object], operation)  # the answer to an operation has the operation's type
         answer = await self._submitted(destination, untyped)
@@ -45,7 +45,7 @@ class RemoteState:
         return cast(A, answer)
 
     def stop(self) -> None:
-        """Sends no more."""
+        """Sends no more requests."""
         self._batcher.stop()
         self._neighbours.stop()
 
@@ -78,7 +78,7 @@ def by_key(group_id: str, response: StateResponse) -> dict[ShareKey, StateResult
 
 
 def answer_of(operation: StateOperation[object], result: StateResult | None) -> object:
-    """Returns the operation's answer, or its KafkaError; UNKNOWN_SERVER_ERROR where the response leaves it out."""
+    """Returns the operation's answer, or its KafkaError; UNKNOWN_SERVER_ERROR if the response leaves it out."""
     if result is None:
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The share coordinator's response has no such partition.")
     if result.error_code:

@@ -1,7 +1,7 @@
 """Share sessions: the partitions that a member fetches, so that its requests name only changes.
 
-A session belongs to a member of a group and to the connection that opened it: when that closes, the session ends, and
-the member's acquired records are available again. Source: ShareSessionCache, ShareSession (KIP-932).
+A session belongs to a group member and to the connection that opened it: when the connection closes, the session ends,
+and the member's acquired records are available again. Source: ShareSessionCache, ShareSession (KIP-932).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ShareSession:
         self.epoch = 1
         self.connection = connection
         self.partitions: dict[PartitionId, bool] = dict.fromkeys(partitions, False)
-        """The partitions, each with True when the next answer has to include it even without records."""
+        """The partitions, each with True if the next answer must include it even without records."""
 
     def advance(self) -> None:
         """Advances the epoch, from 1 to 2^31 - 1 and then from 1 again."""
@@ -87,7 +87,7 @@ class ShareSessions:
     def open(
         self, key: SessionKey, partitions: Iterable[PartitionId], connection: ClientConnection, limit: int
     ) -> ShareSession:
-        """Opens a session, in the place of the member's old one. Raises SHARE_SESSION_LIMIT_REACHED."""
+        """Opens a session, in place of the member's old session. Raises SHARE_SESSION_LIMIT_REACHED."""
         self.remove(key)
         if len(self._sessions) >= limit:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)

@@ -1,5 +1,5 @@
-"""Operations on a share partition's state, wherever its coordinator is: decided by the shard here, or by another broker
-after one of the five requests of share state (83 to 87).
+"""Operations on share group state: decided by the shard here, or by another broker with one of the five requests of
+share group state (83 to 87).
 
 Source: the handlers of PersisterStateManager (KIP-932).
 """
@@ -26,7 +26,7 @@ A_co = TypeVar("A_co", covariant=True)
 
 
 class StateResult(Protocol):
-    """The part of all partitions' results."""
+    """The common fields of all partition results."""
 
     @property
     def partition(self) -> int: ...
@@ -39,21 +39,21 @@ class StateResult(Protocol):
 
 
 class StateOperation(Protocol[A]):
-    """One operation on one share partition's state."""
+    """An operation on one share partition's state."""
 
     @property
     def key(self) -> ShareKey: ...
 
     def decide(self, shard: ShareShard, ticket: Ticket[A], now_ms: int) -> ShareOutcome:
-        """Has the shard decide. Raises KafkaError."""
+        """Decides in the shard. Raises KafkaError."""
         ...
 
     def data(self) -> object:
-        """Returns the partition as a request has it."""
+        """Returns the partition as the request encodes it."""
         ...
 
     def answer(self, result: StateResult) -> A:
-        """Returns the answer out of a response's result."""
+        """Returns the answer from a response's result."""
         ...
 
 
@@ -71,7 +71,7 @@ class InitializeState(NamedTuple):
         )
 
     def answer(self, result: StateResult) -> None:
-        """Nothing beyond that it is done."""
+        """Returns nothing: the operation is done."""
 
 
 class ReadState(NamedTuple):
@@ -124,7 +124,7 @@ class WriteState(NamedTuple):
         )
 
     def answer(self, result: StateResult) -> None:
-        """Nothing beyond that it is done."""
+        """Returns nothing: the operation is done."""
 
 
 class ReadSummary(NamedTuple):
@@ -151,7 +151,7 @@ class DeleteState(NamedTuple):
         return deletes.PartitionData(partition=self.key.partition)
 
     def answer(self, result: StateResult) -> None:
-        """Nothing beyond that it is done."""
+        """Returns nothing: the operation is done."""
 
 
 class TopicResults(Protocol[A_co]):
@@ -198,4 +198,4 @@ MESSAGES: Final[dict[type, StateMessages]] = {
         deletes.DeleteShareGroupStateRequest, deletes.DeleteStateData, deletes.DeleteShareGroupStateResponse
     ),
 }
-"""By the operation's class."""
+"""The messages of each operation, by its class."""

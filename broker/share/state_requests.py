@@ -1,5 +1,5 @@
-"""The common part of the handlers of share partitions' state: processes and answers every partition on its own. A
-partition that is named twice is processed twice, and has the last answer.
+"""The common part of the handlers of share group state: processes and answers every partition separately. A partition
+that is named twice is processed twice, and gets the last answer.
 
 Source: ShareCoordinatorService (KIP-932).
 """
@@ -41,7 +41,7 @@ class NamedTopic(Protocol[P_co]):
 
 
 class StateRequest(Protocol[P_co]):
-    """One of the five requests about share partitions' state."""
+    """One of the five requests about share group state."""
 
     @property
     def group_id(self) -> str: ...
@@ -51,7 +51,7 @@ class StateRequest(Protocol[P_co]):
 
 
 def is_whole(request: StateRequest[P_co]) -> bool:
-    """True when each topic has partitions: all but InitializeShareGroupState answer nothing otherwise."""
+    """True if each topic has partitions: otherwise all requests but InitializeShareGroupState answer nothing."""
     return all(topic.partitions for topic in request.topics)
 
 

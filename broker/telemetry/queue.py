@@ -20,7 +20,7 @@ MAX_QUEUED_BYTES: Final = 16 << 20
 ATTEMPTS: Final = 5
 FIRST_RETRY_S: Final = 1.0
 
-log = get_logger("broker.telemetry")
+logger = get_logger("broker.telemetry")
 
 
 class NotTaken(Exception):
@@ -77,7 +77,7 @@ class PushQueue:
             except (NotTaken, KafkaError) as error:
                 self._drop(str(error))
             except Exception as error:  # a fault of ours costs one push, not all that follow
-                log.error("telemetry of a client met a fault", receiver=self._receiver, exc_info=error)
+                logger.error("telemetry of a client met a fault", receiver=self._receiver, exc_info=error)
                 self.dropped += 1
             finally:
                 self.held_bytes -= len(push.data)
@@ -101,4 +101,4 @@ class PushQueue:
     def _drop(self, reason: str) -> None:
         self.dropped += 1
         if self.lines.allows(self._receiver):
-            log.warning("telemetry of a client was not handed on", receiver=self._receiver, reason=reason)
+            logger.warning("telemetry of a client was not handed on", receiver=self._receiver, reason=reason)

@@ -1,4 +1,4 @@
-"""The arguments and results of assignors: a group's members and topics, and who shall own which partitions.
+"""The arguments and results of assignors: a group's members and topics, and each member's partitions.
 
 Source: Kafka's GroupSpec, MemberSubscription and GroupAssignment (KIP-848).
 """
@@ -11,21 +11,21 @@ from typing import NamedTuple
 from protocol.types import Uuid
 
 Assignment = Mapping[Uuid, frozenset[int]]
-"""Partitions by topic id. Never changed in place; a topic without partitions is left out."""
+"""Partitions by topic id. Never changed in place; a topic without partitions is missing."""
 
 NOTHING: Assignment = {}
 
 Owners = Mapping[Uuid, Mapping[int, str]]
-"""The member that has each partition in the present target assignment."""
+"""The member of each partition in the present target assignment."""
 
 
 class MemberSpec(NamedTuple):
-    """One member as assignors see it."""
+    """A member as assignors see it."""
 
     topics: Collection[Uuid]
     """Subscribed topics that exist; membership tests must be cheap."""
     assigned: Assignment = NOTHING
-    """The present target assignment, to stay close to."""
+    """The present target assignment, which assignors change as little as possible."""
     instance_id: str | None = None
     rack_id: str | None = None
 
@@ -35,16 +35,16 @@ class GroupSpec(NamedTuple):
 
     members: Mapping[str, MemberSpec]
     partition_counts: Mapping[Uuid, int]
-    """Of every subscribed topic."""
+    """The number of partitions of every subscribed topic."""
     homogeneous: bool
-    """Whether all members subscribe to the same topics."""
+    """True if all members subscribe to the same topics."""
     owners: Owners
 
 
 Assignor = Callable[[GroupSpec], Mapping[str, Assignment]]
-"""A member that the result leaves out gets nothing."""
+"""Returns the assignment of each member; a missing member gets nothing."""
 
 
 def partition_total(assignment: Assignment) -> int:
-    """How many partitions an assignment holds."""
+    """Returns the number of partitions in an assignment."""
     return sum(map(len, assignment.values()))

@@ -1,7 +1,7 @@
-"""GroupConfig: the options of one group, and the limits that the broker's options set to them.
+"""GroupConfig: the options of one group, and their limits in the broker's options.
 
 Names, types, defaults and bounds are those of Apache Kafka 4.3 (GroupConfig; KIP-848, KIP-932, KIP-1071). Each has a
-broker option behind it, named group.* before its own name, that gives groups without it their value.
+broker option, with group. before its name, for groups that don't set it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ BY_DURATION: Final = "by_duration:"
 
 
 def duration_ms(text: str) -> int | None:
-    """Milliseconds of an ISO 8601 duration of days to seconds, such as PT1H30M; None if it is none, negative, or longer
-    than an int64 can say."""
+    """Returns the milliseconds of an ISO 8601 duration of days to seconds, such as PT1H30M; None if it is invalid,
+    negative, or larger than an int64."""
     import re
 
     match = re.fullmatch(DURATION, text, re.IGNORECASE)
@@ -75,7 +75,7 @@ class GroupConfig(Config):
 
     KIND: ClassVar[str] = "group"
 
-    # What Kafka 4.3 does not have is internal: told to those who describe a group only where it is set.
+    # Options that Kafka 4.3 doesn't have are internal: DescribeConfigs returns them only if they are set.
 
     consumer_assignment_interval_ms = option(
         "consumer.assignment.interval.ms",
@@ -266,21 +266,22 @@ class GroupConfig(Config):
     )
 
     def outside(self, limits: Mapping[str, int]) -> Iterable[ConfigError]:
-        """Yields an error for each option that breaks the broker's limits, given by the names of its options
+        """Yields an error for each option that breaks the broker's limits, which are given by broker option name
         (GroupConfig.validate)."""
-        values = {one.name: vars(self)[one.attribute] for one in self.OPTIONS.values() if one.synonyms}
+        values = {entry.name: vars(self)[entry.attribute] for entry in self.OPTIONS.values() if entry.synonyms}
         return outside(values, limits)
 
 
 def limit_names(name: str) -> tuple[str, str]:
-    """The broker options that hold the least and the greatest value of a group's option."""
+    """Returns the broker options with the minimum and maximum of a group's option."""
     kind, _, what = name.partition(".")
     what = what.removeprefix("num.")
     return f"group.{kind}.min.{what}", f"group.{kind}.max.{what}"
 
 
 def outside(values: Mapping[str, int], limits: Mapping[str, int], prefix: str = "") -> Iterator[ConfigError]:
-    """Which of `values`, by a group's names, break `limits` or each other; `prefix` stands before names in the text."""
+    """Yields an error for each of `values`, by group option name, that breaks `limits` or contradicts another; `prefix`
+    is put before names in the text."""
     for name, value in values.items():
         low, high = limit_names(name)
         if value < limits.get(low, value):
@@ -294,6 +295,6 @@ def outside(values: Mapping[str, int], limits: Mapping[str, int], prefix: str = 
 
 
 def clamped(value: int, name: str, limits: Mapping[str, int]) -> int:
-    """A value brought within the broker's limits, which may have narrowed since it was set."""
+    """Returns a value within the broker's limits, which may have changed since it was set."""
     low, high = limit_names(name)
     return min(max(value, limits.get(low, value)), limits.get(high, value))

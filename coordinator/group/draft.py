@@ -1,4 +1,4 @@
-"""An outcome in the making, for decisions that have several parts."""
+"""Builds the outcome of a decision that has several parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ A = TypeVar("A")
 
 
 class Draft:
-    """Records and replies as they are found, then the `outcome` of them all."""
+    """The records and replies of a decision so far; `outcome` returns them all."""
 
     __slots__ = ("_then", "records", "replies")
 
@@ -22,11 +22,11 @@ class Draft:
         self._then: Callable[[int], GroupOutcome] | None = None
 
     def answer(self, ticket: Ticket[A], answer: A) -> None:
-        """Release the answer once the records are committed."""
+        """Releases the answer once the records are committed."""
         self.replies.append(Reply(ticket, answer))
 
     def after_apply(self, then: Callable[[int], GroupOutcome]) -> None:
-        """Have `then` decide, (now_ms) → Outcome, once the records are applied. A draft has one such step."""
+        """Sets `then` to decide, (now_ms) → Outcome, once the records are applied. A draft has one such step."""
         assert self._then is None, "two steps after one set of records"
         self._then = then
 

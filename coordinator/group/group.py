@@ -1,4 +1,4 @@
-"""The part of a group that is the same in every protocol.
+"""The interface of a group that is the same in every protocol.
 
 Source: org.apache.kafka.coordinator.group.Group.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class GroupType(Enum):
-    """The protocol of a group's members, as ListGroups and group.coordinator.rebalance.protocols spell it."""
+    """The protocol of a group's members, as spelled in ListGroups and group.coordinator.rebalance.protocols."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -31,11 +31,11 @@ CommitCheck = Callable[[str, Uuid, int], None]
 
 
 def any_partition(_topic: str, _topic_id: Uuid, _partition: int) -> None:
-    """The CommitCheck of who may commit anything."""
+    """Raises nothing: the CommitCheck of a client that may commit any partition."""
 
 
 class Group(Protocol):
-    """One group in a shard's table. The `check_` methods raise the KafkaError that the client gets."""
+    """A group in a shard's table. The `check_` methods raise the KafkaError that the client gets."""
 
     group_id: str
 
@@ -50,29 +50,29 @@ class Group(Protocol):
 
     @property
     def state_name(self) -> str:
-        """As Kafka prints it: "Stable", "PreparingRebalance" …"""
+        """The state as Kafka prints it: "Stable", "PreparingRebalance" …"""
         ...
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """True if it has no members."""
         ...
 
     @property
     def member_count(self) -> int:
-        """How many members it has, without those that are about to join."""
+        """The number of members, without pending members."""
         ...
 
     def has_member(self, member_id: str) -> bool: ...
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads the topic, so that its offsets are kept; if in doubt, it is."""
+        """True if a member reads the topic, or may read it: then its offsets are kept."""
         ...
 
     def check_offset_commit(
         self, member_id: str, instance_id: str | None, generation_or_epoch: int, version: int, *, transactional: bool
     ) -> CommitCheck:
-        """Who commits is a member, at the group's present generation or epoch; what is left to check, for each
+        """Checks that the client is a member at the group's present generation or epoch; returns the check of each
         partition."""
         ...
 
@@ -81,26 +81,26 @@ class Group(Protocol):
     def check_offset_delete(self) -> None: ...
 
     def check_delete(self) -> None:
-        """The group may go: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        """Raises NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND if the group may not be deleted."""
         ...
 
     @property
     def expires(self) -> bool:
-        """Whether it goes by itself once it has no members and no offsets."""
+        """True if it is deleted once it has no members and no offsets."""
         ...
 
     def retained_from_ms(self, offset: Offset) -> int | None:
-        """Since when the retention of an offset runs, None while it is kept whatever its age."""
+        """Returns the time from which an offset's retention is counted; None if it is kept at any age."""
         ...
 
     def tombstones(self) -> list[GroupRecord]:
-        """The records that delete the group, without its offsets."""
+        """Returns the records that delete the group, without its offsets."""
         ...
 
     def tickets(self) -> Iterable[Hashable]:
-        """Of members that wait for an answer."""
+        """Returns the tickets of members that wait for an answer."""
         ...
 
     def cancel_timers(self, timers: Timers) -> None:
-        """The group is deleted or converted: its deadlines go."""
+        """Cancels the timers of a group that is deleted or converted."""
         ...

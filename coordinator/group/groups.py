@@ -21,13 +21,13 @@ from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMemb
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest
 
 FIRST_NOT_FOUND_VERSION = 6
-"""DescribeGroups tells since then that a group is not there (KIP-1043); before, it is Dead and without error."""
+"""First version of DescribeGroups that reports a missing group as an error (KIP-1043); older ones report it as Dead."""
 
 
 def list_groups(
     state: GroupState, request: ListGroupsRequest, client: Client, ticket: Ticket[list[ListedGroup]], now_ms: int
 ) -> GroupOutcome:
-    """The shard's groups of the wanted states and types, whatever their case; of all, where none is named."""
+    """Lists the shard's groups with the requested states and types, in any case; an empty filter means all."""
     states = {name.lower().strip() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
     listed = [
@@ -50,7 +50,7 @@ def _listed(group: Group) -> ListedGroup:
 def describe_classic(
     state: GroupState, group_ids: Iterable[str], client: Client, ticket: Ticket[list[DescribedGroup]], now_ms: int
 ) -> GroupOutcome:
-    """Classic groups by id; one of another type is not found, since its members say other things."""
+    """Describes classic groups by id; a group of another type isn't found, because its members' data differ."""
     described = [_describe(state, group_id, client.version) for group_id in group_ids]
     return Outcome((), (Reply(ticket, described),))
 
@@ -86,7 +86,7 @@ def _dead(group_id: str, error: KafkaError, version: int) -> DescribedGroup:
 
 
 def _member(member: ClassicMember, strategy: str, stable: bool) -> DescribedGroupMember:
-    """Describes a member. Its metadata, which is for the generation's strategy, is shown while the generation holds."""
+    """Describes a member. Its metadata, which is for the generation's strategy, is shown while the group is stable."""
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
@@ -100,7 +100,7 @@ def _member(member: ClassicMember, strategy: str, stable: bool) -> DescribedGrou
 def delete_groups(
     state: GroupState, group_ids: Sequence[str], client: Client, ticket: Ticket[list[DeletableGroupResult]], now_ms: int
 ) -> GroupOutcome:
-    """Groups without members go, with their offsets; each is answered on its own."""
+    """Deletes groups without members, and their offsets, with an answer for each."""
     records: list[AnyRecord] = []
     results = []
     for group_id in group_ids:

@@ -1,6 +1,6 @@
-"""The records of `__consumer_offsets`: one function for each fact, and the batches that hold them.
+"""The records of `__consumer_offsets`, with a function for each kind.
 
-Keys, values and their versions are those that Apache Kafka 4.3 writes. Source: GroupCoordinatorRecordHelpers,
+Keys, values and versions are those that Apache Kafka 4.3 writes. Source: GroupCoordinatorRecordHelpers,
 CoordinatorRecordSerde.
 """
 
@@ -19,7 +19,7 @@ _new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times 
 GROUP_METADATA_VERSION: Final = 3
 OFFSET_COMMIT_VERSION: Final = 4
 EXPIRING_OFFSET_COMMIT_VERSION: Final = 1
-"""The one version that has an expire timestamp, for clients that name a retention time (OffsetCommit 2 to 4)."""
+"""The only version with an expire timestamp, for clients that set a retention time (OffsetCommit 2 to 4)."""
 
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
@@ -27,7 +27,7 @@ NO_TIMESTAMP: Final = -1
 
 
 class GroupRecord(NamedTuple):
-    """A fact, or with no value that it is one no more; `version` is the value's. Offsets of a transaction have its
+    """A record, or a tombstone if it has no value; `version` is the value's. Offsets of a transaction have its
     producer."""
 
     key: Message
@@ -38,7 +38,7 @@ class GroupRecord(NamedTuple):
 
 
 class EndTransaction(NamedTuple):
-    """The marker that commits or aborts a producer's pending offsets; the transaction coordinator has it written."""
+    """The marker that commits or aborts a producer's pending offsets, on the transaction coordinator's request."""
 
     producer_id: int
     producer_epoch: int
@@ -47,24 +47,24 @@ class EndTransaction(NamedTuple):
 
     @property
     def key(self) -> EndTransaction:
-        """The key that `apply` is looked up by, as for the other records."""
+        """The key by which `apply` finds its function, as for the other records."""
         return self
 
 
 AnyRecord: TypeAlias = GroupRecord | EndTransaction
 
 GroupOutcome: TypeAlias = Outcome[AnyRecord]
-"""The outcome of decisions on groups and offsets. They call `Outcome`: a generic alias takes longer than most of
-them."""
+"""The outcome of decisions on groups and offsets. The decisions call `Outcome` itself: calling a generic alias takes
+longer than most decisions."""
 
 
 def classic_group(group_id: str, value: GroupMetadataValue) -> GroupRecord:
-    """A classic group with its generation and members."""
+    """Returns the record of a classic group with its generation and members."""
     return GroupRecord(GroupMetadataKey(group=group_id), value, GROUP_METADATA_VERSION)
 
 
 def classic_group_gone(group_id: str) -> GroupRecord:
-    """A classic group was deleted, or became one of another type."""
+    """Returns the tombstone of a classic group that was deleted or converted."""
     return GroupRecord(GroupMetadataKey(group=group_id))
 
 
@@ -76,14 +76,15 @@ def offset_commit(
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
 ) -> GroupRecord:
-    """The committed offset of a partition; pending until its transaction ends where it has a producer."""
+    """Returns the record of a partition's committed offset, which is pending until its transaction ends if it has a
+    producer."""
     version = OFFSET_COMMIT_VERSION if value.expire_timestamp == NO_TIMESTAMP else EXPIRING_OFFSET_COMMIT_VERSION
     key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
     return _new(GroupRecord, (key, value, version, producer_id, producer_epoch))
 
 
 def offset_gone(group_id: str, topic: str, partition: int) -> GroupRecord:
-    """A committed offset was deleted or expired, pending ones of the partition with it."""
+    """Returns the tombstone of a partition's committed and pending offsets."""
     return GroupRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
 
 
@@ -95,7 +96,7 @@ def committed(
     expire_timestamp_ms: int = NO_TIMESTAMP,
     topic_id: Uuid = NO_UUID,
 ) -> OffsetCommitValue:
-    """The value of `offset_commit`."""
+    """Returns the value of `offset_commit`."""
     return OffsetCommitValue(
         offset=offset,
         leader_epoch=leader_epoch,

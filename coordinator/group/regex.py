@@ -1,4 +1,4 @@
-"""Regular expressions that groups subscribe with: RE2, whose time is linear in the text whatever a client sends.
+"""Regular expressions of subscriptions: RE2, whose time is linear in the text, whatever pattern a client sends.
 
 Source: Kafka's TopicRegexResolver (KIP-848), which uses RE2/J. A pattern matches a topic's whole name.
 """
@@ -11,17 +11,17 @@ from typing import Final, NamedTuple, Protocol, cast
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_MEMORY_BYTES: Final = 1 << 20
-"""The memory that one compiled pattern may take, the automaton that it grows while matching included."""
+"""The memory that a compiled pattern may take, including the automaton that grows while it matches."""
 
 
 COSTLY_PARTS: Final = ("\\p", "\\P", "{")
 MAX_COSTLY_PARTS: Final = 100
-"""Unicode classes and counted repetitions take RE2 0.2 ms each before it finds that a pattern gets too large, and a
-pattern is checked while its sender waits: 100 of them are 20 ms. Names of topics are ASCII, so few need even one."""
+"""Each Unicode class or counted repetition takes RE2 0.2 ms before it finds that a pattern is too large, and a pattern
+is checked while its client waits: 100 of them take 20 ms. Topic names are ASCII, so few patterns need even one."""
 
 
 class TooCostly(ValueError):
-    """The pattern would take too long to compile."""
+    """The error of a pattern that would take too long to compile."""
 
 
 class Pattern(Protocol):
@@ -42,7 +42,7 @@ UNRESOLVED: Final = Resolved(frozenset(), -1, -1)
 
 
 def check(pattern: str) -> None:
-    """Raises INVALID_REGULAR_EXPRESSION, and says what is wrong with the pattern."""
+    """Raises INVALID_REGULAR_EXPRESSION, with the reason."""
     import re2
 
     try:
@@ -56,7 +56,7 @@ def check(pattern: str) -> None:
 
 
 def compiled(pattern: str) -> Pattern:
-    """The pattern, ready to match; raises re2.error, or TooCostly."""
+    """Returns the pattern, ready to match; raises re2.error, or TooCostly."""
     import re2
 
     if sum(map(pattern.count, COSTLY_PARTS)) > MAX_COSTLY_PARTS:
@@ -64,13 +64,13 @@ def compiled(pattern: str) -> Pattern:
     options = re2.Options()
     options.max_mem = MAX_MEMORY_BYTES
     options.log_errors = False
-    options.never_capture = True  # whether it matches is all that is asked, and groups cost time for every character
+    options.never_capture = True  # groups are not needed, and cost time for every character
     return cast(Pattern, re2.compile(pattern, options))  # re2 has no types
 
 
 def match_all(patterns: Iterable[str], topic_names: Sequence[str]) -> Mapping[str, frozenset[str]]:
-    """The names that each pattern matches; a pattern that does not compile matches none. It takes a while: call it
-    from a worker thread."""
+    """Returns the names that each pattern matches; a pattern that doesn't compile matches none. It takes a while: call
+    it from a worker thread."""
     return {pattern: _matches(pattern, topic_names) for pattern in patterns}
 
 

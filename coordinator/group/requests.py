@@ -1,6 +1,6 @@
-"""Requests of the classic protocol, which any group may get: they go to the protocol that the group speaks.
+"""Requests of the classic protocol, which are passed to the protocol of their group.
 
-A consumer group may have members that still speak the classic protocol (KIP-848), so each table has a row for it.
+A consumer group may have members that still use the classic protocol (KIP-848), so each table has a row for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Handle = Callable[[GroupState, Any, Any, Client, Any, int], GroupOutcome]
 """(state, group, request, client, ticket, now_ms) → Outcome."""
 
 JOIN: Mapping[GroupType, Handle] = {GroupType.CONSUMER: consumer_classic.join}
-"""Groups with members, other than classic ones, that a classic member may join."""
+"""Groups with members, other than classic groups, that a classic member may join."""
 
 SYNC: Mapping[GroupType, Handle] = {
     GroupType.CLASSIC: classic_sync.sync,
@@ -44,13 +44,13 @@ LEAVE: Mapping[GroupType, Handle] = {
 }
 
 CONVERTIBLE = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
-"""Groups that become classic ones if a classic member joins them while they are empty."""
+"""Types of groups that become classic if a classic member joins them while they are empty."""
 
 
 def join_group(
     state: GroupState, request: JoinGroupRequest, client: Client, ticket: Ticket[JoinGroupResponse], now_ms: int
 ) -> GroupOutcome:
-    """A classic member joins whatever group there is."""
+    """Decides a JoinGroup in the protocol of its group."""
     group = state.groups.get(request.group_id)
     if group is None or group.type is GroupType.CLASSIC or (group.is_empty and group.type in CONVERTIBLE):
         return classic_join.join(state, request, client, ticket, now_ms)
@@ -63,7 +63,7 @@ def join_group(
 def sync_group(
     state: GroupState, request: SyncGroupRequest, client: Client, ticket: Ticket[SyncGroupResponse], now_ms: int
 ) -> GroupOutcome:
-    """Raises KafkaError."""
+    """Decides a SyncGroup in the protocol of its group. Raises KafkaError."""
     group, handle = _handler(state, SYNC, request.group_id)
     if group.is_empty:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -73,7 +73,7 @@ def sync_group(
 def heartbeat(
     state: GroupState, request: HeartbeatRequest, client: Client, ticket: Ticket[HeartbeatResponse], now_ms: int
 ) -> GroupOutcome:
-    """Raises KafkaError."""
+    """Decides a Heartbeat in the protocol of its group. Raises KafkaError."""
     group, handle = _handler(state, HEARTBEAT, request.group_id)
     return handle(state, group, request, client, ticket, now_ms)
 
@@ -81,13 +81,14 @@ def heartbeat(
 def leave_group(
     state: GroupState, request: LeaveGroupRequest, client: Client, ticket: Ticket[LeaveGroupResponse], now_ms: int
 ) -> GroupOutcome:
-    """Raises KafkaError."""
+    """Decides a LeaveGroup in the protocol of its group. Raises KafkaError."""
     group, handle = _handler(state, LEAVE, request.group_id)
     return handle(state, group, request, client, ticket, now_ms)
 
 
 def _handler(state: GroupState, table: Mapping[GroupType, Handle], group_id: str) -> tuple[Group, Handle]:
-    """The group and who handles the request; whoever thinks to be a member of another group is none."""
+    """Returns the group and the function for its protocol. Raises UNKNOWN_MEMBER_ID for a group without classic
+    members."""
     group = state.groups.get(group_id)
     handle = None if group is None else table.get(group.type)
     if group is None or handle is None:

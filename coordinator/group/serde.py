@@ -1,7 +1,7 @@
-"""How a shard's records go into batches of its partition, and come out again.
+"""Encodes a shard's records into batches of its partition, and decodes them.
 
-Records are encoded one by one as they are decided, and gathered; `batches` makes as few batches of them as fit into
-max.message.bytes. Offsets of a transaction are in batches of their producer, and its marker in a control batch.
+Records are encoded one by one as they are decided, and gathered; `batches` packs them into as few batches as
+max.message.bytes allows. Offsets of a transaction are in batches of their producer, and its marker in a control batch.
 Source: CoordinatorRecordSerde, CoordinatorRuntime (KIP-98).
 """
 
@@ -29,11 +29,11 @@ from protocol.types import Buffer
 _new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 RECORD_OVERHEAD_BYTES: Final = 24
-"""More than lengths, deltas and headers count take of a record in a batch."""
+"""More than the lengths, deltas and header count of a record in a batch."""
 
 
 class EncodedRecord:
-    """A record's bytes, of a producer where it is of a transaction; or that producer's marker."""
+    """An encoded record, with a producer if it belongs to a transaction; or that producer's marker."""
 
     __slots__ = ("marker", "producer_epoch", "producer_id", "record", "size_bytes")
 
@@ -49,11 +49,11 @@ class EncodedRecord:
 
     @property
     def at_once(self) -> bool:
-        """The log may refuse it, since its producer can be fenced: it does not wait for others, nor they for it."""
+        """True if the log may reject the record, because its producer may be fenced: it isn't gathered with others."""
         return self.producer_id != NO_PRODUCER_ID
 
     def goes_with(self, other: EncodedRecord) -> bool:
-        """Whether both may be in one batch: of one producer or of none, and no marker."""
+        """True if both may be in one batch: of the same producer or without one, and neither a marker."""
         return (
             self.producer_id == other.producer_id
             and self.producer_epoch == other.producer_epoch
@@ -70,10 +70,11 @@ class GroupSerde:
         self._compression = compression
 
     def encode(self, records: Sequence[AnyRecord], now_ms: int) -> list[EncodedRecord]:
-        """Raises MESSAGE_TOO_LARGE for a record that no batch can hold, UNKNOWN_SERVER_ERROR for one without a form."""
+        """Returns the encoded records. Raises MESSAGE_TOO_LARGE for a record that fits in no batch,
+        UNKNOWN_SERVER_ERROR for a record that can't be encoded."""
         try:
             encoded = [_encode(record, now_ms) for record in records]
-        except MALFORMED as error:  # a name of 32 KiB, say, which a request can carry and a record cannot
+        except MALFORMED as error:  # such as a name of 32 KiB, which a request can carry and a record can't
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a record cannot be written: {error}") from error
         limit = self._max_batch_bytes() - batch.HEADER_SIZE
         for record in encoded:
@@ -84,7 +85,7 @@ class GroupSerde:
         return encoded
 
     def batches(self, encoded: Sequence[EncodedRecord]) -> bytearray:
-        """Batches of all of them, in order."""
+        """Returns batches with all of the records, in order."""
         result = bytearray()
         for run in self._runs(encoded):
             first = run[0]
@@ -101,7 +102,7 @@ class GroupSerde:
         return result
 
     def _runs(self, encoded: Sequence[EncodedRecord]) -> Iterator[list[EncodedRecord]]:
-        """Yields the records of one batch at a time: one producer's, or nobody's, and no more than fit."""
+        """Yields the records of each batch: of one producer or without one, and as many as fit."""
         limit = self._max_batch_bytes() - batch.HEADER_SIZE
         run: list[EncodedRecord] = []
         size = 0
@@ -115,9 +116,9 @@ class GroupSerde:
             yield run
 
     def decode(self, batches: Buffer) -> Iterator[AnyRecord]:
-        """The records of whole batches, without those of types that this version does not know.
+        """Yields the records of whole batches, without records of types that this version doesn't support.
 
-        Raises KafkaError CORRUPT_MESSAGE for bytes that are no record.
+        Raises KafkaError CORRUPT_MESSAGE for bytes that are not a record.
         """
         for position, header in batch.iter_batches(batches):
             if header.is_control:

@@ -1,6 +1,6 @@
-"""The broker's options for the group coordinator; the broker fills them in, by name, whenever they change.
+"""The broker's options for the group coordinator, set by the broker, by name, whenever they change.
 
-Each attribute is the option of Kafka's that has its name, with dots; the defaults are Kafka's.
+Each attribute is Kafka's option of that name, with dots; the defaults are Kafka's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class GroupSettings(NamedTuple):
     group_max_size: int = 0x7FFFFFFF
     group_coordinator_rebalance_protocols: tuple[str, ...] = ("classic", "consumer", "streams")
     max_record_bytes: int = 1_048_588
-    """max.message.bytes of `__consumer_offsets`: what does not fit in a batch cannot be written."""
+    """max.message.bytes of `__consumer_offsets`: a record that doesn't fit in a batch can't be written."""
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000

@@ -19,22 +19,22 @@ G = TypeVar("G", bound=Group)
 
 
 Apply = Callable[["GroupState", Any], None]
-"""(state, record): takes a record in whose key is of the class that the table has it under."""
+"""(state, record): applies a record whose key has the class of its table entry."""
 
 
 class Client(NamedTuple):
-    """Who asks, in which version of the API."""
+    """The client of a request, and the version of its API."""
 
     version: int
     client_id: str = ""
     host: str = ""
-    """As Kafka notes it of members: the address with a slash before it."""
+    """The address with a slash before it, as Kafka stores it for members."""
     may_describe: Callable[[str], bool] | None = None
-    """Says of which topics it may know; None where it may know of all."""
+    """Returns True for topics that the client may describe; None if it may describe all."""
 
 
 class TopicLookup(Protocol):
-    """Topics as they are now; the cluster's image is one."""
+    """Looks up current topics; the cluster's image does."""
 
     def topic(self, name: str) -> Topic | None: ...
 
@@ -44,9 +44,9 @@ class TopicLookup(Protocol):
 
 
 class MatchRequest(NamedTuple):
-    """Patterns that members of a group subscribe with, to be matched against all topics that the client may describe.
+    """Patterns of a group's subscriptions, to be matched against all topics that the client may describe.
 
-    The result comes back as the decision `consumer_patterns.patterns_matched`.
+    The result comes back as the decision `consumer.patterns.patterns_matched`.
     """
 
     group_id: str
@@ -56,15 +56,15 @@ class MatchRequest(NamedTuple):
 
 
 def unmatched(request: MatchRequest) -> None:
-    """For a shard whose patterns nobody matches."""
+    """Ignores the request, for a shard without a matcher."""
 
 
 def unnoted(event: str, **fields: object) -> None:
-    """For a shard whose doings nobody logs."""
+    """Ignores the event, for a shard without a log."""
 
 
 class GroupEnvironment(NamedTuple):
-    """The environment of a shard. Its settings are read anew each time, since they change."""
+    """The environment of a shard. Its settings are read at each use, because they change."""
 
     settings: Callable[[], GroupSettings]
     group_config: Callable[[str], GroupConfig]
@@ -74,13 +74,13 @@ class GroupEnvironment(NamedTuple):
     note: Callable[..., None] = unnoted
     """Logs an event for operators: (event, group=…, …)."""
     match_topics: Callable[[MatchRequest], None] = unmatched
-    """Asks for a match, which takes a while, and returns at once."""
+    """Requests a match, which takes a while, and returns at once."""
     watch: TopicWatch | None = None
-    """The one that all shards of the broker share; a shard without has its own, which hears of no change."""
+    """The watch of all the broker's shards; a shard without one has its own, which gets no changes."""
 
 
 class GroupState:
-    """Groups, their offsets and their deadlines, of one partition of `__consumer_offsets`."""
+    """The groups of one partition of `__consumer_offsets`, their offsets and their timers."""
 
     def __init__(self, environment: GroupEnvironment) -> None:
         self.environment = environment
@@ -88,7 +88,7 @@ class GroupState:
         self.offsets = Offsets()
         self.timers = Timers()
         self.state_asked_ms: dict[tuple[str, Uuid], int] = {}
-        """When state of a share group's topic was last asked for; no record has it."""
+        """The time when state of a share group's topic was last requested; it is only in memory."""
         self.watch = environment.watch or TopicWatch(environment.topics)
 
     @property
@@ -100,19 +100,19 @@ class GroupState:
         return self.environment.note
 
     def new_member_uuid(self) -> str:
-        """A random UUID as Java prints it, which is what classic member ids end with."""
+        """Returns a random UUID as Java prints it, the end of classic member ids."""
         text = self.environment.new_uuid().hex()
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def group(self, group_id: str) -> Group:
-        """The group; raises GROUP_ID_NOT_FOUND."""
+        """Returns the group; raises GROUP_ID_NOT_FOUND."""
         group = self.groups.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
     def group_of(self, group_id: str, kind: type[G]) -> G:
-        """The group, if it is of this class; raises GROUP_ID_NOT_FOUND."""
+        """Returns the group, if it is of this class; raises GROUP_ID_NOT_FOUND."""
         group = self.group(group_id)
         if not isinstance(group, kind):
             spoken = kind.__name__.removesuffix("Group").lower()

@@ -1,9 +1,9 @@
-"""The metadata of subscribed topics, hashed, so that a group's record tells when it has changed.
+"""Hashes the metadata of subscribed topics, so that a group's record shows when it has changed.
 
-A topic's hash covers its id, name, partition count and the racks of its replicas; a group's covers its topics' hashes.
-A group compares the hash it was last assigned with: only when it differs is there something to assign anew.
-Source: KIP-1101; Kafka's Utils.computeTopicHash and computeGroupHash, whose XXH3 of 64 bits Apache Kafka finds in our
-records and we in its.
+A topic's hash covers its id, name, partition count and the racks of its replicas; a group's hash covers its topics'
+hashes. A group compares the hash of its last assignment: only a different hash needs a new assignment. Source:
+KIP-1101; Kafka's Utils.computeTopicHash and computeGroupHash, whose 64-bit XXH3 Apache Kafka and this broker read from
+each other's records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from coordinator.cluster.topics.topic import Topic
 
 MAGIC: Final = b"\0"
 NO_TOPICS: Final = 0
-"""The hash of a group whose topics don't exist, or that has none."""
+"""The hash of a group without topics, or whose topics don't exist."""
 
 _INT = struct.Struct("<i")
 _HASH = struct.Struct("<q")
@@ -25,19 +25,19 @@ _SIGN = 1 << 63
 
 
 class TopicTable(Protocol):
-    """Where a topic is found by its name."""
+    """Looks up a topic by its name."""
 
     def topic(self, name: str) -> Topic | None: ...
 
 
 RackOf = Callable[[int], str | None]
-"""The rack of a broker, by its id."""
+"""Returns the rack of a broker, by its id."""
 
 
 class TopicWatch:
-    """Hashes of topics, computed once until the topic changes, and two marks by which a group knows that it is behind.
+    """The hashes of topics, computed once until a topic changes, and two marks that show a group that it is outdated.
 
-    One serves all shards of a broker; `note` takes each change of the image.
+    All shards of a broker share one; `note` gets each change of the image.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class TopicWatch:
         version: Callable[[], int] = lambda: 0,
     ) -> None:
         self.changes = 0
-        """How many changes of topics there have been."""
+        """The number of changes of topics."""
         self.newest_topic_at = version()
         """The version of the metadata that has the newest topic."""
         self._topics = topics
@@ -57,15 +57,15 @@ class TopicWatch:
 
     @property
     def version(self) -> int:
-        """The metadata's version now: the offset of its last record."""
+        """The metadata's present version: the offset of its last record."""
         return self._version()
 
     def note(self, change: Change) -> None:
-        """Committed records have changed the image."""
+        """Updates the hashes after a committed change of the image."""
         if isinstance(change, TopicCreated):
             self.newest_topic_at = self._version()
         elif isinstance(change, PartitionChanged):
-            if change.before.replicas == change.after.replicas:  # leaders and in-sync replicas are in no hash
+            if change.before.replicas == change.after.replicas:  # leaders and in-sync replicas are not in the hash
                 return
         elif not isinstance(change, TopicDeleted | PartitionCreated):
             return
@@ -73,7 +73,7 @@ class TopicWatch:
         self.changes += 1
 
     def group_hash(self, topic_names: Iterable[str]) -> int:
-        """The hash of a group that subscribes to these names; those that name no topic don't count."""
+        """Returns the hash of a group that subscribes to these names; names without a topic don't count."""
         hashes = [known_hash for name in sorted(topic_names) if (known_hash := self._hash_of(name)) is not None]
         return _xxh3(b"".join(map(_HASH.pack, hashes))) if hashes else NO_TOPICS
 
@@ -88,7 +88,7 @@ class TopicWatch:
 
 
 def topic_hash(topic: Topic, rack_of: RackOf) -> int:
-    """A topic's hash, a signed number of 64 bits."""
+    """Returns a topic's hash, a signed 64-bit number."""
     high, low = struct.unpack(">qq", topic.topic_id)
     parts = [MAGIC, _HASH.pack(high), _HASH.pack(low), _text(topic.name), _INT.pack(len(topic.partitions))]
     for index in range(len(topic.partitions)):
@@ -101,7 +101,7 @@ def topic_hash(topic: Topic, rack_of: RackOf) -> int:
 
 
 def _text(text: str) -> bytes:
-    """Text as hash4j feeds it to a hash: UTF-16, then how many units that is."""
+    """Returns text as hash4j feeds it to a hash: UTF-16, then the number of code units."""
     units = text.encode("utf-16-le")
     return units + _INT.pack(len(units) // 2)
 

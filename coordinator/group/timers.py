@@ -1,7 +1,7 @@
-"""Deadlines of a shard: a table of what is due when, and a heap that finds the earliest.
+"""Timers of a shard: a dict of deadlines, and a heap that finds the earliest.
 
-A heartbeat moves a deadline on far more often than one passes, so moving it later costs one entry in the table: the
-heap keeps the old time, and puts the entry back when that comes. Source: Kafka's CoordinatorTimer.
+A heartbeat postpones a deadline far more often than a deadline passes, so postponing only changes the dict: the heap
+keeps the old time, and gets a new entry when that comes. Source: Kafka's CoordinatorTimer.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from coordinator.shard import EXPIRY_RETRY_MS
 from protocol.errors import KafkaError
 
 Action = Callable[[int], GroupOutcome]
-"""The decision once the deadline has passed: (now_ms) → Outcome."""
+"""The decision after the deadline has passed: (now_ms) → Outcome."""
 
 NOTHING: GroupOutcome = Outcome()
 
 MAX_RUNS: Final = 4
-"""Of one timer in one call of `expire`: it may set itself for now, as a rebalance without a delay does, but what did
-so without end would hold the event loop."""
+"""Maximum of runs of a timer in one call of `expire`: an action may set its timer for now, as a rebalance without a
+delay does, but one that always did would block the event loop."""
 
 MAX_RETRY_MS: Final = 60_000
-"""The most that an action waits that fails again and again by a fault of ours. It is not given up: the group may be in
-another state by then, and without its timer it would be in this one for ever."""
+"""Longest pause of an action that fails repeatedly because of a bug. It is tried for ever: the group may change its
+state meanwhile, and without the timer it would stay in this state."""
 
 
 class ShardTimer:
@@ -38,22 +38,22 @@ class ShardTimer:
         self.deadline_ms = deadline_ms
         self.action = action
         self.retry_ms = EXPIRY_RETRY_MS
-        """How long it waits should it fail."""
+        """The pause before it runs again if it fails."""
 
 
 class Timers:
-    """Timers by key, such as ("session", group id, member id); setting one again replaces it."""
+    """Timers by key, such as ("session", group id, member id); setting a key again replaces its timer."""
 
     def __init__(self) -> None:
         self._timers: dict[Hashable, ShardTimer] = {}
         self._heap: list[tuple[int, int, Hashable]] = []
         self._in_heap: dict[Hashable, int] = {}
-        """For each key, the earliest time at which the heap has it."""
+        """The earliest time of each key's entries in the heap."""
         self._count = 0
         self._replies: list[Reply] = []
-        """Of actions that have run, and whose outcome is yet to be returned."""
+        """Replies of actions that have run, until their outcome is returned."""
         self._running: tuple[Hashable, ShardTimer] | None = None
-        """The timer that `expire` has run last."""
+        """The timer that `expire` ran last."""
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._timers
@@ -65,13 +65,13 @@ class Timers:
         return iter(self._timers)
 
     def set(self, key: Hashable, deadline_ms: int, action: Action) -> None:
-        """Have `action` decide once `deadline_ms` has come, instead of what was set under the key."""
+        """Sets `action` to decide at `deadline_ms`, in place of the key's present timer."""
         self._timers[key] = ShardTimer(deadline_ms, action)
         if self._in_heap.get(key, deadline_ms + 1) > deadline_ms:
             self._push(key, deadline_ms)
 
     def postpone(self, key: Hashable, deadline_ms: int) -> bool:
-        """Have what is set under the key be due at another time; False if there is nothing."""
+        """Changes the deadline of the key's timer; False if there is none."""
         timer = self._timers.get(key)
         if timer is None:
             return False
@@ -82,24 +82,24 @@ class Timers:
         return True
 
     def cancel(self, key: Hashable) -> None:
-        """Forget the timer, if there is one."""
+        """Removes the timer, if there is one."""
         self._timers.pop(key, None)
 
     def deadline_ms(self, key: Hashable) -> int | None:
-        """When the timer is due, None if it is not set."""
+        """Returns the timer's deadline; None if it isn't set."""
         timer = self._timers.get(key)
         return None if timer is None else timer.deadline_ms
 
     def next_deadline_ms(self) -> int | None:
-        """When to come back: the earliest deadline, or a little earlier."""
+        """Returns the time of the next `expire`: the earliest deadline, or a little earlier."""
         if self._replies:
             return 0
         return self._heap[0][0] if self._heap else None
 
     def expire(self, now_ms: int) -> GroupOutcome:
-        """Run what is due, in order, up to the first that has records: the next one decides after they are applied.
+        """Runs the due timers, in order, up to the first that has records: the next decides after they are applied.
 
-        Where an action raises, `failed` puts it back, and the next call goes on behind it.
+        If an action raises, `failed` sets its timer again, and the next call continues after it.
         """
         runs: dict[Hashable, int] = {}
         while self._heap and self._heap[0][0] <= now_ms:
@@ -124,7 +124,8 @@ class Timers:
         return Outcome(last.records, replies, last.then) if last.records or replies or last.then else NOTHING
 
     def failed(self, error: Exception, now_ms: int) -> None:
-        """Sets the timer again that ran last and raised, or could not be written, unless it has set itself anew."""
+        """Sets the timer again that ran last and raised, or whose records could not be written, unless it has set
+        itself again."""
         if self._running is None:
             return
         (key, timer), self._running = self._running, None
@@ -137,11 +138,11 @@ class Timers:
         self._push(key, timer.deadline_ms)
 
     def tickets(self) -> Iterator[Hashable]:
-        """Tickets that are answered, though nobody has heard of it."""
+        """Returns the tickets that are answered in replies not yet returned."""
         return (ticket for ticket, _ in self._replies)
 
     def _pop(self, now_ms: int) -> tuple[Hashable, ShardTimer] | None:
-        """Take the heap's first entry; its timer if that is due, which is then set no more."""
+        """Removes the heap's first entry; returns its timer, which is then no longer set, if it is due."""
         at_ms, _, key = heapq.heappop(self._heap)
         if self._in_heap.get(key) != at_ms:
             return None

@@ -1,9 +1,10 @@
-"""The leader of a quorum whose only voter it is: what it answers to those who fetch its log, and to other controllers.
-Sans-IO.
+"""The leader of a quorum with a single voter, this node: its answers to replicas that fetch its log, and to other
+controllers. Sans-IO.
 
-Only what is committed is handed out: this node may lose what is not on its device, and an observer that had more than
-its leader would have to be truncated below what it has applied. Since the only voter commits by its own flush, that
-keeps nobody waiting. Source: Kafka's KafkaRaftClient and ReplicatedLog.validateOffsetAndEpoch (KIP-595, 630, 853).
+Only committed records are sent: this node may lose records that are not on its device, and an observer with more
+records than its leader would have to be truncated below what it has applied. Because the only voter commits with its
+own flush, this delays no replica. Source: Kafka's KafkaRaftClient and ReplicatedLog.validateOffsetAndEpoch (KIP-595,
+630, 853).
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ from protocol.messages.fetch import SnapshotId as FetchedSnapshotId
 from protocol.types import Uuid
 
 BOOTSTRAP_SNAPSHOT: Final = SnapshotId(0, 0)
-"""The snapshot of a node's own formatting, which is in the log too and goes to nobody else."""
+"""The snapshot of a node's own formatting, which is also in the log and is never sent."""
 
 MAX_FETCH_BYTES: Final = 8 << 20
-"""The most bytes of records in one answer, whatever is asked for (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""
+"""Maximum bytes of records in an answer, whatever the request allows (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""
 
 FIRST_REPLICA_STATE: Final = 15
-"""The version of Fetch from which a replica's id is in its state (KIP-903)."""
+"""First version of Fetch with a replica's id in its state (KIP-903)."""
 
 FIRST_NODE_ENDPOINTS: Final = 17
-"""The version of Fetch from which the leader's endpoint is told to replicas (KIP-853)."""
+"""First version of Fetch that returns the leader's endpoint to replicas (KIP-853)."""
 
 NO_OFFSET: Final = -1
 
 
 class LeaderLog(Protocol):
-    """The leader's log, as far as it is handed out."""
+    """The part of the leader's log that replicas may fetch."""
 
     epoch: int
 
@@ -61,11 +62,11 @@ class LeaderLog(Protocol):
     def high_watermark(self) -> int: ...
 
     def epoch_end(self, epoch: int) -> LogEnd:
-        """Returns the last epoch up to this one that the log has, with the offset where it ends."""
+        """Returns the last epoch up to this epoch that the log has, and its end offset."""
         ...
 
     def committed_records(self, offset: int, max_bytes: int) -> memoryview:
-        """Returns whole committed batches from this offset on: no more bytes, but one batch at least."""
+        """Returns whole committed batches from this offset on: at most `max_bytes`, but at least one batch."""
         ...
 
 
@@ -75,7 +76,7 @@ class Voter(NamedTuple):
     cluster_id: str
     key: ReplicaKey
     endpoints: tuple[Endpoint, ...]
-    """Where its controller listens; the first is the one that voters connect to."""
+    """The addresses of its controller; voters connect to the first."""
 
     @property
     def node_id(self) -> int:
@@ -83,29 +84,29 @@ class Voter(NamedTuple):
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Returns its endpoint on a listener of that name."""
-        return next((one for one in self.endpoints if one.name.upper() == listener.upper()), None)
+        return next((endpoint for endpoint in self.endpoints if endpoint.name.upper() == listener.upper()), None)
 
     def is_of_cluster(self, cluster_id: str | None) -> bool:
-        """True where a request names this cluster, or none."""
+        """True if a request names this cluster, or none."""
         return cluster_id is None or cluster_id == self.cluster_id
 
     def is_meant_by(self, node_id: int, directory_id: Uuid) -> bool:
-        """True where a request that names its receiver means this node: requests of older versions name nobody, and
-        a receiver whose directory is not known has none."""
+        """True if a request is meant for this node: older versions name no receiver, and a receiver whose directory is
+        unknown has none."""
         if node_id < 0:
             return True
         return node_id == self.node_id and (not any(directory_id) or directory_id == self.key.directory_id)
 
 
 class Fetched(NamedTuple):
-    """The answer to a Fetch, and whether the fetcher would rather wait for a better one."""
+    """The answer to a Fetch, and whether the fetcher prefers to wait for a better answer."""
 
     response: FetchResponse
     may_wait: bool = False
 
 
 class QuorumLeader:
-    """The quorum's leader."""
+    """The leader of the metadata quorum."""
 
     def __init__(self, voter: Voter, log: LeaderLog) -> None:
         self.voter = voter
@@ -113,7 +114,7 @@ class QuorumLeader:
         self.observers = Observers()
 
     def error_of_epoch(self, epoch: int) -> ErrorCode:
-        """Returns the error of a request to the leader of that epoch; NONE where that is this one."""
+        """Returns the error of a request to the leader of that epoch; NONE if that is the present epoch."""
         if epoch < self.metadata_log.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > self.metadata_log.epoch else ErrorCode.NONE
@@ -121,7 +122,7 @@ class QuorumLeader:
     def fetch(
         self, request: FetchRequest, version: int, listener: str, snapshots: Sequence[SnapshotId], now_ms: int
     ) -> Fetched:
-        """Answers a Fetch of a replica. `snapshots` are those that may be fetched, oldest first."""
+        """Answers a replica's Fetch. `snapshots` are the snapshots that may be fetched, oldest first."""
         if not self.voter.is_of_cluster(request.cluster_id):
             return Fetched(FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID, responses=[]))
         position = _only_partition(request)
@@ -162,7 +163,7 @@ class QuorumLeader:
     ) -> PartitionData:
         code = self.error_of_epoch(position.current_leader_epoch)
         if code is ErrorCode.NONE and key.node_id == self.voter.node_id:
-            code = ErrorCode.UNKNOWN_SERVER_ERROR  # another process with this node's id: Kafka finds no better code
+            code = ErrorCode.UNKNOWN_SERVER_ERROR  # another process has this node's id: Kafka has no better code
         if code is not ErrorCode.NONE:
             return self._data(code, NO_OFFSET)
         log, offset = self.metadata_log, position.fetch_offset
@@ -183,7 +184,7 @@ class QuorumLeader:
         return data
 
     def _snapshot_for(self, offset: int, epoch: int, snapshots: Sequence[SnapshotId]) -> SnapshotId | None:
-        """Returns the snapshot that a replica fetches in place of records; None where the log serves it."""
+        """Returns the snapshot that a replica must fetch in place of records; None if the log has the records."""
         if not snapshots:
             return None
         if offset == 0 and snapshots[-1] != BOOTSTRAP_SNAPSHOT:
@@ -196,7 +197,7 @@ class QuorumLeader:
         return None
 
     def _epoch_end(self, epoch: int, snapshots: Sequence[SnapshotId]) -> LogEnd:
-        """Returns where an epoch ends. One that the log has no records of any more ends at the oldest snapshot."""
+        """Returns the end of an epoch. An epoch whose records are no longer in the log ends at the oldest snapshot."""
         end = self.metadata_log.epoch_end(epoch)
         if snapshots and (end.offset, end.epoch) == (snapshots[0].offset, epoch):
             return LogEnd(snapshots[0].offset, snapshots[0].epoch)
@@ -204,7 +205,7 @@ class QuorumLeader:
 
 
 def _only_partition(request: FetchRequest) -> FetchPartition | None:
-    """Returns the metadata's partition, where the request is for that and nothing else."""
+    """Returns the metadata partition, if the request is only for it."""
     if len(request.topics) != 1 or request.topics[0].topic_id != TOPIC_ID:
         return None
     partitions = request.topics[0].partitions
@@ -212,8 +213,8 @@ def _only_partition(request: FetchRequest) -> FetchPartition | None:
 
 
 def _has_news(data: PartitionData, position: FetchPartition) -> bool:
-    """True where the answer has what the replica does not know: records, an error, another way to go on, or a high
-    watermark beyond the one that it knows (KIP-1166)."""
+    """True if the answer has something new for the replica: records, an error, a divergence, a snapshot, or a higher
+    high watermark (KIP-1166)."""
     return bool(
         data.error_code
         or data.records

@@ -1,6 +1,6 @@
-"""Who leads the metadata quorum, as far as answers have told: its epoch, its leader, and where controllers listen.
+"""The leader of the metadata quorum, as answers have named it: its epoch, its id, and the controllers' addresses.
 
-Source: Kafka's QuorumState and KafkaRaftClient.maybeTransition, as an observer goes through them.
+Source: Kafka's QuorumState and KafkaRaftClient.maybeTransition, for an observer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MAX_PORT: Final = (1 << 16) - 1
 
 
 class Location(NamedTuple):
-    """Where a controller listens."""
+    """The address of a controller."""
 
     host: str
     port: int
@@ -25,7 +25,7 @@ class Location(NamedTuple):
 
 
 class NodeEndpoint(Protocol):
-    """Of any answer of the quorum's."""
+    """A node's endpoint in any answer of the quorum."""
 
     node_id: int
     host: str
@@ -33,34 +33,35 @@ class NodeEndpoint(Protocol):
 
 
 class Leadership:
-    """The leader, as far as it is known. An epoch never goes back, and an epoch's leader never changes."""
+    """The known leader. An epoch never goes back, and an epoch's leader never changes."""
 
     def __init__(self, state: QuorumState, voters: Mapping[int, Location], bootstrap: Sequence[Location]) -> None:
-        """`state` is what was on disk; `voters` and `bootstrap` what the configuration says."""
+        """`state` was stored on disk; `voters` and `bootstrap` come from the configuration."""
         self.epoch = state.leader_epoch
         self.leader_id = state.leader_id
         self.problem = "no controller has answered yet"
-        """Why nobody is known to lead, for who gives up waiting."""
+        """The reason why no leader is known, for a caller that gives up waiting."""
         self._locations = dict(voters)
         self._bootstrap = tuple(dict.fromkeys(bootstrap))
         self._turn = 0
         self._suspected = False
-        """True while the leader does not answer: another controller may know of a new one."""
+        """True while the leader doesn't answer: another controller may know a new leader."""
 
     @property
     def state(self) -> QuorumState:
-        """The state that a restart begins with."""
+        """The state with which a restart begins."""
         return QuorumState(leader_id=self.leader_id, leader_epoch=self.epoch)
 
     @property
     def leader(self) -> Location | None:
-        """Where the leader is asked; None while nobody is known to lead."""
+        """The leader's address; None if no leader is known."""
         if self.leader_id == NOBODY or self._suspected:
             return None
         return self._locations.get(self.leader_id)
 
     def destination(self) -> Location | None:
-        """Who is asked next: the leader, else each controller in turn. None where no address is known at all."""
+        """Returns the next controller to ask: the leader, or else each controller in turn; None if no address is
+        known."""
         leader = self.leader
         if leader is not None:
             return leader
@@ -71,25 +72,26 @@ class Leadership:
         return controllers[(self._turn - 1) % len(controllers)]
 
     def suspect(self) -> None:
-        """The leader did not answer in time, or not as a leader does: others are asked, it among them."""
+        """Marks a leader that didn't answer in time, or not as a leader does: other controllers are asked, and the
+        leader in turn."""
         self._suspected = True
 
     def learn(self, voters: VotersRecord, listener: str) -> None:
-        """Where the voters listen that the log names (KIP-853)."""
+        """Stores the voters' addresses from the log (KIP-853)."""
         for voter in voters.voters:
             for endpoint in voter.endpoints:
                 if endpoint.name.upper() == listener.upper():
                     self._locations[voter.voter_id] = Location(endpoint.host, endpoint.port)
 
     def locate(self, endpoints: Iterable[NodeEndpoint]) -> None:
-        """Where an answer says that nodes listen; what cannot be an address is left out."""
+        """Stores the nodes' addresses from an answer; ignores invalid addresses."""
         for endpoint in endpoints:
             if endpoint.node_id >= 0 and endpoint.host and 0 < endpoint.port <= MAX_PORT:
                 self._locations[endpoint.node_id] = Location(endpoint.host, endpoint.port)
 
     def names_leader(self, leader_id: int, epoch: int) -> str | None:
-        """An answer names the leader of an epoch, NOBODY while none is elected. What is wrong with that, if it cannot
-        be: a second leader in one epoch."""
+        """Updates the leader of an epoch from an answer; NOBODY while none is elected. Returns the reason if that is
+        impossible: a second leader in one epoch."""
         if epoch < self.epoch:
             return None
         if epoch > self.epoch:

@@ -1,4 +1,4 @@
-"""Where a log ends, as nodes of the quorum tell each other."""
+"""The end of a log, as nodes of the quorum report it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class LogEnd(NamedTuple):
-    """Where a log or an epoch ends: the next offset, and the epoch of the record before it; 0 of an empty log."""
+    """The end of a log or an epoch: the next offset, and the epoch of the record before it; 0 for an empty log."""
 
     offset: int
     epoch: int

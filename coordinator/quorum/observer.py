@@ -1,10 +1,10 @@
-"""An observer of the metadata quorum: what it asks next, and what an answer has it do. Sans-IO.
+"""An observer of the metadata quorum: its next request, and the step after an answer. Sans-IO.
 
     observer.request(end, high_watermark)  → a Fetch, or a FetchSnapshot while one is being fetched
     observer.answered(response)            → one Step: append, truncate, begin, write or give up a snapshot, or nothing
 
-The shell carries the step out and asks again. Nothing that a peer says is believed beyond what can be checked: epochs
-do not go back, nothing that is committed is truncated, and a snapshot's pieces follow each other.
+The caller carries out the step and asks again. Answers are trusted only as far as they can be checked: epochs never
+go back, committed records are never truncated, and a snapshot's pieces follow each other.
 Source: KafkaRaftClient.buildFetchRequest, handleFetchResponse, handleFetchSnapshotResponse; KIP-595, KIP-630, KIP-853.
 """
 
@@ -24,33 +24,34 @@ from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshot
 from protocol.types import Uuid
 
 UNKNOWN_OFFSET: Final = -1
-"""Of a high watermark that nobody has told yet (KIP-1166)."""
+"""A high watermark that is unknown (KIP-1166)."""
 
 NO_BROKER_EPOCH: Final = -1
 
 
 class Append(NamedTuple):
-    """Batches that follow the log's end, none perhaps, and how far the leader says that all is committed."""
+    """Appends batches after the log's end, perhaps none, with the leader's high watermark."""
 
     records: memoryview
     high_watermark: int
 
 
 class Truncate(NamedTuple):
-    """The leader has other records from here on: its `epoch`, which the log has too or not, ended at this offset."""
+    """Truncates the log, because the leader has other records from here on: its `epoch`, which this log may not have,
+    ends at this offset."""
 
     epoch: int
     end_offset: int
 
 
 class BeginSnapshot(NamedTuple):
-    """The leader has no records from the log's end on: its snapshot is fetched instead."""
+    """Begins to fetch the leader's snapshot, because the leader has no records from the log's end on."""
 
     snapshot_id: SnapshotId
 
 
 class WritePiece(NamedTuple):
-    """The next bytes of that snapshot, perhaps its last."""
+    """Writes the next bytes of that snapshot, perhaps its last."""
 
     snapshot_id: SnapshotId
     position: int
@@ -59,17 +60,17 @@ class WritePiece(NamedTuple):
 
 
 class DropSnapshot(NamedTuple):
-    """The leader has that snapshot no more."""
+    """Drops that snapshot, which the leader no longer has."""
 
     snapshot_id: SnapshotId
 
 
 class AskAgain(NamedTuple):
-    """There is nothing to do but to ask again: somebody else, perhaps."""
+    """Asks again at once, perhaps another controller."""
 
 
 class Refused(NamedTuple):
-    """The answer is of no use, and the next may not be better: ask again after a pause."""
+    """Asks again after a pause: the answer is useless, and the next may be no better."""
 
     reason: str
 
@@ -81,11 +82,11 @@ AGAIN: Final = AskAgain()
 ELSEWHERE: Final = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
 )
-"""Answers of who does not lead, or not in that epoch: they say who does."""
+"""Errors of a node that doesn't lead, or not in that epoch: the answer names the leader."""
 
 
 class FetchLimits(NamedTuple):
-    """How much is asked for at once, and how long the leader may wait for news."""
+    """The limits of a request's bytes, and of the leader's wait for news."""
 
     fetch_bytes: int = 1 << 20
     """controller.quorum.fetch.max.bytes"""
@@ -96,16 +97,16 @@ class FetchLimits(NamedTuple):
 
 
 class Fetching(NamedTuple):
-    """How far a snapshot is."""
+    """The progress of fetching a snapshot."""
 
     snapshot_id: SnapshotId
     position: int
     epoch: int
-    """Of the leader whose snapshot it is: another's may have the same name and other bytes."""
+    """The epoch of the leader whose snapshot it is: another leader's may have the same name and other bytes."""
 
 
 class Observer:
-    """One node's view of the quorum. It has no vote."""
+    """A node's view of the quorum, without a vote."""
 
     def __init__(
         self, cluster_id: str, node_id: int, directory_id: Uuid, leadership: Leadership, limits: FetchLimits
@@ -162,8 +163,8 @@ class Observer:
         )
 
     def fetched(self, response: FetchResponse, high_watermark: int | None) -> Step:
-        """Returns the step that the answer to a Fetch asks for."""
-        partitions = [one for topic in response.responses for one in topic.partitions if topic.topic_id == TOPIC_ID]
+        """Returns the step after the answer to a Fetch."""
+        partitions = [data for topic in response.responses for data in topic.partitions if topic.topic_id == TOPIC_ID]
         if response.error_code or len(partitions) != 1:
             return _refused(response.error_code, "a Fetch")
         (partition,) = partitions
@@ -179,8 +180,8 @@ class Observer:
         return Append(memoryview(partition.records or b""), partition.high_watermark)
 
     def snapshot_fetched(self, response: FetchSnapshotResponse) -> Step:
-        """Returns the step that the answer to a FetchSnapshot asks for."""
-        partitions = [one for topic in response.topics for one in topic.partitions if topic.name == METADATA_TOPIC]
+        """Returns the step after the answer to a FetchSnapshot."""
+        partitions = [data for topic in response.topics for data in topic.partitions if topic.name == METADATA_TOPIC]
         if response.error_code or len(partitions) != 1:
             return _refused(response.error_code, "a FetchSnapshot")
         (partition,) = partitions
@@ -220,7 +221,7 @@ class Observer:
     def _led(
         self, code: int, current: fetch.LeaderIdAndEpoch | fetch_snapshot.LeaderIdAndEpoch, what: str
     ) -> Step | None:
-        """Returns the step after an answer that is not this epoch's leader's; None where it is."""
+        """Returns the step after an answer that isn't from this epoch's leader; None if it is."""
         leadership, error = self.leadership, error_code(code)
         before = leadership.state
         problem = leadership.names_leader(current.leader_id, current.leader_epoch)

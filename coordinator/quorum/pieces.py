@@ -1,4 +1,4 @@
-"""Pieces of snapshots, in which a leader hands them out."""
+"""Pieces of snapshots, as a leader sends them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coordinator.cluster.snapshot import SnapshotId
 
 
 class PieceWish(NamedTuple):
-    """The piece of a snapshot that a replica asks for."""
+    """The piece of a snapshot that a replica requests."""
 
     snapshot_id: SnapshotId
     position: int
@@ -16,7 +16,7 @@ class PieceWish(NamedTuple):
 
 
 class SnapshotPiece(NamedTuple):
-    """Bytes of a snapshot, from the position asked for, and the size of the whole."""
+    """Bytes of a snapshot from the requested position, and the size of the whole."""
 
     content: bytes
     size_bytes: int

@@ -1,4 +1,4 @@
-"""The progress of those who fetch from the quorum's leader, as DescribeQuorum describes it.
+"""The progress of replicas that fetch from the quorum's leader, as DescribeQuorum describes it.
 
 Source: Kafka's LeaderState.ReplicaState (KIP-836).
 """
@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from protocol.types import Uuid
 
 SESSION_MS: Final = 300_000
-"""How long a replica that fetches no more is described (LeaderState.OBSERVER_SESSION_TIMEOUT_MS)."""
+"""Time for which a replica that no longer fetches is described (LeaderState.OBSERVER_SESSION_TIMEOUT_MS)."""
 
 MAX_REPLICAS: Final = 4_096
-"""The most replicas that are described. A cluster has hundreds; a peer can draw ids without end."""
+"""Maximum of described replicas. A cluster has hundreds; a peer can invent any number of ids."""
 
 UNKNOWN_MS: Final = -1
 
@@ -26,13 +26,13 @@ class ReplicaKey(NamedTuple):
 
 
 class ReplicaProgress(NamedTuple):
-    """How far a replica has fetched, and when."""
+    """The last fetch of a replica: its offset and time."""
 
     key: ReplicaKey
     end_offset: int
     fetched_ms: int
     caught_up_ms: int = UNKNOWN_MS
-    """When it last had all that the leader had then; UNKNOWN_MS before the first time."""
+    """The time when it last had all of the leader's records; UNKNOWN_MS if never."""
     leader_end_offset: int = 0
     """The end of the leader's log at that fetch."""
 
@@ -44,7 +44,7 @@ class Observers:
         self._progress: dict[ReplicaKey, ReplicaProgress] = {}
 
     def fetched(self, key: ReplicaKey, offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """Notes a fetch from this offset on: the replica has everything before it."""
+        """Records a fetch from this offset on: the replica has every record before it."""
         before = self._progress.pop(key, None)
         caught_up_ms = UNKNOWN_MS if before is None else before.caught_up_ms
         if offset >= leader_end_offset:
@@ -54,11 +54,11 @@ class Observers:
         fetched_ms = now_ms if before is None else max(now_ms, before.fetched_ms)
         self._progress[key] = ReplicaProgress(key, offset, fetched_ms, caught_up_ms, leader_end_offset)
         if len(self._progress) > MAX_REPLICAS:
-            del self._progress[next(iter(self._progress))]  # the one whose last fetch is the longest ago
+            del self._progress[next(iter(self._progress))]  # the replica whose last fetch is longest ago
 
     def active(self, now_ms: int) -> list[ReplicaProgress]:
-        """Returns the observers that have fetched within SESSION_MS, and forgets the others."""
-        gone = [key for key, one in self._progress.items() if now_ms - one.fetched_ms >= SESSION_MS]
+        """Returns the observers that have fetched within SESSION_MS, and removes the others."""
+        gone = [key for key, progress in self._progress.items() if now_ms - progress.fetched_ms >= SESSION_MS]
         for key in gone:
             del self._progress[key]
         return sorted(self._progress.values())

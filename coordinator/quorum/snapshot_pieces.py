@@ -24,7 +24,7 @@ from protocol.messages.fetch_snapshot import (
 )
 
 FIRST_NODE_ENDPOINTS: Final = 1
-"""The version of FetchSnapshot from which the leader's endpoint is told (KIP-853)."""
+"""First version of FetchSnapshot that returns the leader's endpoint (KIP-853)."""
 
 NO_SNAPSHOT: Final = SnapshotId(0, 0)
 
@@ -32,7 +32,7 @@ NO_SNAPSHOT: Final = SnapshotId(0, 0)
 def piece_wish(
     leader: QuorumLeader, request: FetchSnapshotRequest, version: int, listener: str, snapshots: Container[SnapshotId]
 ) -> PieceWish | FetchSnapshotResponse:
-    """Returns which piece is to be read, or the response where none is."""
+    """Returns the piece to read, or the response if there is none."""
     if not leader.voter.is_of_cluster(request.cluster_id):
         return FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID, topics=[])
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
@@ -54,7 +54,7 @@ def piece_wish(
 def piece_response(
     leader: QuorumLeader, wish: PieceWish, piece: SnapshotPiece | None, version: int, listener: str
 ) -> FetchSnapshotResponse:
-    """Returns the response once the piece has been read; None for a snapshot that is gone by now."""
+    """Returns the response after the piece was read; `piece` is None if the snapshot is gone by now."""
     if piece is None:
         data = _data(ErrorCode.SNAPSHOT_NOT_FOUND)
     elif not 0 <= wish.position < piece.size_bytes:

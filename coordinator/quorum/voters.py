@@ -1,9 +1,9 @@
 """Answers of a quorum's leader to requests that change its voters: AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter
 (KIP-853).
 
-Its only voter is this node, and stays it: what Kafka refuses in such a quorum is refused with its errors, and another
-voter with UNSUPPORTED_VERSION, since consensus between several controllers is not built.
-Source: Kafka's AddVoterHandler, RemoveVoterHandler and UpdateVoterHandler.
+This node is, and stays, the only voter: requests that Kafka rejects in such a quorum are rejected with its errors, and
+another voter with UNSUPPORTED_VERSION, because consensus between several controllers isn't implemented. Source: Kafka's
+AddVoterHandler, RemoveVoterHandler and UpdateVoterHandler.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def error_of_added(voter: Voter, request: AddRaftVoterRequest) -> KafkaError:
     if not _is_replica(added):
         return KafkaError(ErrorCode.INVALID_REQUEST, "Add voter request didn't include a valid voter")
     if not _has_listener(voter, request.listeners):
+        listed = ", ".join(f"{listener.name}={listener.host}:{listener.port}" for listener in request.listeners)
         message = (
-            "Add voter request didn't include the endpoint "
-            f"({', '.join(f'{one.name}={one.host}:{one.port}' for one in request.listeners)}) for the default listener "
+            f"Add voter request didn't include the endpoint ({listed}) for the default listener "
             f"{voter.endpoints[0].name}"
         )
         return KafkaError(ErrorCode.INVALID_REQUEST, message)
@@ -53,7 +53,7 @@ def error_of_added(voter: Voter, request: AddRaftVoterRequest) -> KafkaError:
 
 
 def error_of_removed(voter: Voter, request: RemoveRaftVoterRequest) -> KafkaError:
-    """Returns the error that answers RemoveRaftVoter: a quorum does not lose its last voter."""
+    """Returns the error that answers RemoveRaftVoter: a quorum can't lose its last voter."""
     if not voter.is_of_cluster(request.cluster_id):
         return _other_cluster(voter, request.cluster_id)
     removed = ReplicaKey(request.voter_id, request.voter_directory_id)
@@ -64,7 +64,7 @@ def error_of_removed(voter: Voter, request: RemoveRaftVoterRequest) -> KafkaErro
 
 
 def answer_update(leader: QuorumLeader, request: UpdateRaftVoterRequest, listener: str) -> UpdateRaftVoterResponse:
-    """Answers UpdateRaftVoter, by which a voter tells of its endpoints: this node knows its own."""
+    """Answers UpdateRaftVoter, by which a voter reports its endpoints: this node knows its own."""
     voter = leader.voter
     current = CurrentLeader(leader_id=voter.node_id, leader_epoch=leader.metadata_log.epoch, host="", port=0)
     endpoint = voter.endpoint(listener)
@@ -87,8 +87,8 @@ def _error_of_update(leader: QuorumLeader, request: UpdateRaftVoterRequest) -> E
         return ErrorCode.INVALID_REQUEST
     if updated != voter.key:
         return ErrorCode.VOTER_NOT_FOUND
-    endpoints = {(one.name.upper(), one.host, one.port) for one in request.listeners}
-    own = {(one.name.upper(), one.host, one.port) for one in voter.endpoints}
+    endpoints = {(listener.name.upper(), listener.host, listener.port) for listener in request.listeners}
+    own = {(endpoint.name.upper(), endpoint.host, endpoint.port) for endpoint in voter.endpoints}
     return ErrorCode.NONE if endpoints == own else ErrorCode.INVALID_REQUEST
 
 
@@ -102,10 +102,10 @@ def _is_replica(key: ReplicaKey) -> bool:
 
 
 def _has_listener(voter: Voter, listeners: Iterable[_Listener]) -> bool:
-    return voter.endpoints[0].name.upper() in (one.name.upper() for one in listeners)
+    return voter.endpoints[0].name.upper() in (listener.name.upper() for listener in listeners)
 
 
 def _text(key: ReplicaKey) -> str:
-    """The replica as Kafka's messages have it."""
+    """Returns the replica as Kafka's messages show it."""
     directory = f"Optional[{uuid_to_text(key.directory_id)}]" if any(key.directory_id) else "Optional.empty"
     return f"ReplicaKey(id={key.node_id}, directoryId={directory})"

@@ -1,9 +1,9 @@
 """Answers of a quorum's leader to controllers that stand for election, lead, or resign: Vote, BeginQuorumEpoch and
 EndQuorumEpoch (KIP-595, KIP-853, KIP-996).
 
-Nobody but this node is a voter, so nobody else can win an election. Where Kafka's leader gives up its epoch for a
-later one, this one answers INCONSISTENT_VOTER_SET: else any process that reaches the listener could have the leader
-give up, or use up all epochs there are. Source: Kafka's KafkaRaftClient.handleVoteRequest and its like.
+This node is the only voter, so no other can win an election. Kafka's leader would give up its epoch for a later one;
+this leader answers INCONSISTENT_VOTER_SET: otherwise any process that reaches the listener could make the leader give
+up, or use up all epochs. Source: Kafka's KafkaRaftClient.handleVoteRequest and similar methods.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from protocol.messages.vote import VoteRequest, VoteResponse
 from protocol.types import Uuid
 
 FIRST_NODE_ENDPOINTS: Final = 1
-"""The version of these APIs from which the leader's endpoint is told (KIP-853)."""
+"""First version of these APIs that returns the leader's endpoint (KIP-853)."""
 
 
 class _Partition(Protocol):
@@ -43,7 +43,7 @@ class _VoteTopic(Protocol[P_co]):
 
 
 def answer_vote(leader: QuorumLeader, request: VoteRequest, version: int, listener: str) -> VoteResponse:
-    """Answers a candidate: no, this node leads."""
+    """Answers a candidate: it gets no vote, because this node leads."""
     partition = _only_partition(request.topics)
     code = _error_of_request(leader, request.cluster_id, partition)
     if partition is None or code:
@@ -70,7 +70,7 @@ def answer_vote(leader: QuorumLeader, request: VoteRequest, version: int, listen
 def answer_begin_quorum_epoch(
     leader: QuorumLeader, request: BeginQuorumEpochRequest, version: int, listener: str
 ) -> BeginQuorumEpochResponse:
-    """Answers a node that takes itself for the leader."""
+    """Answers a node that claims to be the leader."""
     partition = _only_partition(request.topics)
     code = _error_of_request(leader, request.cluster_id, partition)
     if partition is None or code:
@@ -107,7 +107,7 @@ def answer_end_quorum_epoch(
 
 
 def _only_partition(topics: Sequence[_VoteTopic[P]]) -> P | None:
-    """Returns the metadata's partition, where the request is for that and nothing else."""
+    """Returns the metadata partition, if the request is only for it."""
     if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
         return None
     partitions = topics[0].partitions
@@ -129,7 +129,7 @@ def _error_of_sender(leader: QuorumLeader, node_id: int, epoch: int) -> ErrorCod
 
 
 def _error_of_leader(leader: QuorumLeader, leader_id: int, epoch: int) -> ErrorCode:
-    """Returns the error of who claims to lead an epoch: there is one leader in each, and it is this node."""
+    """Returns the error of a node that claims to lead an epoch: each epoch has one leader, this node."""
     code = _error_of_sender(leader, leader_id, epoch)
     return code or (ErrorCode.NONE if leader_id == leader.voter.node_id else ErrorCode.INCONSISTENT_VOTER_SET)
 
@@ -140,7 +140,7 @@ def _error_of_receiver(leader: QuorumLeader, voter_id: int, directory_id: Uuid) 
 
 
 def _node_endpoints(leader: QuorumLeader, version: int, listener: str, of: Callable[..., N]) -> list[N]:
-    """Returns where the leader is reached on the listener of the request."""
+    """Returns the leader's endpoint on the request's listener."""
     endpoint = leader.voter.endpoint(listener)
     if version < FIRST_NODE_ENDPOINTS or endpoint is None:
         return []

@@ -1,1 +1,1 @@
-"""A follower's part in replication, sans-IO: what it asks its leaders for, and what their answers have it do."""
+"""A follower's part of replication, sans-IO: its requests to leaders, and the steps after their answers."""

@@ -6,7 +6,7 @@
     fetcher.offsets_request() · offsets_listed  a ListOffsets for what the leader does not have
     fetcher.replicated · corrected · delay · fail   how a step ended
 
-Nothing that an answer says counts for a partition that is followed in another leader epoch by now, or has moved since
+An answer is ignored for a partition that is followed in another leader epoch by now, or whose log has changed since
 the request. Source: Kafka's AbstractFetcherThread and RemoteLeaderEndPoint; KIP-595, KIP-320, KIP-903.
 """
 
@@ -33,13 +33,13 @@ from storage.epochs import UNDEFINED_EPOCH, EpochEnd
 
 LATEST: Final = -1
 EARLIEST: Final = -2
-"""Timestamps by which ListOffsets asks for a log's end and its start."""
+"""Timestamps by which ListOffsets requests a log's end and its start."""
 
 NOTHING: Final = memoryview(b"")
 
 
 class FetcherOptions(NamedTuple):
-    """replica.fetch.*, as of now."""
+    """The current options replica.fetch.*."""
 
     max_wait_ms: int = 500
     min_bytes: int = 1
@@ -51,14 +51,14 @@ class FetcherOptions(NamedTuple):
 
 
 class FollowerIdentity(NamedTuple):
-    """The broker that follows, in its current registration (KIP-903)."""
+    """The following broker, in its current registration (KIP-903)."""
 
     broker_id: int
     broker_epoch: int
 
 
 def never(_: object) -> bool:
-    """Throttles nothing."""
+    """Returns False: throttles nothing."""
     return False
 
 
@@ -68,13 +68,13 @@ class Fetcher(Generic[L]):
     def __init__(
         self, options: Callable[[], FetcherOptions], must_wait: Callable[[FollowedPartition[L]], bool] = never
     ) -> None:
-        """`must_wait` says which partitions, of those that are not in sync, are throttled for now."""
+        """`must_wait` returns True for a throttled partition; it is called for partitions that are not in sync."""
         self.session = FollowerSession()
         self._options = options
         self._must_wait = must_wait
         self._partitions: dict[PartitionKey, FollowedPartition[L]] = {}
         self._dirty: dict[PartitionKey, None] = {}
-        """The partitions of which the next request says something else than the last; they alone are looked at."""
+        """The partitions that change in the next request; only these are examined."""
         self._delayed: dict[PartitionKey, FollowedPartition[L]] = {}
         self._out_of_range: dict[PartitionKey, FollowedPartition[L]] = {}
 
@@ -85,16 +85,16 @@ class Fetcher(Generic[L]):
         return self._partitions.get(partition.key) is partition
 
     def partitions(self) -> list[FollowedPartition[L]]:
-        """Returns the partitions that are followed."""
+        """Returns the followed partitions."""
         return list(self._partitions.values())
 
-    # As the metadata has it
+    # Changes by the metadata
 
     def follow(self, key: PartitionKey, name: TopicPartition, replica: L, leader_epoch: int) -> Correct[L] | None:
-        """Fetches a partition from now on, in this leader epoch.
+        """Starts to fetch a partition, in this leader epoch.
 
-        A log without epochs, as message formats before v2 leave it, cannot be compared with the leader's: what is not
-        committed goes first.
+        A log without epochs, as message formats before v2 leave it, can't be compared with the leader's: its
+        uncommitted records are removed first.
         """
         partition = self._partitions.get(key)
         if partition is not None and partition.replica is replica and partition.leader_epoch == leader_epoch:
@@ -107,7 +107,7 @@ class Fetcher(Generic[L]):
         return None
 
     def unfollow(self, key: PartitionKey) -> None:
-        """Fetches a partition no longer; an answer that is under way is ignored for it."""
+        """Stops fetching a partition; an answer in flight is ignored for it."""
         if self._partitions.pop(key, None) is not None:
             self._delayed.pop(key, None)
             self._out_of_range.pop(key, None)
@@ -116,8 +116,8 @@ class Fetcher(Generic[L]):
     # Requests
 
     def request(self, now_ms: int, follower: FollowerIdentity) -> FetchRequest | None:
-        """Returns the next Fetch; None while no partition can be fetched, and none is to be forgotten."""
-        for partition in [one for one in self._delayed.values() if one.ready_ms <= now_ms]:
+        """Returns the next Fetch; None if no partition can be fetched or must be forgotten."""
+        for partition in [delayed for delayed in self._delayed.values() if delayed.ready_ms <= now_ms]:
             self._enter(partition, FetchState.FETCHING)
         options = self._options()
         for key in [*self._dirty]:
@@ -145,15 +145,15 @@ class Fetcher(Generic[L]):
         )
 
     def _is_held_back(self, partition: FollowedPartition[L]) -> bool:
-        """True where a throttle leaves a partition out of the next request (KIP-73)."""
+        """True if a throttle leaves the partition out of the next request (KIP-73)."""
         return partition.state is FetchState.FETCHING and not partition.is_in_sync and self._must_wait(partition)
 
     def next_ready_ms(self) -> int | None:
-        """Returns when the first of the delayed partitions is to be fetched again; None where there is none."""
+        """Returns the time when the first delayed partition is fetched again; None if there is none."""
         return min((partition.ready_ms for partition in self._delayed.values()), default=None)
 
     def unanswered(self, now_ms: int) -> None:
-        """No answer came, and none will: all partitions pause."""
+        """Pauses all partitions, because no answer comes."""
         self.session.restart()
         for partition in self._partitions.values():
             if partition.state in (FetchState.FETCHING, FetchState.OUT_OF_RANGE):
@@ -162,7 +162,7 @@ class Fetcher(Generic[L]):
     # Answers
 
     def fetched(self, response: FetchResponse, now_ms: int) -> list[FollowerStep[L]]:
-        """Returns what an answer has the follower do. Raises SessionEnded where it is of no use."""
+        """Returns the steps after an answer. Raises SessionEnded if it is useless."""
         problem = self.session.accept(response)
         if problem is not None:
             raise SessionEnded(problem)
@@ -190,7 +190,9 @@ class Fetcher(Generic[L]):
         if code is not ErrorCode.NONE:
             return self._failed(partition, code, now_ms)
         diverging = data.diverging_epoch
-        if diverging.epoch >= 0:  # its watermarks are of a log that this one is no prefix of (KAFKA-13141, 14704)
+        if (
+            diverging.epoch >= 0
+        ):  # its watermarks belong to a log of which this one is not a prefix (KAFKA-13141, 14704)
             if diverging.end_offset < 0:
                 return self._failed(partition, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
             target = diverging_offset(partition.replica, EpochEnd(diverging.epoch, diverging.end_offset))
@@ -200,8 +202,8 @@ class Fetcher(Generic[L]):
         return Replicate(partition, records, data.high_watermark, data.log_start_offset)
 
     def _failed(self, partition: FollowedPartition[L], code: ErrorCode, now_ms: int) -> LeaderError[L]:
-        """Deals with the error of a partition, which was requested in the current epoch."""
-        if code is ErrorCode.FENCED_LEADER_EPOCH:  # the metadata will say who leads, and in which epoch
+        """Handles the error of a partition that was requested in the current epoch."""
+        if code is ErrorCode.FENCED_LEADER_EPOCH:  # the metadata will have the leader and its epoch
             self.fail(partition)
         else:
             self.delay(partition, now_ms)
@@ -210,8 +212,8 @@ class Fetcher(Generic[L]):
     # Out of range
 
     def offsets_request(self, broker_id: int) -> ListOffsetsRequest | None:
-        """Returns a question for the ends, and then the starts, of the leader's logs that do not have what was fetched;
-        None where there are none."""
+        """Returns a request for the ends, and then the starts, of the leader's logs whose partitions are out of range;
+        None if there are none."""
         topics: dict[str, ListOffsetsTopic] = {}
         for partition in self._out_of_range.values():
             name = partition.name
@@ -226,7 +228,7 @@ class Fetcher(Generic[L]):
         return ListOffsetsRequest(replica_id=broker_id, topics=[*topics.values()]) if topics else None
 
     def offsets_listed(self, response: ListOffsetsResponse, now_ms: int) -> list[FollowerStep[L]]:
-        """Returns what the leader's offsets have the follower do."""
+        """Returns the steps after the leader's offsets."""
         answers = {
             TopicPartition(topic.name, answer.partition_index): answer
             for topic in response.topics
@@ -264,18 +266,18 @@ class Fetcher(Generic[L]):
             return None
         return self._correct(partition, correction)
 
-    # How a step ended
+    # Ends of steps
 
     def replicated(self, partition: FollowedPartition[L]) -> None:
-        """The batches are in the log, and the watermarks taken over."""
+        """Continues after the batches are in the log, and the watermarks updated."""
         self._dirty[partition.key] = None
 
     def busy(self, partition: FollowedPartition[L]) -> None:
-        """A thread is at the log: it is not fetched before `corrected`."""
+        """Pauses a partition while a thread works on its log, until `corrected`."""
         self._enter(partition, FetchState.CORRECTING)
 
     def corrected(self, partition: FollowedPartition[L]) -> None:
-        """The thread is done."""
+        """Continues after the thread is done."""
         self._enter(partition, FetchState.FETCHING)
 
     def delay(self, partition: FollowedPartition[L], now_ms: int) -> None:
@@ -284,7 +286,7 @@ class Fetcher(Generic[L]):
         self._enter(partition, FetchState.DELAYED)
 
     def fail(self, partition: FollowedPartition[L]) -> None:
-        """Fetches it no more in this leader epoch."""
+        """Stops fetching a partition in this leader epoch."""
         self._enter(partition, FetchState.FAILED)
 
     def _correct(self, partition: FollowedPartition[L], correction: CutTo | RestartAt) -> Correct[L]:
@@ -292,7 +294,7 @@ class Fetcher(Generic[L]):
         return Correct(partition, correction)
 
     def _enter(self, partition: FollowedPartition[L], state: FetchState) -> None:
-        """Changes the state of a partition that is still followed so."""
+        """Changes the state of a partition that is still followed in this epoch."""
         if partition not in self:
             return
         partition.enter(state)
@@ -309,7 +311,7 @@ class Fetcher(Generic[L]):
 
 
 class SessionEnded(Exception):
-    """The answer is not one to the session's request; the next one begins a session anew."""
+    """The answer doesn't match the session's request; the next request begins a new session."""
 
 
 def _fetch_partition(partition: FollowedPartition[L], max_bytes: int) -> FetchPartition:

@@ -1,4 +1,4 @@
-"""A rate over a sliding row of samples. Source: SimpleRate and SampledStat of Apache Kafka's metrics."""
+"""A rate over a sliding window of samples. Source: SimpleRate and SampledStat of Apache Kafka's metrics."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import NamedTuple
 
 
 class Sample(NamedTuple):
-    """The sum of what came from one moment on, for the length of a window."""
+    """The sum of the counts in a window."""
 
     start_ms: int
     total: int
 
 
 class SampledRate:
-    """Counts per second over the last `samples` windows; while there are fewer, over those that there are, and at
-    least one."""
+    """Counts per second over the last `samples` windows, or over the windows so far, at least one."""
 
     def __init__(self, samples: int, window_ms: int) -> None:
         self._age_ms = samples * window_ms
@@ -23,7 +22,7 @@ class SampledRate:
         self._samples: deque[Sample] = deque()
 
     def record(self, count: int, now_ms: int) -> None:
-        """Counts what has just come."""
+        """Counts an amount now."""
         samples = self._samples
         if samples and now_ms - samples[-1].start_ms < self._window_ms:
             start_ms, total = samples.pop()
@@ -32,7 +31,7 @@ class SampledRate:
             samples.append(Sample(now_ms, count))
 
     def per_second(self, now_ms: int) -> float:
-        """Returns the rate by now."""
+        """Returns the present rate."""
         samples = self._samples
         while samples and now_ms - samples[0].start_ms >= self._age_ms:
             samples.popleft()

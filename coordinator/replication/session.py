@@ -1,6 +1,6 @@
 """The follower's side of an incremental fetch session: a request carries the partitions that changed (KIP-227).
 
-    session.put(key, partition) · session.drop(key)    changes of the next request, while none is under way
+    session.put(key, partition) · session.drop(key)    changes of the next request, while none is in flight
     session.request()                                  → ids and partitions of a FetchRequest
     session.accept(response) · session.restart()       how the session goes on
 
@@ -17,16 +17,16 @@ from protocol.messages.fetch import FetchPartition, FetchResponse, FetchTopic, F
 from protocol.types import Uuid
 
 NO_SESSION: Final = 0
-"""The session id of a request that asks for a session, and of an answer that grants none."""
+"""The session id of a request for a new session, and of an answer without one."""
 
 FIRST_EPOCH: Final = 0
-"""The epoch of a full request; a session of that id, if there is one, ends with it."""
+"""The epoch of a full request, which ends an existing session of that id."""
 
 MAX_EPOCH: Final = 0x7FFFFFFF
 
 
 class PartitionKey(NamedTuple):
-    """A partition as Fetch has named them since version 13: a topic made anew under its name is another one."""
+    """A partition as Fetch names it since version 13: a topic created again with the same name is another topic."""
 
     topic_id: Uuid
     partition: int
@@ -42,7 +42,7 @@ class SessionFetch(NamedTuple):
 
 
 def fetches_alike(one: FetchPartition, other: FetchPartition) -> bool:
-    """True where a leader is told the same of a partition: what followers do not say is not looked at."""
+    """True if both fetch a partition alike; fields that followers don't set are ignored."""
     return (
         one.fetch_offset == other.fetch_offset
         and one.log_start_offset == other.log_start_offset
@@ -53,11 +53,11 @@ def fetches_alike(one: FetchPartition, other: FetchPartition) -> bool:
 
 
 class FollowerSession:
-    """One session with one leader."""
+    """A session with one leader."""
 
     def __init__(self) -> None:
         self.partitions: dict[PartitionKey, FetchPartition] = {}
-        """The partitions that the next request fetches, by what the leader was last told of them or is told next."""
+        """The partitions of the next request, with the parameters that the leader has, or gets next."""
         self._changed: dict[PartitionKey, None] = {}
         self._dropped: dict[PartitionKey, None] = {}
         self._id = NO_SESSION
@@ -65,16 +65,16 @@ class FollowerSession:
 
     @property
     def is_full(self) -> bool:
-        """True while the next request names all partitions."""
+        """True if the next request names all partitions."""
         return self._epoch == FIRST_EPOCH
 
     @property
     def has_dropped(self) -> bool:
-        """True while the leader has partitions in its session that are not to be fetched any more."""
+        """True if the leader's session has partitions that must no longer be fetched."""
         return bool(self._dropped) and not self.is_full
 
     def put(self, key: PartitionKey, partition: FetchPartition) -> None:
-        """Fetches a partition from now on, or goes on with it elsewhere; it then comes after all others."""
+        """Fetches a partition from now on, or with new parameters; it then comes after all others."""
         latest = self.partitions.get(key)
         if latest is not None and fetches_alike(latest, partition):
             return
@@ -84,14 +84,14 @@ class FollowerSession:
         self._changed[key] = None
 
     def drop(self, key: PartitionKey) -> None:
-        """Fetches a partition no longer."""
+        """Stops fetching a partition."""
         if self.partitions.pop(key, None) is not None:
             self._changed.pop(key, None)
             self._dropped[key] = None
 
     def request(self) -> SessionFetch:
-        """Returns the next request's part. All changes are taken for sent: unless its answer is accepted, the session
-        begins anew."""
+        """Returns the next request's part. All changes count as sent: unless its answer is accepted, a new session
+        begins."""
         changed: Iterable[PartitionKey] = self.partitions if self.is_full else self._changed
         dropped: Iterable[PartitionKey] = () if self.is_full else self._dropped
         topics: dict[Uuid, FetchTopic] = {}
@@ -108,15 +108,15 @@ class FollowerSession:
         return SessionFetch(self._id, self._epoch, [*topics.values()], [*forgotten.values()])
 
     def accept(self, response: FetchResponse) -> str | None:
-        """Takes the session on by an answer; returns what is wrong with that, and nothing of it may be used then."""
+        """Advances the session by an answer. Returns the reason if the answer is invalid and must not be used."""
         code = error_code(response.error_code)
         if code is not ErrorCode.NONE:
             self.restart(forget=code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             return code.name
         named = [
-            PartitionKey(topic.topic_id, one.partition_index)
+            PartitionKey(topic.topic_id, data.partition_index)
             for topic in response.responses
-            for one in topic.partitions
+            for data in topic.partitions
         ]
         answered = frozenset(named)
         if len(answered) < len(named):
@@ -124,7 +124,7 @@ class FollowerSession:
             return "it has a partition twice"
         if not answered <= self.partitions.keys():
             self.restart()
-            return "it has partitions that nobody asked for"
+            return "it has partitions that were not requested"
         if self.is_full and len(answered) < len(self.partitions):
             self.restart(forget=True)
             return None if response.throttle_time_ms > 0 and not answered else "it lacks partitions of a full request"
@@ -132,7 +132,7 @@ class FollowerSession:
         return None
 
     def _go_on(self, session_id: int) -> None:
-        if session_id == NO_SESSION:  # the leader has no room for a session, or has closed this one
+        if session_id == NO_SESSION:  # the leader can't hold a session, or has closed this one
             self.restart(forget=True)
         elif self.is_full:
             self._id, self._epoch = session_id, 1
@@ -140,7 +140,7 @@ class FollowerSession:
             self._epoch = 1 if self._epoch == MAX_EPOCH else self._epoch + 1
 
     def restart(self, *, forget: bool = False) -> None:
-        """The next request is a full one, which also ends the session that the leader may have; with `forget`, it has
+        """Makes the next request a full one, which also ends the leader's session; with `forget`, the leader has
         none."""
         self._epoch = FIRST_EPOCH
         if forget:

@@ -1,4 +1,4 @@
-"""The states of a partition that is fetched, and what may follow which."""
+"""The states of a fetched partition, and the states that may follow each other."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ L = TypeVar("L", bound=FollowerLog)
 
 
 class FetchState(Enum):
-    """Kafka's ReplicaState, with those between which its fetcher thread waits."""
+    """Kafka's ReplicaState, and the states in which its fetcher thread waits."""
 
     FETCHING = "fetching"
     DELAYED = "delayed"
     """Left out of requests until its pause is over."""
     CORRECTING = "correcting"
-    """A thread is at the log, which is cut or flushed."""
+    """A thread truncates or flushes the log."""
     OUT_OF_RANGE = "out of range"
-    """The leader is asked where its log begins and ends."""
+    """The leader is asked for the start and end of its log."""
     FAILED = "failed"
-    """Fetched no more before its leader epoch changes."""
+    """No longer fetched until its leader epoch changes."""
 
 
 MAY_FOLLOW: Final[dict[FetchState, frozenset[FetchState]]] = {
@@ -40,8 +40,8 @@ MAY_FOLLOW: Final[dict[FetchState, frozenset[FetchState]]] = {
 
 
 class FollowedPartition(Generic[L]):
-    """One partition in one leader epoch. Where it is fetched from is where its log ends: nothing is remembered of it
-    that the log does not say."""
+    """A partition in one leader epoch. It is fetched from its log's end: nothing is remembered here that the log itself
+    has."""
 
     __slots__ = ("key", "leader_end", "leader_epoch", "leader_high_watermark", "name", "ready_ms", "replica", "state")
 
@@ -52,18 +52,18 @@ class FollowedPartition(Generic[L]):
         self.leader_epoch = leader_epoch
         self.state = FetchState.FETCHING
         self.ready_ms = 0
-        """When the pause of a delayed one is over."""
+        """The end of its pause, if it is delayed."""
         self.leader_high_watermark: int | None = None
-        """The leader's high watermark by its last answer."""
+        """The leader's high watermark in its last answer."""
         self.leader_end: int | None = None
-        """The leader's log end offset, as it was told to a partition that is out of range."""
+        """The leader's log end offset, for a partition that is out of range."""
 
     def __repr__(self) -> str:
         return f"FollowedPartition({self.name}, epoch {self.leader_epoch}, {self.state.value})"
 
     @property
     def is_in_sync(self) -> bool:
-        """True when it has all that the leader had committed by its last answer."""
+        """True if it has all records that were committed in the leader's last answer."""
         committed = self.leader_high_watermark
         return committed is not None and self.replica.log_end_offset >= committed
 

@@ -1,4 +1,4 @@
-"""The steps that an answer of the leader has a follower take."""
+"""The steps of a follower after a leader's answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from protocol.errors import ErrorCode
 
 
 class Replicate(NamedTuple, Generic[L]):
-    """Append these batches, none perhaps, as they are; then take the leader's watermarks over."""
+    """Append these batches, perhaps none, unchanged; then apply the leader's watermarks."""
 
     partition: FollowedPartition[L]
     records: memoryview
@@ -19,14 +19,14 @@ class Replicate(NamedTuple, Generic[L]):
 
 
 class Correct(NamedTuple, Generic[L]):
-    """Cut the log, which is not a prefix of the leader's, in a thread; then report that with `Fetcher.corrected`."""
+    """Truncate the log, which isn't a prefix of the leader's, in a thread; then call `Fetcher.corrected`."""
 
     partition: FollowedPartition[L]
     correction: CutTo | RestartAt
 
 
 class LeaderError(NamedTuple, Generic[L]):
-    """The leader answers with an error: for the operator, as the partition is dealt with."""
+    """Report the leader's error to the operator; the partition's state has changed already."""
 
     partition: FollowedPartition[L]
     code: ErrorCode

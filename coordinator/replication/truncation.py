@@ -1,4 +1,4 @@
-"""Where a follower cuts its log so that it is a prefix of its leader's.
+"""Computes the offset to which a follower truncates its log to make it a prefix of its leader's.
 
 Pure functions of the two logs' ends. Source: getOffsetTruncationState and fetchOffsetAndTruncate of Kafka's
 AbstractFetcherThread (KIP-101, KIP-279, KIP-595).
@@ -12,7 +12,7 @@ from storage.epochs import UNDEFINED_EPOCH_OFFSET, EpochEnd
 
 
 class FollowerLog(Protocol):
-    """A follower's log, as far as replication asks it."""
+    """The part of a follower's log that replication uses."""
 
     @property
     def log_start_offset(self) -> int:
@@ -26,43 +26,43 @@ class FollowerLog(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """The offset behind the last record that is known to be committed."""
+        """The offset after the last record that is known to be committed."""
         ...
 
     @property
     def last_leader_epoch(self) -> int:
-        """The newest leader epoch of the log; -1 when it has none."""
+        """The newest leader epoch of the log; -1 if it has none."""
         ...
 
     def end_of_epoch(self, leader_epoch: int) -> EpochEnd:
-        """Returns the largest epoch up to the given one, and the offset behind its last record."""
+        """Returns the largest epoch up to the given epoch, and the offset after its last record."""
         ...
 
 
 class CutTo(NamedTuple):
-    """The records from this offset on go."""
+    """Removes the records from this offset on."""
 
     offset: int
 
 
 class RestartAt(NamedTuple):
-    """All records go, and the next one gets this offset."""
+    """Removes all records; the next record gets this offset."""
 
     offset: int
 
 
 class Resume(NamedTuple):
-    """The log stays as it is."""
+    """Leaves the log as it is."""
 
 
 Correction: TypeAlias = "CutTo | RestartAt | Resume"
 
 
 def diverging_offset(log: FollowerLog, diverging: EpochEnd) -> int:
-    """Returns the offset to cut to when the leader answers that its largest epoch, up to the follower's last one, is
-    this and ends there. It may have to be asked once more, where the follower does not know that epoch."""
+    """Returns the offset to truncate to if the leader's largest epoch, up to the follower's last epoch, ends as
+    `diverging` says. The leader may have to be asked again, if the follower doesn't have that epoch."""
     own = log.end_of_epoch(diverging.epoch)
-    if own.end_offset == UNDEFINED_EPOCH_OFFSET:  # no epoch here is so old: the leader's word alone counts
+    if own.end_offset == UNDEFINED_EPOCH_OFFSET:  # no epoch here is so old: only the leader's answer counts
         return min(diverging.end_offset, log.log_end_offset)
     if own.epoch != diverging.epoch:
         return min(own.end_offset, log.log_end_offset)
@@ -70,11 +70,11 @@ def diverging_offset(log: FollowerLog, diverging: EpochEnd) -> int:
 
 
 def out_of_range(log: FollowerLog, leader_start: int | None, leader_end: int) -> Correction | None:
-    """Returns what to do once the leader does not have the offset behind this log's end; None while the leader's start
-    has to be known for that.
+    """Returns the correction if the leader doesn't have the offset after this log's end; None if the leader's start is
+    needed first.
 
-    A leader that ends earlier was elected uncleanly: what it does not have is lost. One that begins later has deleted
-    what would come next.
+    A leader that ends earlier was elected uncleanly: the records that it doesn't have are lost. A leader that starts
+    later has deleted the next records.
     """
     own_end = log.log_end_offset
     if leader_end < own_end:

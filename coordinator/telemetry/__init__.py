@@ -1,1 +1,1 @@
-"""Telemetry of clients (KIP-714): which metrics a client is asked for, and when it may push them."""
+"""Telemetry of clients (KIP-714): the metrics that a client should push, and when it may push them."""

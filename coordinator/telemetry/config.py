@@ -20,7 +20,7 @@ MATCH_KEYS: Final = (
 
 
 class ClientMetricsConfig(Config):
-    """Which metrics the matching clients push, and how often."""
+    """The metrics that matching clients push, and the push interval."""
 
     KIND: ClassVar[str] = "client metrics"
 
@@ -29,7 +29,7 @@ class ClientMetricsConfig(Config):
     match = option("match", LIST, (), doc="Clients that push, as key=regular expression; none is all clients.")
 
     def contradictions(self) -> Iterable[ConfigError]:
-        """An interval outside of its bounds, a pattern that is none."""
+        """Yields an error for an interval out of bounds, and for invalid patterns."""
         if not MIN_INTERVAL_MS <= self.interval_ms <= MAX_INTERVAL_MS:
             bounds = f"{MIN_INTERVAL_MS} and {MAX_INTERVAL_MS} (1 hour)"
             yield ConfigError(

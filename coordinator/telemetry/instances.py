@@ -1,6 +1,6 @@
-"""The clients that have asked what to push: what they were told, and when they may come again.
+"""The clients that push telemetry: their subscriptions, and the times of their requests.
 
-Source: ClientMetricsManager and ClientMetricsInstance of Apache Kafka 4.3 (KIP-714), whose order of errors this is.
+Source: ClientMetricsManager and ClientMetricsInstance of Apache Kafka 4.3 (KIP-714), with the same order of errors.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from protocol.records.compression import Compression
 from protocol.types import Uuid, uuid_to_text
 
 MAX_INSTANCES: Final = 16_384
-"""Clients that are remembered; the one that came least recently is forgotten for another."""
+"""Maximum of remembered clients; the least recent is removed for another."""
 
 MIN_KEPT_MS: Final = 60_000
 KEPT_INTERVALS: Final = 3
-"""A client that has not come for so many of its intervals, and for a minute, is forgotten."""
+"""A client without requests for this many of its intervals, and for a minute, is removed."""
 
 MAY_ASK_AGAIN: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-"""After these a client has to ask anew, whatever its interval."""
+"""Errors after which a client must request its subscription again, whatever its interval."""
 
 CODECS: Final = frozenset(int(codec) for codec in Compression)
 NEVER: Final = -(1 << 62)
 
 
 class ClientInstance:
-    """One client that pushes, or is about to."""
+    """A client that pushes, or is about to."""
 
     __slots__ = (
         "asked_ms",
@@ -50,7 +50,7 @@ class ClientInstance:
         self.attributes = attributes
         self.requested = requested
         self.version = version
-        """Of the subscriptions that `requested` is made of."""
+        """The version of the subscriptions from which `requested` was made."""
         self.subscription_id = requested.id_for(instance_id)
         self.asked_ms = NEVER
         self.pushed_ms = NEVER
@@ -60,11 +60,11 @@ class ClientInstance:
 
     @property
     def kept_ms(self) -> int:
-        """How long it is remembered after its last request."""
+        """The time for which it is remembered after its last request."""
         return max(MIN_KEPT_MS, KEPT_INTERVALS * self.requested.interval_ms)
 
     def ask(self, now_ms: int) -> None:
-        """It asks what to push. Raises THROTTLING_QUOTA_EXCEEDED before its interval is over."""
+        """Handles a request for its subscription. Raises THROTTLING_QUOTA_EXCEEDED before its interval is over."""
         if now_ms - max(self.asked_ms, self.pushed_ms) >= self.requested.interval_ms:
             self.asked_ms = now_ms
         elif self.last_error not in MAY_ASK_AGAIN:
@@ -72,8 +72,8 @@ class ClientInstance:
         self.last_error = ErrorCode.NONE
 
     def push(self, subscription_id: int, codec: int, size: int, max_bytes: int, now_ms: int, *, is_last: bool) -> None:
-        """It pushes so many bytes; `is_last` where it says that it ends. Raises INVALID_REQUEST after its last one,
-        THROTTLING_QUOTA_EXCEEDED, UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE."""
+        """Handles a push of `size` bytes; `is_last` if the client terminates. Raises INVALID_REQUEST after its last
+        push, THROTTLING_QUOTA_EXCEEDED, UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE."""
         try:
             self._check(subscription_id, codec, size, max_bytes, now_ms, is_last=is_last)
         except KafkaError as error:
@@ -101,7 +101,8 @@ class ClientInstance:
             raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE, reason)
 
     def _is_in_time(self, now_ms: int) -> bool:
-        """True for the first push after the client has asked, at once or not: it spreads its pushes at random."""
+        """True for the first push after a subscription request at any time, because the client delays its pushes
+        randomly."""
         in_time = self.asked_ms > self.pushed_ms or now_ms - self.pushed_ms >= self.requested.interval_ms
         if in_time:
             self.pushed_ms = now_ms
@@ -111,12 +112,12 @@ class ClientInstance:
         name = uuid_to_text(self.instance_id)
         return KafkaError(
             ErrorCode.THROTTLING_QUOTA_EXCEEDED,
-            f"RequestedMetrics from the client [{name}] arrived before the next push interval time",
+            f"Request from the client [{name}] arrived before the next push interval time",
         )
 
 
 class ClientInstances:
-    """All clients that are remembered, the least recent first."""
+    """All remembered clients, the least recent first."""
 
     def __init__(self, capacity: int = MAX_INSTANCES) -> None:
         self._capacity = capacity

@@ -22,7 +22,7 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Told:
 
         error = warning
 
-    monkeypatch.setattr(connection_lines, "log", Log())
+    monkeypatch.setattr(connection_lines, "logger", Log())
     return lines
 
 

@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import broker.network.connection
-import broker.network.connection_lines
-import broker.requests.dispatch
 from broker.exchange.turns import REQUESTS
 from broker.logging import Logger
 from broker.requests.dispatch import MAX_OTHER_REQUEST_BYTES, MAX_REQUEST_ITEMS
@@ -42,8 +39,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
         if logger.name in names:
             logged.append((event, fields))
 
-    modules = (broker.network.connection, broker.network.connection_lines, broker.requests.dispatch)
-    names = {module.log.name for module in modules}
+    names = {"broker.network.connection", "broker.requests.dispatch"}
     for level in ("debug", "warning", "error"):
         monkeypatch.setattr(Logger, level, log)
     return logged

@@ -1,1 +1,1 @@
-"""Tickets of Kerberos: whom they prove, and the names of those."""
+"""Kerberos tickets: their validation, and the names of their clients."""

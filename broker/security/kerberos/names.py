@@ -1,7 +1,7 @@
-"""sasl.kerberos.principal.to.local.rules: the name of a client, out of its Kerberos principal.
+"""sasl.kerberos.principal.to.local.rules: derives the name of a client from its Kerberos principal.
 
 Source: org.apache.kafka.common.security.kerberos.KerberosShortNamer, KerberosRule, KerberosName. Patterns are Java's;
-Python reads those that occur the same way, and one that it would not stops the start.
+Python reads the usual ones alike, and any other pattern stops the start.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ CASES: Final[dict[str | None, Callable[[str], str]]] = {"L": str.lower, "U": str
 
 
 class Substitution(NamedTuple):
-    """s/from/to/, or s/from/to/g."""
+    """The substitution s/from/to/, or s/from/to/g."""
 
     pattern: re.Pattern[str]
     replacement: str
     is_global: bool
 
     def apply(self, text: str) -> str:
-        """Raises SaslError for a reference to a group that there is not, which Java too finds out only here."""
+        """Returns the text after the substitution. Raises SaslError for a reference to a missing group, which Java also
+        finds only here."""
         return self.pattern.sub(partial(_replaced, self.replacement), text, count=0 if self.is_global else 1)
 
 
 class LocalRule(NamedTuple):
-    """Makes names of principals with so many parts."""
+    """A rule for principals with `part_count` parts."""
 
     part_count: int
     format: str
@@ -50,8 +51,8 @@ class LocalRule(NamedTuple):
     case: str | None
 
     def apply(self, parts: Sequence[str]) -> str | None:
-        """Returns the name of a principal, of which the realm is before its parts; None where the rule is not for it.
-        Raises SaslError."""
+        """Returns the name of a principal, whose realm comes before its parts; None if the rule doesn't match. Raises
+        SaslError."""
         if len(parts) - 1 != self.part_count:
             return None
         name = PARAMETER.sub(partial(_part, parts), self.format)
@@ -63,16 +64,16 @@ class LocalRule(NamedTuple):
 
 
 class LocalNames:
-    """The rules of a listener, in their order."""
+    """The rules of a listener, in order."""
 
     def __init__(self, rules: Sequence[str], default_realm: str) -> None:
-        """Raises ConfigError."""
+        """Parses the rules. Raises ConfigError."""
         self._default_realm = default_realm
         self._rules = [None if rule == DEFAULT else _rule(rule) for rule in rules]
 
     def name(self, principal: str) -> str:
-        """Returns the name of a principal. Raises SaslError where no rule is for it, and where it has characters that
-        have to be escaped: they could pass for another's."""
+        """Returns the name of a principal. Raises SaslError if no rule matches, and if it has characters that must be
+        escaped: it could pass for another principal's."""
         match = PRINCIPAL.fullmatch(principal)
         if match is None or "\\" in principal or not principal.isprintable():
             raise SaslError(f"{principal[:200]!r} is no name of a principal with a host at most")
@@ -89,7 +90,7 @@ class LocalNames:
 
 
 def _part(parts: Sequence[str], parameter: re.Match[str]) -> str:
-    """Returns what $n stands for: 0 is the realm."""
+    """Returns the text for $n: 0 is the realm."""
     number = whole_number(parameter[1])
     if number is None or number >= len(parts):
         raise SaslError(f"{OPTION}: {parameter[0]} is outside of the valid range 0 to {len(parts) - 1}")
@@ -103,13 +104,13 @@ def _simple(name: str) -> str:
 
 
 def _replaced(replacement: str, match: re.Match[str]) -> str:
-    """Returns what takes a match's place, as java.util.regex.Matcher.appendReplacement makes it."""
+    """Returns the replacement of a match, as java.util.regex.Matcher.appendReplacement does."""
     return REFERENCE.sub(partial(_referred, match), replacement)
 
 
 def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
-    """Returns what a part of a replacement stands for: \\x an x, ${name} and $1 a group, of as many digits as there are
-    groups."""
+    """Returns the text for a part of a replacement: \\x is an x, ${name} and $1 a group, with as many digits as there
+    are groups."""
     escaped, name, digits = reference.groups()
     if escaped:
         return escaped

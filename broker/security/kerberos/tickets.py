@@ -1,8 +1,7 @@
-"""Takes tickets for this broker by its key in a keytab, through the system's library of Kerberos (MIT or Heimdal).
+"""Validates tickets for this broker with its key in a keytab, through the system's Kerberos library (MIT or Heimdal).
 
-Nothing here asks a KDC; what is read are the keytab, krb5.conf, and the library's replay cache, which is written too.
-Source: org.apache.kafka.common.security.kerberos.KerberosLogin, KerberosError, com.sun.security.auth.module.
-Krb5LoginModule.
+Nothing here asks a KDC; it reads the keytab, krb5.conf, and the library's replay cache, which it also writes. Source:
+org.apache.kafka.common.security.kerberos.KerberosLogin, KerberosError, com.sun.security.auth.module. Krb5LoginModule.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ from protocol.sasl.exchange import SaslError, ServerExchange
 from protocol.sasl.gssapi import EstablishedContext, GssapiServer
 
 KERBEROS: Final = gssapi.MechType.kerberos
-"""The only mechanism that is taken: others (SPNEGO) would choose one themselves."""
+"""The only accepted mechanism: others (SPNEGO) would choose one themselves."""
 
 MAX_REASON: Final = 300
-"""Characters of an error that are logged: the names in it are the client's."""
+"""Maximum length of a logged error: the names in it come from the client."""
 
 FIRST_CODE: Final = -1765328384
-"""The library's number of Kerberos' error 0 (RFC 4120, 7.5.9)."""
+"""The library's number for Kerberos' error 0 (RFC 4120, 7.5.9)."""
 
 TRANSIENT: Final = frozenset({21, 33, 34})
-"""Errors after which the client is to come again: not yet valid, by two clocks that differ, and a replay, which a
-client's network may make."""
+"""Errors after which the client should try again: a ticket that isn't valid yet, because clocks differ, and a replay,
+which a client's network may cause."""
 
 
 def acceptor(options: TicketOptions, clock: Clock) -> Callable[[], ServerExchange]:
-    """Returns what begins the exchange of a client. Raises ConfigError, which names the option at fault."""
+    """Returns a function that begins the exchange of a client. Raises ConfigError, which names the invalid option."""
     names = LocalNames(options.rules, default_realm())
     credentials = credentials_of(options)
     now_ms = clock.now_ms if options.session_ends_with_ticket else None
@@ -47,7 +46,8 @@ def acceptor(options: TicketOptions, clock: Clock) -> Callable[[], ServerExchang
 
 
 def credentials_of(options: TicketOptions) -> gssapi.Credentials:
-    """Returns what takes tickets for a principal. Raises ConfigError where the keytab has no key of it."""
+    """Returns the credentials that accept tickets for a principal. Raises ConfigError if the keytab has no key for
+    it."""
     check_private(options.jaas_option, options.keytab)
     try:
         name = gssapi.Name(options.principal, gssapi.NameType.kerberos_principal)
@@ -59,7 +59,7 @@ def credentials_of(options: TicketOptions) -> gssapi.Credentials:
 
 
 def default_realm() -> str:
-    """Returns the realm of principals that name none, as krb5.conf has it; empty where it has none."""
+    """Returns the realm of principals without one, from krb5.conf; empty if it has none."""
     try:
         name = gssapi.Name("any", gssapi.NameType.kerberos_principal).canonicalize(KERBEROS)
     except GSSError:
@@ -68,10 +68,10 @@ def default_realm() -> str:
 
 
 class TicketContext:
-    """A security context of one client."""
+    """The security context of one client."""
 
     def __init__(self, credentials: gssapi.Credentials, now_ms: Callable[[], int] | None) -> None:
-        """`now_ms` is the time by which sessions end with their tickets; None where they do not."""
+        """`now_ms` is the time by which sessions end with their tickets; None if they don't."""
         self._credentials = credentials
         self._now_ms = now_ms
         self._context: gssapi.SecurityContext | None = None
@@ -81,7 +81,7 @@ class TicketContext:
             accepted = gssapi.raw.accept_sec_context(token, acceptor_creds=self._credentials)
             if accepted.more_steps:  # it has an error for the client, which may try another token
                 raise SaslError("the ticket is not taken: the token is of another kind")
-            self._context = cast(gssapi.SecurityContext, accepted.context)  # no more is asked for than it has
+            self._context = cast(gssapi.SecurityContext, accepted.context)  # only attributes that it has are used
             name: bytes = gssapi.raw.display_name(accepted.initiator_name, name_type=False).name
         principal = name.decode("utf-8", "backslashreplace")
         return EstablishedContext(bytes(accepted.token or b""), principal, self._end(accepted.lifetime))
@@ -104,8 +104,8 @@ class TicketContext:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Raises SaslError for an error of the library; ProtocolError, which closes the connection without an answer, where
-    the client is to come again."""
+    """Raises SaslError for an error of the library; ProtocolError, which closes the connection without an answer, if
+    the client should try again."""
     try:
         yield
     except GSSError as error:
@@ -115,6 +115,6 @@ def _refusals() -> Iterator[None]:
 
 
 def reason_of(error: GSSError) -> str:
-    """Returns what the mechanism says of an error, else what GSSAPI does."""
+    """Returns the mechanism's text for an error, or else GSSAPI's."""
     statuses = error.get_all_statuses(error.min_code, False) or error.get_all_statuses(error.maj_code, True)
     return "; ".join(map(str, statuses))[:MAX_REASON]

@@ -1,1 +1,1 @@
-"""Tokens of OAUTHBEARER: who issued them, and whom they prove."""
+"""OAUTHBEARER tokens: their issuers, and the clients that they authenticate."""

@@ -1,7 +1,7 @@
-"""The rules for claims of a signed token (RFC 7519), after its signature was found right.
+"""The rules for claims of a signed token (RFC 7519), after its signature was verified.
 
 Source: org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator with its ClaimValidationUtils, and the
-JwtConsumer of jose4j on which it rests.
+JwtConsumer of jose4j that they use.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from broker.config.oauth import SignedTokenOptions
 from protocol.sasl.oauthbearer import BearerToken, TokenRefused
 
 MAX_SECONDS = (1 << 63) // 1000 - 1
-"""The latest time that a session's life time can carry: milliseconds in an int64."""
+"""The latest time that a session's lifetime can carry: milliseconds in an int64."""
 
 Claims = Mapping[str, object]
 
 
 def proven(claims: Claims, options: SignedTokenOptions, now_ms: int) -> BearerToken:
-    """Returns what the claims prove now. Raises TokenRefused."""
+    """Returns the token that the claims prove now. Raises TokenRefused."""
     expires = required_time(claims, "exp")
     _check_times(claims, expires, options.clock_skew_seconds, now_ms / 1000)
     _check_audience(claims.get("aud"), options.audiences)
@@ -29,7 +29,7 @@ def proven(claims: Claims, options: SignedTokenOptions, now_ms: int) -> BearerTo
 
 
 def time_claim(claims: Claims, name: str) -> float | None:
-    """Returns a time in seconds since 1970; None where there is none. Raises TokenRefused."""
+    """Returns a time in seconds since 1970; None if it is missing. Raises TokenRefused."""
     value = claims.get(name)
     if value is None:
         return None
@@ -39,7 +39,7 @@ def time_claim(claims: Claims, name: str) -> float | None:
 
 
 def required_time(claims: Claims, name: str) -> float:
-    """Returns a time that has to be there. Raises TokenRefused."""
+    """Returns a required time. Raises TokenRefused."""
     value = time_claim(claims, name)
     if value is None:
         raise TokenRefused(f"no {name} is present")
@@ -47,7 +47,7 @@ def required_time(claims: Claims, name: str) -> float:
 
 
 def _check_times(claims: Claims, expires: float, skew: int, now: float) -> None:
-    """Raises TokenRefused for a token that is not valid now, by clocks that differ by `skew` seconds at most."""
+    """Raises TokenRefused for a token that isn't valid now, by clocks that differ by at most `skew` seconds."""
     issued, not_before = required_time(claims, "iat"), time_claim(claims, "nbf")
     if now - skew >= expires:
         raise TokenRefused(f"it ended at {expires} (exp), and it is {now} by a clock that may differ by {skew} s")
@@ -60,19 +60,19 @@ def _check_times(claims: Claims, expires: float, skew: int, now: float) -> None:
 
 
 def _check_audience(audience: object, expected: frozenset[str]) -> None:
-    """Raises TokenRefused for a token that was issued for others: one that names an audience is for nobody else, and
-    where none is expected for nobody here."""
+    """Raises TokenRefused for a token of another audience: a token that names an audience is only for it, and for no
+    broker that expects none."""
     if audience is None and not expected:
         return
     named = [audience] if isinstance(audience, str) else audience
-    if not isinstance(named, list) or not any(isinstance(one, str) and one in expected for one in named):
+    if not isinstance(named, list) or not any(isinstance(name, str) and name in expected for name in named):
         raise TokenRefused(f"the audience (aud) is {audience!r}, with none of {sorted(expected)} in it")
 
 
 def _check_scope(scope: object, name: str) -> None:
-    """Raises TokenRefused for scopes that are blank or repeated; nothing is asked of those that are there."""
+    """Raises TokenRefused for scopes that are blank or repeated; their values aren't checked."""
     scopes = [scope] if isinstance(scope, str) else scope if isinstance(scope, list) else []
-    trimmed = [one.strip() for one in scopes if isinstance(one, str)]
+    trimmed = [text.strip() for text in scopes if isinstance(text, str)]
     if len(trimmed) != len(scopes) or not all(trimmed) or len(set(trimmed)) != len(trimmed):
         raise TokenRefused(f"{name} has scopes that are blank, repeated, or no texts")
 

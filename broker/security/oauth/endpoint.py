@@ -1,9 +1,8 @@
-"""The keys of an issuer behind a URL: fetched in a thread, again at intervals, and when a token names one that is not
-there.
+"""The keys of an issuer at a URL: fetched in a thread, at intervals, and when a token names a missing key.
 
-A fetch that fails is repeated, with pauses that double; meanwhile the keys of the last one hold. A key that is missing
-has one fetch begun, and is remembered: neither tokens of its kind nor made-up ones have the issuer asked all the time.
-Source: org.apache.kafka.common.security.oauthbearer.internals.secured.RefreshingHttpsJwks, Retry.
+A failed fetch is repeated, with pauses that double; meanwhile the keys of the last fetch are used. A missing key starts
+one fetch, and is remembered: neither tokens with that key nor invented ones make the broker fetch continuously. Source:
+org.apache.kafka.common.security.oauthbearer.internals.secured.RefreshingHttpsJwks, Retry.
 """
 
 from __future__ import annotations
@@ -16,35 +15,35 @@ from broker.logging import get_logger
 from broker.security.oauth.keys import KeySet, key_set
 
 MISSING_MS: Final = 60_000
-"""How long a key is remembered as missing (MISSING_KEY_ID_CACHE_IN_FLIGHT_MS)."""
+"""Time for which a key is remembered as missing (MISSING_KEY_ID_CACHE_IN_FLIGHT_MS)."""
 
 MISSING_KEYS: Final = 16
-"""How many are remembered (MISSING_KEY_ID_CACHE_MAX_ENTRIES)."""
+"""Maximum of remembered missing keys (MISSING_KEY_ID_CACHE_MAX_ENTRIES)."""
 
 MAX_KID_CHARACTERS: Final = 1_000
-"""A longer one is not looked for (MISSING_KEY_ID_MAX_KEY_LENGTH)."""
+"""Maximum length of a key id that is searched (MISSING_KEY_ID_MAX_KEY_LENGTH)."""
 
 MIN_PAUSE_MS: Final = 5_000
-"""Between two fetches that missing keys begin, whatever they are called: names cost who makes them up nothing."""
+"""Minimum time between two fetches for missing keys, whatever their ids: a client can invent any number of ids."""
 
 FIRST_PAUSE_MS: Final = 1_000
-"""Between rows of attempts as long as there are no keys at all, at least."""
+"""Minimum time between series of attempts while there are no keys at all."""
 
-log = get_logger("broker.security.oauth")
+logger = get_logger("broker.security.oauth")
 
 
 class RefreshTimes(NamedTuple):
-    """When keys are fetched."""
+    """The times of fetches."""
 
     refresh_ms: int
     retry_ms: int
-    """The first pause after a fetch that failed."""
+    """The first pause after a failed fetch."""
     retry_max_ms: int
-    """For how long one is repeated."""
+    """Time for which a failed fetch is repeated."""
 
 
 class FetchThread(Protocol):
-    """FetchThread for work that waits."""
+    """Runs blocking work in a thread."""
 
     def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None: ...
 
@@ -52,14 +51,14 @@ class FetchThread(Protocol):
 
 
 class JwksEndpoint:
-    """Has the keys of one issuer, from `begin` to `close`."""
+    """The keys of one issuer, from `begin` to `close`."""
 
     def __init__(
         self, fetch: Callable[[], bytes], threads: FetchThread, clock: Clock, times: RefreshTimes, listener: str
     ) -> None:
-        """`fetch` is called in a thread, and raises what keeps it from the keys."""
+        """`fetch` is called in a thread, and raises the reason why it has no keys."""
         self.keys: KeySet | None = None
-        """None until they are fetched for the first time."""
+        """None until they are first fetched."""
         self._fetch = fetch
         self._threads = threads
         self._clock = clock
@@ -71,12 +70,12 @@ class JwksEndpoint:
         self._failures = 0
         self._retries_until_ms = 0
         self._missing: dict[str, int] = {}
-        """When each missing key may be looked for again."""
+        """The time at which each missing key may be searched again."""
         self._next_search_ms = 0
         self._timer: Timer | None = None
 
     def begin(self) -> None:
-        """Fetches the keys, and goes on to."""
+        """Fetches the keys now and at intervals."""
         if self._is_fetching or self._is_closed:
             return
         if self._timer is not None:
@@ -86,14 +85,14 @@ class JwksEndpoint:
         self._try()
 
     def close(self) -> None:
-        """Fetches no more."""
+        """Stops fetching."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
         self._threads.abandon()
 
     def miss(self, kid: str) -> None:
-        """A token names a key that is not here: fetches the keys, unless that was done for it a while ago."""
+        """Fetches the keys because a token names a missing key, unless that was done for it recently."""
         now_ms = self._clock.monotonic_ms()
         if len(kid) > MAX_KID_CHARACTERS or self._missing.get(kid, now_ms) > now_ms or now_ms < self._next_search_ms:
             return
@@ -123,7 +122,7 @@ class JwksEndpoint:
         if pause_ms > 0:
             self._timer = self._clock.call_after(pause_ms, self._try)
             return
-        log.warning("the issuer's keys cannot be fetched", listener=self._listener, reason=str(error) or repr(error))
+        logger.warning("the issuer's keys cannot be fetched", listener=self._listener, reason=str(error) or repr(error))
         self._again_after(self._times.refresh_ms if self.keys else max(self._times.retry_max_ms, FIRST_PAUSE_MS))
 
     def _take(self) -> None:
@@ -132,7 +131,7 @@ class JwksEndpoint:
         for kid in self.keys.kids:
             self._missing.pop(kid, None)
         if is_first:
-            log.info("the issuer's keys are here", listener=self._listener, keys=len(self.keys.keys))
+            logger.info("the issuer's keys are here", listener=self._listener, keys=len(self.keys.keys))
         self._again_after(self._times.refresh_ms)
 
     def _again_after(self, pause_ms: int) -> None:

@@ -1,7 +1,7 @@
-"""Fetches what a URL has, in the calling thread and within a time that holds for all of it.
+"""Fetches the content of a URL in the calling thread, with a timeout for the whole answer.
 
-urllib has a timeout for each read: a server that sends a byte now and then would be waited for without an end, and so
-would the end of the process, which waits for its threads.
+urllib has a timeout for each read: a server that sends a byte now and then would never time out, and would delay the
+end of the process, which waits for its threads.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 SILENT_S: Final = 5.0
-"""How long an issuer may keep silent, while it is connected to and before its answer."""
+"""Time that an issuer may be silent, while connecting and before its answer."""
 
 WITHIN_MS: Final = 10_000
-"""How long all of it may take, with what it redirects to."""
+"""Timeout of the whole fetch, including redirects."""
 
 
 def fetched(url: str, tls: SSLContext | None, clock: Clock, within_ms: int = WITHIN_MS) -> bytes:
-    """Returns what a URL has. Raises OSError, and what else is wrong with the answer."""
+    """Returns the content of a URL. Raises OSError, and other errors of the answer."""
     deadline = Deadline(clock, within_ms)
     opener = urllib.request.build_opener(_SameScheme(), _Plain(deadline), _Secured(deadline, tls))
     request = urllib.request.Request(url, headers={"Accept": "application/json"})
@@ -41,7 +41,7 @@ def fetched(url: str, tls: SSLContext | None, clock: Clock, within_ms: int = WIT
 
 
 class _SameScheme(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect that leaves TLS: what is fetched decides who is let in."""
+    """Follows no redirect that leaves TLS, because the fetched keys decide which clients are authenticated."""
 
     def redirect_request(  # type: ignore[no-untyped-def]  # its arguments are what they are
         self, req, fp, code, msg, headers, newurl
@@ -52,7 +52,7 @@ class _SameScheme(urllib.request.HTTPRedirectHandler):
 
 
 class _Plain(urllib.request.HTTPHandler):
-    """Has answers over HTTP come in time."""
+    """Limits the time of answers over HTTP."""
 
     def __init__(self, deadline: Deadline) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _Plain(urllib.request.HTTPHandler):
 
 
 class _Secured(urllib.request.HTTPSHandler):
-    """Likewise over TLS."""
+    """Limits the time of answers over HTTPS."""
 
     def __init__(self, deadline: Deadline, tls: SSLContext | None) -> None:
         super().__init__(context=tls)
@@ -77,7 +77,7 @@ class _Secured(urllib.request.HTTPSHandler):
 def _timed(
     kind: Callable[..., http.client.HTTPConnection], deadline: Deadline
 ) -> Callable[..., http.client.HTTPConnection]:
-    """Returns what makes connections whose answers have to be here by the deadline."""
+    """Returns a function that makes connections whose answers must arrive by the deadline."""
 
     def made(host: str, **settings: object) -> http.client.HTTPConnection:
         connection = kind(host, **settings)
@@ -88,7 +88,7 @@ def _timed(
 
 
 class _TimedResponse(http.client.HTTPResponse):
-    """An answer that has to be here by a deadline."""
+    """An answer that must arrive by a deadline."""
 
     def __init__(self, deadline: Deadline, sock: socket.socket, debuglevel: int = 0, method: str | None = None) -> None:
         super().__init__(sock, debuglevel, method)
@@ -96,7 +96,7 @@ class _TimedResponse(http.client.HTTPResponse):
 
 
 class _TimedReads(io.RawIOBase):
-    """The bytes of a socket, each read of which has the time that is left."""
+    """The bytes of a socket; each read may take the remaining time."""
 
     def __init__(self, sock: socket.socket, file: io.BufferedIOBase, deadline: Deadline) -> None:
         super().__init__()

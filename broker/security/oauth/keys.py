@@ -1,9 +1,8 @@
-"""The public keys of an issuer (RFC 7517), and signatures that are checked by them (RFC 7515).
+"""The public keys of an issuer (RFC 7517), and the verification of signatures with them (RFC 7515).
 
-Algorithms are of public keys alone: a token without a signature is none, and one that was signed with a secret that is
-everybody's, as the public key would be for an HMAC, is signed by anybody. A key serves the algorithms of its own type,
-and none but that which it names.
-Source: org.jose4j.jwk.VerificationJwkSelector, of which Apache Kafka's brokers make use.
+Only public-key algorithms are accepted: a token without a signature is invalid, and anyone could sign with a secret
+that is public, as the public key would be for an HMAC. A key serves the algorithms of its own type, and only its own
+algorithm if it names one. Source: org.jose4j.jwk.VerificationJwkSelector, which Apache Kafka's brokers use.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ if TYPE_CHECKING:
     from jwt.algorithms import AllowedPublicKeys
 
 MAX_KEYS_BYTES: Final = 1 << 20
-"""More than any issuer has; what comes beyond is not read, be it from a URL or a file."""
+"""More than any issuer has; more isn't read, from a URL or a file."""
 
 MIN_RSA_BITS: Final = 2048
-"""Shorter keys are broken by who can pay for it (RFC 7518, 3.3)."""
+"""Shorter keys can be broken at some cost (RFC 7518, 3.3)."""
 
 RSA, EC, OKP = "RSA", "EC", "OKP"
 
@@ -40,7 +39,7 @@ ALGORITHMS: Final[Mapping[str, tuple[str, str | None]]] = {
     "ES512": (EC, "P-521"),
     "EdDSA": (OKP, "Ed25519"),
 }
-"""The algorithms by which a token may be signed, each with the type of its keys, and their curve."""
+"""The algorithms of a token's signature, each with the type of its keys, and their curve."""
 
 READERS: Final[Mapping[str, Callable[[dict[str, object]], object]]] = {
     RSA: RSAAlgorithm.from_jwk,
@@ -52,15 +51,15 @@ SIGNATURES: Final = PyJWS(algorithms=list(ALGORITHMS))
 
 
 class UnreadableKeys(ValueError):
-    """An issuer gave something that is no set of keys."""
+    """The error of an issuer's answer that isn't a set of keys."""
 
 
 class IssuerKey(NamedTuple):
-    """A public key of the issuer's."""
+    """A public key of the issuer."""
 
     kid: str | None
     algorithm: str | None
-    """The only one that it is for; None where it names none."""
+    """The only algorithm of the key; None if it names none."""
     kind: tuple[str, str | None]
     public: object
 
@@ -70,14 +69,14 @@ class IssuerKey(NamedTuple):
 
 
 class Signed(NamedTuple):
-    """The header of a token, by which its key is found."""
+    """The header of a token, which selects its key."""
 
     algorithm: str
     kid: str | None
 
 
 class UnknownKey(TokenRefused):
-    """No key of the issuer's is for this token."""
+    """The issuer has no key for this token."""
 
     def __init__(self, kid: str | None) -> None:
         super().__init__(f"the issuer has no key {kid!r} for it" if kid else "the issuer has no key for it")
@@ -85,14 +84,14 @@ class UnknownKey(TokenRefused):
 
 
 class KeySet:
-    """The keys that an issuer had at one time."""
+    """The keys of an issuer at one time."""
 
     def __init__(self, keys: tuple[IssuerKey, ...]) -> None:
         self.keys = keys
 
     @property
     def kids(self) -> frozenset[str]:
-        """The ids of the keys that have one."""
+        """The ids of the keys that have an id."""
         return frozenset(key.kid for key in self.keys if key.kid is not None)
 
     def find(self, signed: Signed) -> IssuerKey:

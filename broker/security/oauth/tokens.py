@@ -23,13 +23,13 @@ from protocol.sasl.oauthbearer import BearerToken, Validate
 
 NEEDED = "sasl.enabled.mechanisms: OAUTHBEARER needs PyJWT and cryptography: pip install 'odradek[oauth]'"
 
-log = get_logger("broker.security.oauth")
+logger = get_logger("broker.security.oauth")
 
 
 def validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitStack) -> Validate:
     """Returns what validates the tokens of a listener until `closing` is closed. Raises ConfigError."""
     if isinstance(options, UnsecuredTokenOptions):
-        log.warning("tokens are not signed: anybody is let in as anybody", listener=listener)
+        logger.warning("tokens are not signed: anybody is let in as anybody", listener=listener)
         return lambda token: unsecured(token, options, clock.now_ms())
     try:
         from broker.security.oauth.keys import (

@@ -1,1 +1,1 @@
-"""Who gets which partitions."""
+"""Assignors: they divide a group's partitions among its members."""

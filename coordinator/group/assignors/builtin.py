@@ -1,4 +1,4 @@
-"""The assignors of the server, by the names that `group.consumer.assignors` and members give them."""
+"""The server's assignors, by the names in `group.consumer.assignors` and in members' requests."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
 }
 
 KAFKAS_CLASSES: Final = "org.apache.kafka.coordinator.group.assignor."
-"""An operator may also name them by their classes in Apache Kafka, whose own names are these with "Assignor" behind."""
+"""Package of Apache Kafka's assignor classes, which an operator may name instead: such as UniformAssignor for
+uniform."""
 
 
 @cache
 def configured(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The assignors of `group.consumer.assignors`, the default first; all, if it names none that is here."""
+    """Returns the assignors of `group.consumer.assignors`, the default first; all assignors if it names none of
+    them."""
     short = (name.removeprefix(KAFKAS_CLASSES).removesuffix("Assignor").lower() for name in names)
     return tuple(name for name in short if name in ASSIGNORS) or tuple(ASSIGNORS)

@@ -1,8 +1,8 @@
-"""The `range` assignor: each member gets one run of neighbouring partitions of each of its topics.
+"""The `range` assignor: each member gets a range of neighbouring partitions of each of its topics.
 
-Members of one subscription whose topics have equally many partitions get the same numbers of all of them, so that
-streams can be joined. Which run is whose follows from the order of the members alone: static members first, by
-instance id, since theirs outlive a restart. Source: Kafka's RangeAssignor (KIP-848).
+Members with the same subscription, to topics with equal numbers of partitions, get the same partition numbers of all
+topics, so that streams can be joined. The ranges depend only on the order of the members: static members first, by
+instance id, because their order survives a restart. Source: Kafka's RangeAssignor (KIP-848).
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from protocol.types import Uuid
 
 
 def assign_ranges(spec: GroupSpec) -> Mapping[str, Assignment]:
-    """The runs of every member; the first members' are longer by one where partitions don't divide evenly."""
+    """Returns every member's ranges; those of the first members have one partition more if the numbers don't divide
+    evenly."""
     subscribers: dict[Uuid, list[str]] = {}
     assigned: dict[str, dict[Uuid, frozenset[int]]] = {}
     for member_id, member in sorted(spec.members.items(), key=_rank):

@@ -1,9 +1,9 @@
-"""The `uniform` assignor for members of different subscriptions: as even as their topics allow, moving little.
+"""The `uniform` assignor for members with different subscriptions: as even as their topics allow, with few moves.
 
-Members keep what they had of topics that they still want. What is free goes, topic by topic, to the topic's least
-loaded subscribers; then partitions move from its most to its least loaded ones while that evens them out, over all
-topics until a round changes nothing. Topics with the most partitions per subscriber come first: the others are then
-what evens out. Source: Kafka's UniformHeterogeneousAssignmentBuilder (KIP-848).
+Members keep their partitions of topics that they still subscribe to. Free partitions go, topic by topic, to the topic's
+least loaded subscribers; then partitions move from its most to its least loaded subscribers while that reduces the
+difference, over all topics until a round changes nothing. Topics with the most partitions per subscriber come first, so
+that the later topics can even out the loads. Source: Kafka's UniformHeterogeneousAssignmentBuilder (KIP-848).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from coordinator.group.assignment import Assignment, GroupSpec
 from protocol.types import Uuid
 
 MAX_ROUNDS: Final = 16
-"""Topics that pull each other out of balance are given up after this many rounds; Kafka's bound."""
+"""Maximum of rounds, for topics that repeatedly unbalance each other; as in Kafka."""
 
 NOBODY: Final = -1
 
 
 def assign_mixed(spec: GroupSpec) -> Mapping[str, Assignment]:
-    """The target assignment of every member."""
+    """Returns the target assignment of every member."""
     plan = _Plan(spec)
     plan.hand_out()
     plan.balance()
@@ -29,7 +29,7 @@ def assign_mixed(spec: GroupSpec) -> Mapping[str, Assignment]:
 
 
 class _Plan:
-    """Owners of partitions while they are decided. Members go by their number in the order of the spec."""
+    """The owners of partitions while they are decided. A member's number is its position in the spec."""
 
     def __init__(self, spec: GroupSpec) -> None:
         self._member_ids = list(spec.members)
@@ -56,7 +56,7 @@ class _Plan:
         return -partitions / subscribers, subscribers, _signed(topic_id)
 
     def hand_out(self) -> None:
-        """Give every free partition to the least loaded subscriber of its topic."""
+        """Gives every free partition to the least loaded subscriber of its topic."""
         for topic_id in self._topics:
             owners = self._owners[topic_id]
             free = [index for index, owner in enumerate(owners) if owner == NOBODY]
@@ -67,7 +67,7 @@ class _Plan:
                     self._loads[owners[index]] += 1
 
     def balance(self) -> None:
-        """Move partitions within topics until none of them can be evened out further."""
+        """Moves partitions within topics until no topic can be evened out further."""
         shared = [topic_id for topic_id in self._topics if len(self._subscribers[topic_id]) > 1]
         last_changed: Uuid | None = None
         for _ in range(MAX_ROUNDS):
@@ -78,7 +78,7 @@ class _Plan:
                     last_changed = topic_id
 
     def _balance_topic(self, topic_id: Uuid) -> bool:
-        """Whether partitions of this topic moved."""
+        """Moves partitions of a topic. True if any moved."""
         ladder = _Ladder(self._subscribers[topic_id], self._loads)
         if ladder.spread <= 1:
             return False
@@ -99,7 +99,7 @@ class _Plan:
         return moved
 
     def assignment(self) -> dict[str, Assignment]:
-        """The owners, told by member."""
+        """Returns the partitions of each member."""
         by_member: list[dict[Uuid, set[int]]] = [{} for _ in self._member_ids]
         for topic_id, owners in self._owners.items():
             for index, owner in enumerate(owners):
@@ -113,9 +113,9 @@ class _Plan:
 class _Ladder:
     """One topic's subscribers by load, from both ends.
 
-    The members of the lowest load form a range at the start; each of them is named once, and gets one partition, then
-    the range is one load higher and takes in those who have that load already. The highest loads form a range at the
-    end that comes down likewise.
+    The members with the lowest load form a range at the start; each of them is returned once, and gets one partition.
+    Then the range's load is one higher, and members that have that load already join it. The members with the highest
+    loads form a range at the end, which moves down in the same way.
     """
 
     def __init__(self, subscribers: list[int], loads: list[int]) -> None:
@@ -130,11 +130,11 @@ class _Ladder:
 
     @property
     def balanced(self) -> bool:
-        """Whether the two ranges are so close that moving a partition evens nothing out."""
+        """True if the two ranges are so close that moving a partition evens nothing out."""
         return self._high_load - self._low_load <= 1
 
     def next_least(self) -> int:
-        """The subscriber that shall get the next partition."""
+        """Returns the subscriber that gets the next partition."""
         members = self._members
         if self._next_low >= self._low_end:
             self._low_load += 1
@@ -145,7 +145,8 @@ class _Ladder:
         return members[self._next_low - 1]
 
     def next_most(self, owned: Mapping[int, list[int]]) -> int:
-        """The subscriber that shall give one of its partitions in `owned` up; NOBODY when none is left, or balanced."""
+        """Returns the subscriber that gives up one of its partitions in `owned`; NOBODY if none is left, or the loads
+        are balanced."""
         while not self.balanced:
             giver = self._step_down()
             if giver == NOBODY or owned.get(giver):
@@ -169,7 +170,8 @@ class _Ladder:
         return members[self._next_high + 1]
 
     def _exclude_last(self) -> None:
-        """Take the member just named out of the range of the highest loads: it has nothing of this topic to give."""
+        """Removes the member just returned from the range of the highest loads: it has no partition of this topic to
+        give up."""
         members, named = self._members, self._next_high + 1
         last = self._high_end - 1
         members[named], members[last] = members[last], members[named]
@@ -177,5 +179,5 @@ class _Ladder:
 
 
 def _signed(topic_id: Uuid) -> tuple[int, int]:
-    """A UUID in the order of Kafka's Uuid.compareTo: two signed longs."""
+    """Returns a UUID's sort key in the order of Kafka's Uuid.compareTo: two signed longs."""
     return int.from_bytes(topic_id[:8], "big", signed=True), int.from_bytes(topic_id[8:], "big", signed=True)

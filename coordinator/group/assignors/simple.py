@@ -1,7 +1,7 @@
-"""SimpleAssignor: every partition to as many members as it takes to keep all of them busy, evenly.
+"""SimpleAssignor: assigns every partition to as many members as needed to keep all members busy, evenly.
 
-With fewer members than partitions each partition has one member; with more, members share. What a member has it
-keeps, as far as that is even. Source: Kafka's SimpleAssignor, SimpleHomogeneousAssignmentBuilder and
+With fewer members than partitions each partition has one member; with more, members share. Members keep their
+partitions as far as the result stays even. Source: Kafka's SimpleAssignor, SimpleHomogeneousAssignmentBuilder and
 SimpleHeterogeneousAssignmentBuilder (KIP-932).
 """
 
@@ -19,7 +19,7 @@ TopicPartitionId = tuple[Uuid, int]
 
 
 class Subscriber(NamedTuple):
-    """One member: its subscription and its present assignment."""
+    """A member: its subscription and its present assignment."""
 
     topics: Collection[Uuid]
     """Subscribed topics that exist."""
@@ -29,7 +29,7 @@ class Subscriber(NamedTuple):
 def assign(
     members: Mapping[str, Subscriber], assignable: Mapping[Uuid, Collection[int]], *, alike: bool
 ) -> dict[str, Assignment]:
-    """Partitions of `assignable` for each member; `alike` if all subscribe to the same topics."""
+    """Returns the partitions of `assignable` for each member; `alike` if all subscribe to the same topics."""
     if not members:
         return {}
     if alike:
@@ -65,7 +65,7 @@ def _assignment(partitions: Collection[TopicPartitionId]) -> Assignment:
 
 
 class _Spread:
-    """Some partitions over some members, all of which may have any of them."""
+    """Assigns partitions to members that may all have any of them."""
 
     def __init__(
         self,
@@ -74,13 +74,13 @@ class _Spread:
         owned: Mapping[str, Collection[TopicPartitionId]],
     ) -> None:
         self.sharing = -(-len(names) // len(partitions)) if partitions else 0
-        """How many members each partition is for."""
+        """The number of members for each partition."""
         places = self.sharing * len(partitions)
         self.quotas = {
             name: -(-places * (index + 1) // len(names)) - -(-places * index // len(names))
             for index, name in enumerate(names)
         }
-        """How many partitions each member is for: the places, dealt out as evenly as they go."""
+        """The number of partitions for each member, as even as possible."""
         self.members: dict[TopicPartitionId, list[str]] = {partition: [] for partition in partitions}
         self.assigned: dict[str, list[TopicPartitionId]] = {name: [] for name in names}
         for name in names:
@@ -106,7 +106,7 @@ class _Spread:
                 self.assigned[names.pop(0)].remove(partition)
 
     def _fill(self) -> None:
-        """Deals what is left round the members that have too little, in turn."""
+        """Assigns the remaining partitions to members below their quota, in turn."""
         unfilled = [name for name, partitions in self.assigned.items() if len(partitions) < self.quotas[name]]
         turn = 0
         for partition, names in self.members.items():
@@ -124,7 +124,7 @@ class _Spread:
 
     @staticmethod
     def _next(unfilled: Sequence[str], turn: int, names: Collection[str]) -> int | None:
-        """The index of the next member that does not have the partition yet."""
+        """Returns the index of the next member without the partition; None if all have it."""
         count = len(unfilled)
         candidates: Iterator[int] = ((turn + step) % count for step in range(count))
         return next((index for index in candidates if unfilled[index] not in names), None)

@@ -1,8 +1,7 @@
-"""The `uniform` assignor: all members get equally many partitions, give or take one, and keep what they can.
+"""The `uniform` assignor: members' numbers of partitions differ by at most one, and members keep as many as possible.
 
-This is the way for members of one subscription; for members of different ones, see assignors_mixed.
-Source: Kafka's UniformAssignor and UniformHomogeneousAssignmentBuilder (KIP-848). Like those of Kafka 4.3, it does not
-look at racks.
+This module is for members with the same subscription; mixed.py is for different subscriptions. Source: Kafka's
+UniformAssignor and UniformHomogeneousAssignmentBuilder (KIP-848). As in Kafka 4.3, racks are not considered.
 """
 
 from __future__ import annotations
@@ -18,17 +17,18 @@ TopicIdPartition = tuple[Uuid, int]
 
 
 def assign_uniformly(spec: GroupSpec) -> Mapping[str, Assignment]:
-    """The target assignment of every member."""
+    """Returns the target assignment of every member."""
     if not spec.members:
         return {}
     return _assign_alike(spec) if spec.homogeneous else assign_mixed(spec)
 
 
 def _assign_alike(spec: GroupSpec) -> Mapping[str, Assignment]:
-    """Trim each member to its quota, then hand out what is free to those below theirs, in the order of the members.
+    """Trims each member to its quota, then gives the free partitions to members below theirs, in the order of the
+    members.
 
-    Some members may have one partition more than the others. The first in order that hold enough already get to keep
-    theirs; the rest of these places go to the last in order, so that no partition moves for a place that is not needed.
+    Some members may have one partition more than the others. The first in order that own enough already keep it; the
+    remaining such places go to the last in order, so that no partition moves without need.
     """
     topics = next(iter(spec.members.values())).topics
     free = _unowned(spec, topics)
@@ -38,7 +38,7 @@ def _assign_alike(spec: GroupSpec) -> Mapping[str, Assignment]:
     for members_left, (member_id, member) in zip(range(len(spec.members), 0, -1), spec.members.items(), strict=True):
         has_place = places > 0
         target[member_id], room = _trimmed(member.assigned, topics, quota + has_place, free)
-        if room and has_place and members_left > places:  # those after it are enough to fill the places
+        if room and has_place and members_left > places:  # the members after it are enough to fill the places
             room -= 1
             has_place = False
         if room:
@@ -51,7 +51,7 @@ def _assign_alike(spec: GroupSpec) -> Mapping[str, Assignment]:
 
 
 def _unowned(spec: GroupSpec, topics: Collection[Uuid]) -> list[TopicIdPartition]:
-    """The partitions that nobody has in the present target assignment."""
+    """Returns the partitions without an owner in the present target assignment."""
     free: list[TopicIdPartition] = []
     for topic_id in topics:
         owned = spec.owners.get(topic_id, {})
@@ -62,8 +62,8 @@ def _unowned(spec: GroupSpec, topics: Collection[Uuid]) -> list[TopicIdPartition
 def _trimmed(
     assigned: Assignment, topics: Collection[Uuid], quota: int, free: list[TopicIdPartition]
 ) -> tuple[Assignment, int]:
-    """Returns the partitions that a member keeps, at most `quota`, and its room for more; adds to `free` those it gives
-    up."""
+    """Returns the partitions that a member keeps, at most `quota`, and how many more it may get; adds the others to
+    `free`."""
     retained: dict[Uuid, frozenset[int]] = {}
     for topic_id, partitions in assigned.items():
         if topic_id not in topics:

@@ -1,1 +1,1 @@
-"""The classic protocol: members join, a leader assigns, all sync."""
+"""The classic protocol: members join, a leader assigns, and all members sync."""

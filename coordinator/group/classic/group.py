@@ -1,7 +1,7 @@
-"""A group whose members agree among themselves who reads what: the broker only leads them through rebalances.
+"""A classic group, whose members agree on the assignment: the broker only leads them through rebalances.
 
-Its stored part (generation, strategy, leader, members with their assignments) is what its last record says; only the
-replay of records changes it. All else is its members' rendezvous, which is nobody's but this broker's. Source:
+Its stored part (generation, strategy, leader, members with their assignments) is the content of its last record, and
+only replay changes it. The rest is its members' rendezvous, which only this broker knows. Source:
 org.apache.kafka.coordinator.group.classic.ClassicGroup.
 """
 
@@ -19,12 +19,12 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class ClassicGroup(Rendezvous):
-    """A classic group; one that only has offsets ("simple") has no protocol type and never a member."""
+    """A classic group; a group that only has offsets ("simple") has no protocol type and no members."""
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.stored = NOTHING_STORED
-        """The group as its last record has it."""
+        """The group as in its last record."""
 
     def __repr__(self) -> str:
         return f"ClassicGroup({self.group_id!r}, {self.state_name}, generation {self.generation}, {list(self.members)})"
@@ -57,19 +57,19 @@ class ClassicGroup(Rendezvous):
         self, member_id: str, instance_id: str | None, generation_or_epoch: int, version: int, *, transactional: bool
     ) -> CommitCheck:
         if generation_or_epoch < 0 and self.state is EMPTY:
-            return any_partition  # whoever has no group management, or an administrator
+            return any_partition  # a consumer without group management, or an administrator
         if generation_or_epoch >= 0 or member_id or instance_id is not None:
             self.check_member(member_id, instance_id)
             if generation_or_epoch != self.generation:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
         elif not transactional:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)  # the group has members: they alone may commit
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)  # the group has members: only they may commit
         if not transactional and self.state is COMPLETING_REBALANCE:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         return any_partition
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anyone may fetch."""
+        """Allows every client to fetch."""
 
     def check_offset_delete(self) -> None:
         if self.state is not EMPTY and not self.is_of_consumers:
@@ -103,15 +103,15 @@ class ClassicGroup(Rendezvous):
 
 
 def join_key(group_id: str) -> tuple[str, str]:
-    """The timer of a rebalance."""
+    """Returns the key of a rebalance's timer."""
     return "join", group_id
 
 
 def sync_key(group_id: str) -> tuple[str, str]:
-    """The timer of members that have yet to sync."""
+    """Returns the key of the timer of members that have not synced yet."""
     return "sync", group_id
 
 
 def session_key(group_id: str, member_id: str) -> tuple[str, str, str]:
-    """The timer of a member's session, or of a pending member."""
+    """Returns the key of the timer of a member's session, or of a pending member."""
     return "session", group_id, member_id

@@ -1,4 +1,4 @@
-"""Heartbeat of a classic group: a member is alive, and hears whether its group rebalances.
+"""Heartbeat of a classic group: keeps a member's session, and tells it if its group rebalances.
 
 Source: GroupMetadataManager.classicGroupHeartbeat.
 """
@@ -23,7 +23,7 @@ def heartbeat(
     ticket: Ticket[HeartbeatResponse],
     now_ms: int,
 ) -> GroupOutcome:
-    """Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
+    """Answers a heartbeat. Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
     group.check_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)

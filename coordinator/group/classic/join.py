@@ -1,7 +1,7 @@
-"""JoinGroup of a classic group: someone new, someone back, and static members who come under a new member id.
+"""JoinGroup of a classic group, for new and returning members, and for static members with a new member id.
 
-An answer may come at once (a member id to join with, or the generation that has not changed), or once everyone has
-joined. Source: GroupMetadataManager.classicGroupJoin (KIP-394 for pending members, KIP-345 for static ones, KIP-814 for
+The answer may come at once (a member id to join with, or the unchanged generation), or when all members have joined.
+Source: GroupMetadataManager.classicGroupJoin (KIP-394 for pending members, KIP-345 for static members, KIP-814 for
 leaders that need not assign again).
 """
 
@@ -32,8 +32,8 @@ from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupResponse
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
-"""A new member that waits in a long rebalance cannot heartbeat yet; one that is gone by then should not block the group
-for ever (GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS)."""
+"""Session of a new member, which can't send heartbeats while it waits in a long rebalance: if it is gone by then, it
+must not block the group for ever (GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS)."""
 
 FIRST_PENDING_MEMBER_VERSION = 4  # KIP-394
 FIRST_SKIP_ASSIGNMENT_VERSION = 9  # KIP-814
@@ -41,7 +41,7 @@ NO_REASON = "not provided"
 
 
 class Joining:
-    """One JoinGroup request at work."""
+    """The decision on one JoinGroup request."""
 
     __slots__ = ("client", "draft", "group", "now_ms", "request", "state", "strategies", "ticket")
 
@@ -79,7 +79,8 @@ class Joining:
 def join(
     state: GroupState, request: JoinGroupRequest, client: Client, ticket: Ticket[JoinGroupResponse], now_ms: int
 ) -> GroupOutcome:
-    """A member joins a group that is classic, or is not there yet, or is of another type but empty: that one ends."""
+    """Adds a member to a group that is classic, or doesn't exist, or is empty and of another type, which is then
+    replaced."""
     present = state.groups.get(request.group_id)
     if isinstance(present, ClassicGroup):
         return _join_group(state, present, request, client, ticket, now_ms)
@@ -120,7 +121,7 @@ def _join_group(
 
 
 def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
-    """Whether the group may have this member. While it rebalances, the first to join are those who may."""
+    """True if the group may have this member. During a rebalance, the first to join have the places."""
     if group.state is EMPTY:
         return True
     member = group.members.get(member_id)
@@ -151,14 +152,15 @@ def _join_unknown(joining: Joining) -> None:
 
 
 def _give_member_id(joining: Joining, member_id: str) -> None:
-    """Have it come back with the id, so that one that never hears of it is not a member (KIP-394)."""
+    """Asks the client to join again with a member id, so that a client that never gets the id isn't a member
+    (KIP-394)."""
     joining.group.pending_joins.add(member_id)
     watch(joining.state, joining.group.group_id, member_id, joining.now_ms + joining.request.session_timeout_ms)
     joining.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
 
 def _add(joining: Joining, member_id: str) -> None:
-    """A new member, who waits for the rebalance that it causes."""
+    """Adds a new member, which waits for the rebalance that it causes."""
     request, group, state = joining.request, joining.group, joining.state
     member = ClassicMember(
         member_id,
@@ -186,7 +188,7 @@ def _join_known(joining: Joining) -> None:
     request, group = joining.request, joining.group
     member_id = request.member_id
     if member_id in group.pending_joins:
-        if request.group_instance_id is not None:  # ids are given out to dynamic members only
+        if request.group_instance_id is not None:  # only dynamic members get an id in advance
             joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
             _add(joining, member_id)
@@ -206,7 +208,8 @@ def _join_known(joining: Joining) -> None:
 
 
 def _why_rebalance(joining: Joining, member: ClassicMember) -> str | None:
-    """Why a member that joins again needs a new generation; None if it only did not hear of the present one."""
+    """Returns the reason why a member that joins again needs a new generation; None if it only missed the present
+    one."""
     group = joining.group
     if group.state is PREPARING_REBALANCE:
         return f"member {member.member_id} joins during {group.state_name}"
@@ -218,12 +221,12 @@ def _why_rebalance(joining: Joining, member: ClassicMember) -> str | None:
 
 
 def _unchanged(joining: Joining, member: ClassicMember) -> JoinGroupResponse:
-    """The present generation, as the member would have heard of it."""
+    """Returns the answer for the present generation, which the member missed."""
     return joined(joining.group, member)
 
 
 def _update(joining: Joining, member: ClassicMember, ticket: Ticket[JoinGroupResponse]) -> None:
-    """The member is what it says now, and waits; an earlier request of it that waits was given up by its client."""
+    """Updates a member that waits from its request; its earlier request, if one waits, was cancelled by its client."""
     group, request = joining.group, joining.request
     answer_join(group, member, joining.draft, join_refused(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
     group.change_strategies(member, joining.strategies)
@@ -237,7 +240,7 @@ def _update(joining: Joining, member: ClassicMember, ticket: Ticket[JoinGroupRes
 
 
 def _replace_static(joining: Joining, old: ClassicMember, member_id: str) -> None:
-    """Its instance came back under a new member id: it takes the old one's place, assignment and all."""
+    """Replaces a static member that came back with a new member id, and keeps its assignment."""
     state, group, draft, now_ms = joining.state, joining.group, joining.draft, joining.now_ms
     leader_before = group.leader
     member = _take_place(joining, old, member_id)
@@ -259,7 +262,7 @@ def _replace_static(joining: Joining, old: ClassicMember, member_id: str) -> Non
 
 
 def _take_place(joining: Joining, old: ClassicMember, member_id: str) -> ClassicMember:
-    """Put the member into the old one's place in the group; whoever still waits as the old one is fenced."""
+    """Replaces the old member in the group; requests that wait with the old member id are fenced."""
     group, draft, code = joining.group, joining.draft, ErrorCode.FENCED_INSTANCE_ID
     answer_join(group, old, draft, join_refused(old.member_id, code))
     answer_sync(old, draft, SyncGroupResponse(error_code=code, assignment=b""))
@@ -268,8 +271,8 @@ def _take_place(joining: Joining, old: ClassicMember, member_id: str) -> Classic
 
 
 def _replaced(joining: Joining, member: ClassicMember, leader_before: str | None) -> JoinGroupResponse:
-    """No rebalance. A leader that knows how to skip the assignment stays leader; an older one is told that another
-    leads, since whoever leads has to send assignments."""
+    """Returns the answer without a rebalance. A leader that can skip the assignment stays leader; an older client is
+    told that another member leads, because a leader must send assignments."""
     if joining.client.version >= FIRST_SKIP_ASSIGNMENT_VERSION:
         return joined(joining.group, member, skip_assignment=joining.group.is_leader(member.member_id))
     response = joined(joining.group, member)

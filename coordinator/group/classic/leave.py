@@ -1,4 +1,4 @@
-"""LeaveGroup of a classic group: members go, by member id or by instance id, several at once.
+"""LeaveGroup of a classic group: removes members, by member id or by instance id, several at once.
 
 Source: GroupMetadataManager.classicGroupLeave (KIP-345 for several, KIP-800 for reasons).
 """
@@ -24,7 +24,7 @@ def leave(
     ticket: Ticket[LeaveGroupResponse],
     now_ms: int,
 ) -> GroupOutcome:
-    """Every member is answered on its own; those who stay rebalance."""
+    """Removes members, with an answer for each; the remaining members rebalance."""
     draft = Draft()
     results = [_leave_one(state, group, identity, draft) for identity in request.members]
     draft.answer(ticket, LeaveGroupResponse(error_code=0, members=results))
@@ -50,7 +50,7 @@ def _leave_one(state: GroupState, group: ClassicGroup, identity: MemberIdentity,
 
 
 def _member_id(group: ClassicGroup, identity: MemberIdentity) -> str:
-    """Whom the request means; administrators know static members by their instance ids only."""
+    """Returns the requested member id; administrators know static members only by their instance ids."""
     if not identity.member_id:
         owner = group.static_members.get(identity.group_instance_id or "")
         if owner is None:

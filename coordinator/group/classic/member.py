@@ -1,4 +1,4 @@
-"""A member of a classic group: what it said when it joined, what it was assigned, and which answers it waits for.
+"""A member of a classic group: its JoinGroup data, its assignment, and the answers that it waits for.
 
 Source: org.apache.kafka.coordinator.group.classic.ClassicGroupMember.
 """
@@ -16,14 +16,14 @@ NO_ASSIGNMENT = b""
 
 
 class Strategy(NamedTuple):
-    """An assignment strategy that a member can follow ("protocol" in Kafka's messages), and its metadata for it."""
+    """An assignment strategy that a member supports ("protocol" in Kafka's messages), with its metadata."""
 
     name: str
     metadata: bytes
 
 
 class ClassicMember:
-    """One member. Its tickets and `is_new` are of the moment; the rest is what a record of its group keeps."""
+    """A member. Its tickets and `is_new` are only in memory; its group's record has the rest."""
 
     __slots__ = (
         "assignment",
@@ -60,37 +60,37 @@ class ClassicMember:
         self.strategies = strategies
         self.assignment = assignment
         self.is_new = False
-        """It joined a group that rebalances, and may have gone before it heard of its member id."""
+        """True if it joined a rebalancing group, and may be gone before it got its member id."""
         self.join_ticket: Ticket[JoinGroupResponse] | None = None
         self.sync_ticket: Ticket[SyncGroupResponse] | None = None
 
     @property
     def is_static(self) -> bool:
-        """Whether it keeps its place by an instance id (KIP-345)."""
+        """True if it keeps its place by an instance id (KIP-345)."""
         return self.instance_id is not None
 
     @property
     def is_joining(self) -> bool:
-        """Whether it waits for the rebalance to complete."""
+        """True if it waits for the rebalance to complete."""
         return self.join_ticket is not None
 
     @property
     def is_syncing(self) -> bool:
-        """Whether it waits for the leader's assignment."""
+        """True if it waits for the leader's assignment."""
         return self.sync_ticket is not None
 
     @property
     def is_excused(self) -> bool:
-        """Its silence is no fault while it waits for an answer; not of a new one, which may have gone meanwhile."""
+        """True if its session can't expire, because it waits for an answer. A new member's can: it may be gone."""
         return not self.is_new and (self.is_joining or self.is_syncing)
 
     def metadata(self, strategy: str) -> bytes:
-        """Returns the member's metadata for a strategy. Raises ValueError if it does not support that."""
+        """Returns the member's metadata for a strategy. Raises ValueError if it doesn't support the strategy."""
         for name, metadata in self.strategies:
             if name == strategy:
                 return metadata
         raise ValueError(f"member {self.member_id} does not know the strategy {strategy}")
 
     def vote(self, candidates: Container[str]) -> str:
-        """The strategy that it likes best among those that all can follow."""
+        """Returns the strategy that it prefers among those that all members support."""
         return next(name for name, _ in self.strategies if name in candidates)

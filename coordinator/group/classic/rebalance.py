@@ -1,8 +1,8 @@
-"""How a classic group gets from one generation to the next: who is waited for, how long, and who is dropped.
+"""The rebalance of a classic group: waits for members to join, and removes members that are late.
 
-Members are told to rejoin by their heartbeats, and join; once all have, or the rebalance timeout is over, everyone gets
-the new generation (`complete_join`), and the leader's assignment ends the rebalance (classic_sync.py). All of it is of
-the moment; what is written is a group that has become empty. Source: GroupMetadataManager, its classicGroup methods.
+Heartbeats tell members to rejoin; once all have joined, or the rebalance timeout is over, every member gets the new
+generation (`complete_join`), and the leader's assignment ends the rebalance (sync.py). All of this is only in memory;
+only a group that becomes empty is written. Source: GroupMetadataManager, its classicGroup methods.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from protocol.messages.sync_group import SyncGroupResponse
 NO_GENERATION = -1
 
 LEAST_WAIT_FOR_JOINS_MS = 1_000
-"""A member's rebalance timeout may be nothing, or less: a group whose static members are all away would then look for
-them without end."""
+"""Minimum wait for joins. A member's rebalance timeout may be zero or negative: a group whose static members are all
+away would then check for them in an endless loop."""
 
 
 def prepare(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int, reason: str) -> None:
-    """Begin a rebalance. The first one of an empty group waits for more members to come; any other for those it has."""
+    """Begins a rebalance. The first rebalance of an empty group waits for more members; any other for its present
+    members."""
     if group.state is COMPLETING_REBALANCE:
         _take_assignments_back(state, group, draft, now_ms)
     stop_waiting_for_syncs(state, group)
@@ -44,7 +45,7 @@ def prepare(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int, r
 
 
 def prepare_or_complete(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int, reason: str) -> None:
-    """The group's members changed: rebalance, or go on with the rebalance that has begun."""
+    """Begins a rebalance after the members changed, or continues the one that has begun."""
     if group.state is PREPARING_REBALANCE:
         complete_if_joined(state, group, draft, now_ms)
     else:
@@ -52,13 +53,13 @@ def prepare_or_complete(state: GroupState, group: ClassicGroup, draft: Draft, no
 
 
 def complete_if_joined(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:
-    """Go on with a rebalance that everyone has joined, unless it is the first, which waits for its delay."""
+    """Completes a rebalance that all members have joined, unless it is the first, which waits for its delay."""
     if group.state is PREPARING_REBALANCE and not group.initial_rebalance and group.everyone_joined:
         complete_join(state, group, draft, now_ms)
 
 
 def complete_join(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:
-    """Begin the next generation, of those who joined and of static members, who may be late."""
+    """Begins the next generation, with the members that joined and with static members, which may be late."""
     state.timers.cancel(join_key(group.group_id))
     for member in list(group.members.values()):
         if not member.is_joining and not member.is_static:
@@ -73,7 +74,7 @@ def complete_join(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: 
 
 
 def settle_after(group: ClassicGroup, draft: Draft) -> None:
-    """Have the rebalance end as the group's record, which the draft has, is applied."""
+    """Ends the rebalance when the group's record, which is in the draft, is applied."""
 
     def settle(now_ms: int) -> GroupOutcome:
         group.settle(group.stored)
@@ -112,7 +113,7 @@ def joined(group: ClassicGroup, member: ClassicMember, *, skip_assignment: bool 
 
 
 def members_for_leader(group: ClassicGroup) -> list[JoinGroupResponseMember]:
-    """All members, with what they said for this generation's strategy."""
+    """Returns all members, with their metadata for this generation's strategy."""
     strategy = group.strategy or ""
     return [
         JoinGroupResponseMember(
@@ -123,14 +124,14 @@ def members_for_leader(group: ClassicGroup) -> list[JoinGroupResponseMember]:
 
 
 def join_refused(member_id: str, code: ErrorCode) -> JoinGroupResponse:
-    """JoinGroup's answer with an error."""
+    """Returns JoinGroup's answer with an error."""
     return JoinGroupResponse(
         error_code=code, generation_id=NO_GENERATION, protocol_name=None, leader="", member_id=member_id, members=[]
     )
 
 
 def answer_join(group: ClassicGroup, member: ClassicMember, draft: Draft, answer: JoinGroupResponse) -> None:
-    """Answer a member that waits for the rebalance, if it does."""
+    """Answers a member that waits for the rebalance."""
     if member.join_ticket is not None:
         draft.answer(member.join_ticket, answer)
         member.join_ticket = None
@@ -138,7 +139,7 @@ def answer_join(group: ClassicGroup, member: ClassicMember, draft: Draft, answer
 
 
 def answer_sync(member: ClassicMember, draft: Draft, answer: SyncGroupResponse) -> bool:
-    """Answer a member that waits for its assignment; False if it does not."""
+    """Answers a member that waits for its assignment; False if it doesn't wait."""
     if member.sync_ticket is None:
         return False
     draft.answer(member.sync_ticket, answer)
@@ -147,7 +148,7 @@ def answer_sync(member: ClassicMember, draft: Draft, answer: SyncGroupResponse) 
 
 
 def remove_member(state: GroupState, group: ClassicGroup, member: ClassicMember, draft: Draft) -> None:
-    """Let a member go, with its session; if it waits for something, it is told that it is no member."""
+    """Removes a member and its session; its waiting requests get UNKNOWN_MEMBER_ID."""
     state.timers.cancel(session_key(group.group_id, member.member_id))
     answer_join(group, member, draft, join_refused("", ErrorCode.UNKNOWN_MEMBER_ID))
     answer_sync(member, draft, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, assignment=b""))
@@ -155,7 +156,7 @@ def remove_member(state: GroupState, group: ClassicGroup, member: ClassicMember,
 
 
 def _take_assignments_back(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:
-    """The generation came to nothing: who waits for an assignment joins the next."""
+    """Ends a generation without assignments: members that wait for one join the next generation."""
     for member in group.members.values():
         member.assignment = NO_ASSIGNMENT
         answer = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, assignment=b"")
@@ -167,19 +168,19 @@ def _take_assignments_back(state: GroupState, group: ClassicGroup, draft: Draft,
 
 
 def keep_session(state: GroupState, group: ClassicGroup, member: ClassicMember, now_ms: int) -> None:
-    """The member gave a sign of life."""
+    """Extends a member's session."""
     watch(state, group.group_id, member.member_id, now_ms + member.session_timeout_ms)
 
 
 def watch(state: GroupState, group_id: str, member_id: str, deadline_ms: int) -> None:
-    """Remove the member, pending or not, unless it gives a sign of life before."""
+    """Removes the member, pending or not, at the deadline unless a request extends it."""
     key = session_key(group_id, member_id)
     if not state.timers.postpone(key, deadline_ms):
         state.timers.set(key, deadline_ms, lambda now_ms: expire_session(state, group_id, member_id, now_ms))
 
 
 def expire_session(state: GroupState, group_id: str, member_id: str, now_ms: int) -> GroupOutcome:
-    """A member was silent for too long, or never came with the member id that it was given."""
+    """Removes a member without heartbeats, or a client that never joined with its member id."""
     draft = Draft()
     group = state.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
@@ -201,7 +202,7 @@ def expire_session(state: GroupState, group_id: str, member_id: str, now_ms: int
 
 
 def expire_syncs(state: GroupState, group_id: str, generation: int, now_ms: int) -> GroupOutcome:
-    """Members that joined this generation have not asked for their assignments: they go."""
+    """Removes members that joined this generation and haven't synced."""
     draft = Draft()
     group = state.groups.get(group_id)
     if not isinstance(group, ClassicGroup) or group.generation != generation:
@@ -215,7 +216,7 @@ def expire_syncs(state: GroupState, group_id: str, generation: int, now_ms: int)
 
 
 def stop_waiting_for_syncs(state: GroupState, group: ClassicGroup) -> None:
-    """All have synced, or need not any more."""
+    """Stops waiting for syncs: all members have synced, or no longer need to."""
     group.pending_syncs.clear()
     state.timers.cancel(sync_key(group.group_id))
 
@@ -234,7 +235,7 @@ def _joins_over(state: GroupState, group_id: str, now_ms: int) -> GroupOutcome:
 
 
 def _delay(state: GroupState, group: ClassicGroup, delay_ms: int, remaining_ms: int, now_ms: int) -> None:
-    """Wait for more members, and as long again while they come, until the rebalance timeout is used up (KIP-134)."""
+    """Waits for more members, and as long again while they come, until the rebalance timeout is used up (KIP-134)."""
     group.new_member_added = False
     group_id = group.group_id
     state.timers.set(

@@ -1,4 +1,4 @@
-"""The record of a classic group, from the group and what is to become of it."""
+"""Makes the record of a classic group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from protocol.coordinator_records.classic_group import GroupMetadataValue, Membe
 
 
 def assigned(group: Rendezvous, assignments: Mapping[str, bytes]) -> GroupRecord:
-    """The present generation with its members and their assignments, by member id; who has none gets an empty one."""
+    """Returns the record of the present generation with its members and their assignments, by member id; a member
+    without one gets an empty assignment."""
     strategy = group.strategy or ""
     members = [
         MemberMetadata(
@@ -29,12 +30,12 @@ def assigned(group: Rendezvous, assignments: Mapping[str, bytes]) -> GroupRecord
 
 
 def as_is(group: Rendezvous) -> GroupRecord:
-    """The group with the assignments that its members have."""
+    """Returns the record of the group with its members' present assignments."""
     return assigned(group, {member.member_id: member.assignment for member in group.members.values()})
 
 
 def empty_generation(group: Rendezvous, now_ms: int) -> GroupRecord:
-    """The generation that begins as the last member has gone."""
+    """Returns the record of the generation that begins when the last member has left."""
     return classic_group(
         group.group_id,
         GroupMetadataValue(
@@ -49,7 +50,7 @@ def empty_generation(group: Rendezvous, now_ms: int) -> GroupRecord:
 
 
 def created(group_id: str, now_ms: int) -> GroupRecord:
-    """A group that has come into being, whose first members are about to join."""
+    """Returns the record of a new group, whose first members are about to join."""
     return classic_group(
         group_id,
         GroupMetadataValue(

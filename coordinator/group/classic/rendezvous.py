@@ -1,8 +1,8 @@
-"""The rendezvous of a classic group's members: who waits for whom, and for which generation.
+"""The rendezvous of a classic group's members: the state of their rebalance, and the answers that they wait for.
 
     Empty → PreparingRebalance → CompletingRebalance → Stable → PreparingRebalance …
 
-No record has any of it: a rebalance under way ends with the broker that leads it, and its members join anew. Source:
+None of it is in a record: a rebalance ends with the broker that leads it, and its members join again. Source:
 org.apache.kafka.coordinator.group.classic.ClassicGroup.
 """
 
@@ -21,7 +21,7 @@ from protocol.java_hash import hash_map_order
 
 
 class ClassicState(Enum):
-    """Where a group is in its life, as Kafka prints it; Dead is what others are told of a group that is not there."""
+    """The state of a group, as Kafka prints it; Dead is reported for a group that doesn't exist."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -43,15 +43,16 @@ TRANSITIONS: dict[ClassicState, frozenset[ClassicState]] = {
 
 
 class Rendezvous:
-    """Where the members of a classic group meet. Decisions change it, and `settle` brings it to what was stored."""
+    """The members of a classic group and the state of their rebalance. Decisions change it, and `settle` sets it to the
+    stored state."""
 
     def __init__(self, group_id: str, state: ClassicState = EMPTY, since_ms: int = NO_TIMESTAMP) -> None:
         self.group_id = group_id
         self.state = state
         self.since_ms = since_ms
-        """When the present state began."""
+        """The time when the present state began."""
         self.protocol: str | None = None
-        """The protocol type: what its members use the group for, "consumer" or "connect"."""
+        """The protocol type: the members' use of the group, "consumer" or "connect"."""
         self.strategy: str | None = None
         """The assignment strategy of this generation ("protocol name")."""
         self.generation = 0
@@ -60,21 +61,21 @@ class Rendezvous:
         self.static_members: dict[str, str] = {}
         """Member ids by instance id."""
         self.pending_joins: set[str] = set()
-        """Member ids that were given out and whose owners have yet to join with them (KIP-394)."""
+        """Member ids that clients got and have not joined with yet (KIP-394)."""
         self.pending_syncs: set[str] = set()
-        """Members of this generation that have yet to ask for their assignment."""
+        """Members of this generation that have not synced yet."""
         self.joining = 0
-        """How many members wait for the rebalance to complete."""
+        """The number of members that wait for the rebalance to complete."""
         self.initial_rebalance = False
-        """The rebalance under way began with an empty group, and is delayed (KIP-134)."""
+        """True if the present rebalance began with an empty group, and is delayed (KIP-134)."""
         self.new_member_added = False
-        """Someone new came while the first rebalance was delayed, which prolongs the delay."""
+        """True if a new member came during the delay of the first rebalance, which prolongs the delay."""
         self.subscribed_topics: frozenset[str] | None = None
-        """The topics that its consumers read; None if their metadata does not tell."""
+        """The topics that its consumers read; None if their metadata doesn't say."""
         self._supported: dict[str, int] = {}
-        """How many members can follow each strategy."""
+        """The number of members that support each strategy."""
         self._named: Counter[str] = Counter()
-        """How often members name each strategy."""
+        """The number of times that members name each strategy."""
 
     @property
     def protocol_type(self) -> str:
@@ -86,12 +87,12 @@ class Rendezvous:
 
     @property
     def is_of_consumers(self) -> bool:
-        """Whether its members' metadata is that of consumers, which the broker can read."""
+        """True if its members are consumers, whose metadata the broker can read."""
         return self.protocol == PROTOCOL_TYPE
 
     @property
     def is_simple(self) -> bool:
-        """Whether nobody ever joined it."""
+        """True if no member ever joined the group."""
         return self.protocol is None and self.state is EMPTY and not self.pending_joins
 
     @property
@@ -100,14 +101,14 @@ class Rendezvous:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that a member asks for."""
+        """The longest rebalance timeout of the members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_leader(self, member_id: str) -> bool:
         return self.leader == member_id
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
-        """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID where another has taken the instance id over (KIP-345)."""
+        """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another member has the instance id now (KIP-345)."""
         if instance_id is not None:
             owner = self.static_members.get(instance_id)
             if owner is None:
@@ -118,29 +119,29 @@ class Rendezvous:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def supports(self, protocol: str, strategies: Iterable[str]) -> bool:
-        """Whether someone with these strategies may join: there is one that all members share."""
+        """True if a member with these strategies may join: all members must share one of them."""
         names = list(strategies)
         if self.state is EMPTY:
             return bool(protocol and names)
         return self.protocol == protocol and not self._candidates().isdisjoint(names)
 
     def select_strategy(self) -> str:
-        """The strategy with most votes among those that all members can follow; of several, the first in the order of
-        Kafka's map of votes."""
+        """Returns the strategy with most votes among those that all members support; among equals, the first in the
+        order of Kafka's map of votes."""
         candidates = self._candidates()
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return max(hash_map_order(votes), key=votes.__getitem__)
 
     def _candidates(self) -> set[str]:
-        """The strategies that all members can follow. One that somebody names twice counts only where there is no
-        other: Kafka counts it as two members', and never answers a group that has no other."""
+        """Returns the strategies that all members support. A strategy that a member names twice counts only if there is
+        no other: Kafka counts it as two members' and never answers a group that has no other."""
         shared = {name for name, count in self._supported.items() if count == len(self.members)}
         return {name for name in shared if self._named[name] == len(self.members)} or shared
 
     # Changes.
 
     def settle(self, stored: StoredGroup) -> None:
-        """Ends the rebalance with what its record says: the members, who are those of the record, have their
+        """Ends the rebalance with the content of its record: its members, which are the record's, have their
         assignments, or the group is empty."""
         self.state = STABLE if stored.members else EMPTY
         self.since_ms = stored.since_ms
@@ -151,18 +152,18 @@ class Rendezvous:
         self.read_subscriptions()
 
     def restore(self, stored: StoredGroup) -> None:
-        """Fills a new rendezvous with the members of a record, none of whom waits for anything."""
+        """Fills a new rendezvous with the members of a record, which wait for nothing."""
         for member in stored.members.values():
             self.add(restored_member(member, stored.strategy), stored.protocol_type or "")
         self.settle(stored)
 
     def transition(self, state: ClassicState, now_ms: int) -> None:
-        """Be in another state from now on; an assertion if it may not follow the present one."""
+        """Changes the state; an assertion error if it may not follow the present state."""
         assert state in TRANSITIONS[self.state], f"group {self.group_id}: {state.value} after {self.state.value}"
         self.state, self.since_ms = state, now_ms
 
     def add(self, member: ClassicMember, protocol: str) -> None:
-        """Take a member in; the first one gives the group its protocol type, and leads it."""
+        """Adds a member; the first sets the group's protocol type, and leads it."""
         if not self.members:
             self.protocol = protocol
         if self.leader is None:
@@ -175,7 +176,7 @@ class Rendezvous:
         self.pending_joins.discard(member.member_id)
 
     def remove(self, member_id: str) -> ClassicMember | None:
-        """Let a member go, pending or not; another one leads if it led."""
+        """Removes a member, pending or not; another member leads if it led."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._count(member.strategies, -1)
@@ -189,7 +190,7 @@ class Rendezvous:
         return member
 
     def rename(self, old: ClassicMember, member_id: str) -> ClassicMember:
-        """Put the same member under another id into its place; it waits for nothing."""
+        """Replaces a member by the same member with another id, which waits for nothing."""
         renamed = ClassicMember(
             member_id,
             instance_id=old.instance_id,
@@ -208,7 +209,7 @@ class Rendezvous:
         return renamed
 
     def change_strategies(self, member: ClassicMember, strategies: tuple[Strategy, ...]) -> None:
-        """The member joined again, and knows these strategies now."""
+        """Sets a member's strategies after it joined again."""
         self._count(member.strategies, -1)
         self._count(strategies, 1)
         member.strategies = strategies
@@ -217,11 +218,11 @@ class Rendezvous:
         names = [name for name, _ in strategies]
         for name in names:
             self._named[name] += change
-        for name in set(names):  # a client may name one twice
+        for name in set(names):  # a client may name a strategy twice
             self._supported[name] = self._supported.get(name, 0) + change
 
     def elect_joined_leader(self) -> bool:
-        """Have a leader who has joined, if anyone has; False if there is none."""
+        """Elects a leader that has joined. Returns False if no member has."""
         leader = self.members.get(self.leader or "")
         if leader is None or leader.is_joining:
             return leader is not None
@@ -230,12 +231,12 @@ class Rendezvous:
         return joined is not None
 
     def read_subscriptions(self) -> None:
-        """Find out what its consumers read, from what they said for this generation's strategy."""
+        """Reads the topics of its consumers from their metadata for this generation's strategy."""
         self.subscribed_topics = subscribed_topics(self)
 
 
 def subscribed_topics(group: Rendezvous) -> frozenset[str] | None:
-    """The topics of all members; None if they are no consumers, or if one cannot be understood."""
+    """Returns the topics of all members; None if they are not consumers, or if one's metadata is malformed."""
     if not group.is_of_consumers:
         return None
     if not group.members:
@@ -252,7 +253,7 @@ def subscribed_topics(group: Rendezvous) -> frozenset[str] | None:
 
 
 def restored_member(stored: StoredMember, strategy: str | None) -> ClassicMember:
-    """Returns a member of a record, which has only what the chosen strategy needs."""
+    """Returns a member of a record, which has only the metadata of the chosen strategy."""
     return ClassicMember(
         stored.member_id,
         instance_id=stored.instance_id,

@@ -1,4 +1,4 @@
-"""The replay of the records of classic groups, and what begins when they are loaded."""
+"""Replays the records of classic groups, and restores the groups after loading."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from protocol.coordinator_records.classic_group import GroupMetadataKey, GroupMe
 
 
 def group_metadata(state: GroupState, record: GroupRecord) -> None:
-    """Stores the group as the record has it, or removes it: it was deleted, or has become one of another type."""
+    """Stores the group of the record, or removes a group that was deleted, or converted to another type."""
     key, value = record.key, record.value
     assert isinstance(key, GroupMetadataKey)
     group = state.groups.get(key.group)
@@ -28,7 +28,7 @@ def group_metadata(state: GroupState, record: GroupRecord) -> None:
 
 
 def activate(state: GroupState, now_ms: int) -> None:
-    """Restores the groups that were loaded: their members have to give signs of life again."""
+    """Restores the loaded groups: their members must send heartbeats again."""
     for group in list(state.groups.values()):
         if isinstance(group, ClassicGroup):
             group.restore(group.stored)
@@ -41,12 +41,12 @@ def _rebalance_if_needed(state: GroupState, group: ClassicGroup, now_ms: int) ->
     max_size = state.settings.group_max_size
     if len(group.members) > max_size:
         reason = f"{len(group.members)} members are more than group.max.size {max_size} allows"
-    elif group.members and group.leader is None:  # it became classic, and had yet to rebalance (downgrade.py)
+    elif group.members and group.leader is None:  # it became classic, and had not rebalanced yet (downgrade.py)
         reason = f"Group {group.group_id} was loaded without a leader."
     else:
         return
     group.leader = group.leader or next(iter(group.members))
-    # There is no reply to give, nor a record: nobody has joined yet, and the rebalance timeout has to pass.
+    # There is no reply or record: no member has joined yet, and the rebalance timeout must pass.
     prepare(state, group, Draft(), now_ms, reason)
 
 

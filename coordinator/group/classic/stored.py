@@ -1,4 +1,4 @@
-"""A classic group as its record has it: the last generation whose assignments were written."""
+"""The content of a classic group's record: the last generation whose assignments were written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StoredGroup(NamedTuple):
     strategy: str | None = None
     leader: str | None = None
     since_ms: int = NO_TIMESTAMP
-    """When the group came into this state."""
+    """The time when the group's state began."""
     members: Mapping[str, StoredMember] = {}
 
 
@@ -51,7 +51,8 @@ def from_record(value: GroupMetadataValue) -> StoredGroup:
 
 
 def _member(value: MemberMetadata) -> StoredMember:
-    """Records of before Kafka 0.10.1 have no rebalance timeout: there the session timeout is both."""
+    """Returns a member of a record. Records from before Kafka 0.10.1 have no rebalance timeout: the session timeout is
+    both."""
     return StoredMember(
         member_id=value.member_id,
         instance_id=value.group_instance_id,

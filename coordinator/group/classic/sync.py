@@ -1,6 +1,6 @@
-"""SyncGroup of a classic group: the leader brings the assignments, everyone takes its own.
+"""SyncGroup of a classic group: the leader sends the assignments, and every member gets its own.
 
-The assignments are written before anyone gets them. Source: GroupMetadataManager.classicGroupSync.
+The assignments are written before any member gets them. Source: GroupMetadataManager.classicGroupSync.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 MEMBER_OVERHEAD_BYTES = 100
-"""More than a member's timeouts and lengths take in the group's record."""
+"""More than the timeouts and lengths of a member in the group's record."""
 
 
 def sync(
@@ -29,7 +29,7 @@ def sync(
     ticket: Ticket[SyncGroupResponse],
     now_ms: int,
 ) -> GroupOutcome:
-    """A member brings or takes assignments. Raises KafkaError, which is the answer's error."""
+    """Stores a leader's assignments, or answers a member with its own. Raises KafkaError, the answer's error."""
     draft = Draft()
     _check(group, request)
     member = group.members[request.member_id]
@@ -40,7 +40,7 @@ def sync(
         draft.answer(ticket, _assignment(group, member.assignment))
     else:
         assert group.state is COMPLETING_REBALANCE
-        answer_sync(member, draft, _refused(ErrorCode.REBALANCE_IN_PROGRESS))  # its client has given that one up
+        answer_sync(member, draft, _refused(ErrorCode.REBALANCE_IN_PROGRESS))  # its client has cancelled that one
         member.sync_ticket = ticket
         if group.is_leader(member.member_id):
             given = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
@@ -58,7 +58,7 @@ def _check(group: ClassicGroup, request: SyncGroupRequest) -> None:
 
 
 def _assign(state: GroupState, group: ClassicGroup, given: dict[str, bytes], draft: Draft, now_ms: int) -> None:
-    """Everyone who waits gets its assignment, once the group is written; with the record it is stable."""
+    """Writes the assignments and answers the waiting members; the group is stable when the record is applied."""
     missing = [member_id for member_id in group.members if member_id not in given]
     if missing:
         state.note("members without assignment", group=group.group_id, generation=group.generation, members=missing)
@@ -74,7 +74,7 @@ def _assign(state: GroupState, group: ClassicGroup, given: dict[str, bytes], dra
 
 
 def _record_size(group: ClassicGroup, given: dict[str, bytes]) -> int:
-    """A little more than the bytes of the group's record."""
+    """Returns slightly more than the bytes of the group's record."""
     size = len(group.group_id)
     strategy = group.strategy or ""
     for member in group.members.values():
@@ -84,7 +84,7 @@ def _record_size(group: ClassicGroup, given: dict[str, bytes]) -> int:
 
 
 def _refuse_all(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:
-    """The assignments cannot be written, which no member can do anything about: try again with another generation."""
+    """Begins another generation, because the assignments can't be written, which no member can change."""
     for member in group.members.values():
         answer_sync(member, draft, _refused(ErrorCode.UNKNOWN_SERVER_ERROR))
     prepare(state, group, draft, now_ms, "the assignments are too large for a record")

@@ -1,8 +1,8 @@
-"""Members of a consumer group that speak the classic protocol: what their four requests mean there.
+"""Members of a consumer group that use the classic protocol: the meaning of their four requests.
 
-JoinGroup is a heartbeat that may bring a new epoch, which they take for a generation; SyncGroup brings the assignment;
-Heartbeat tells them to join again whenever a step towards the target is to be made. None of them leads, nor waits for
-the others. Source: GroupMetadataManager's classicGroup…ToConsumerGroup methods (KIP-848).
+JoinGroup is a heartbeat that may bring a new epoch, which the member sees as a generation; SyncGroup returns the
+assignment; Heartbeat tells the member to join again when it must take a step towards the target. No member leads, and
+none waits for the others. Source: GroupMetadataManager's classicGroup…ToConsumerGroup methods (KIP-848).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def join(
     ticket: Ticket[JoinGroupResponse],
     now_ms: int,
 ) -> GroupOutcome:
-    """A member joins, or joins again. Raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED,
+    """Adds or updates a member. Raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED,
     UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     draft = Draft()
     unknown = not request.member_id
@@ -99,7 +99,7 @@ def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
 def _changed(
     member: Member, request: JoinGroupRequest, client: Client, subscription: ConsumerProtocolSubscription
 ) -> Member:
-    """The member as the request describes it."""
+    """Returns the member as the request describes it."""
     protocols = [
         ClassicProtocol(name=protocol.name, metadata=bytes(protocol.metadata)) for protocol in request.protocols
     ]
@@ -119,8 +119,8 @@ def _changed(
 def _advance(
     update: GroupUpdate, before: Member, after: Member, subscription: ConsumerProtocolSubscription
 ) -> tuple[Member, bool]:
-    """The member once its join is applied, and whether it made the group classic: it was in the place of the last
-    member that spoke the consumer protocol."""
+    """Returns the member after its join, and whether the join made the group classic, because it replaced the last
+    member of the consumer protocol."""
     group, now_ms = update.group, update.now_ms
     claimed = owned_by(subscription, update.state.environment.topics)
     replaced = group.static_member(after.instance_id)
@@ -143,8 +143,8 @@ def sync(
     ticket: Ticket[SyncGroupResponse],
     now_ms: int,
 ) -> GroupOutcome:
-    """A member asks for its assignment. Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
-    INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS."""
+    """Answers a member with its assignment. Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+    ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS."""
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     preferred = member.classic_protocols[0]
     for claimed, expected in ((request.protocol_type, PROTOCOL_TYPE), (request.protocol_name, preferred.name)):
@@ -176,7 +176,7 @@ def heartbeat(
     ticket: Ticket[HeartbeatResponse],
     now_ms: int,
 ) -> GroupOutcome:
-    """A member is alive, and hears whether it should join again. Raises KafkaError: UNKNOWN_MEMBER_ID,
+    """Keeps a member's session, and tells it if it should join again. Raises KafkaError: UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     keep_session(state, group.group_id, member, now_ms)
@@ -190,7 +190,7 @@ def heartbeat(
 
 
 def _has_a_step_to_make(group: ConsumerGroup, member: Member) -> bool:
-    """It is to give partitions up, or can have all that it waited for."""
+    """True if the member must give partitions up, or can have all that it waits for."""
     if member.state is MemberState.UNRELEASED_PARTITIONS:
         return not any(
             group.is_held(topic_id, index)
@@ -224,7 +224,7 @@ def leave(
     ticket: Ticket[LeaveGroupResponse],
     now_ms: int,
 ) -> GroupOutcome:
-    """Members go, of either protocol: an administrator removes them with this request. Each is answered on its own."""
+    """Removes members of either protocol, as administrators do with this request, with an answer for each."""
     draft = Draft()
     leaving: dict[str, Member] = {}
     results: list[MemberResponse] = []

@@ -1,7 +1,7 @@
-"""Who may commit and fetch offsets of a consumer group: members that have not been overtaken by their own epoch.
+"""Checks commits and offset fetches in a consumer group: the member's epoch must not be outdated.
 
-A commit with an older epoch is good for partitions that the member has had since: a rebalance gave it others, or took
-others away, while the commit was under way. Source: ConsumerGroup.validateOffsetCommit (KIP-848, KIP-1251).
+A commit with an older epoch is valid for partitions that the member has had since that epoch: the rebalance that came
+meanwhile changed others. Source: ConsumerGroup.validateOffsetCommit (KIP-848, KIP-1251).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
 FIRST_VERSION_WITH_EPOCHS: Final = 9
-"""OffsetCommit's first version whose clients know the errors of the consumer protocol."""
+"""OffsetCommit's first version whose clients support the errors of the consumer protocol."""
 
 
 def commit_check(member: Member, epoch: int, version: int, *, transactional: bool) -> CommitCheck:
-    """Returns the check of each partition in a commit. Raises UNSUPPORTED_VERSION, or an error when the epoch is newer
+    """Returns the check of each partition in a commit. Raises UNSUPPORTED_VERSION, or an error if the epoch is newer
     than the member's."""
     if not transactional and not member.uses_classic_protocol and version < FIRST_VERSION_WITH_EPOCHS:
         raise KafkaError(
@@ -47,7 +47,7 @@ def commit_check(member: Member, epoch: int, version: int, *, transactional: boo
 
 
 def check_epoch(member: Member, epoch: int) -> None:
-    """Raises unless the epoch is the member's present one."""
+    """Raises unless the epoch is the member's present epoch."""
     if epoch != member.member_epoch:
         raise stale(
             member,
@@ -56,7 +56,7 @@ def check_epoch(member: Member, epoch: int) -> None:
 
 
 def stale(member: Member, message: str) -> KafkaError:
-    """The error for another epoch than the member's, as its protocol calls it."""
+    """Returns the error for a wrong epoch in the member's protocol."""
     code = ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH
     return KafkaError(code, message)
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: groups, and their members with what they own and what they shall.
+"""ConsumerGroupDescribe: groups, and their members with their current and target assignments.
 
 Source: GroupMetadataManager.consumerGroupDescribe (KIP-848; KIP-1099 for the type of members).
 """
@@ -26,12 +26,12 @@ CONSUMER_MEMBER: Final = 1
 def describe(
     state: GroupState, group_id: str, client: Client, ticket: Ticket[messages.DescribedGroup], now_ms: int
 ) -> GroupOutcome:
-    """One group, as it is once everything that was decided of it is committed."""
+    """Describes a group, once all decisions about it are committed."""
     return Outcome((), (Reply(ticket, described(state, group_id)),))
 
 
 def described(state: GroupState, group_id: str) -> messages.DescribedGroup:
-    """The group; one that is not there, or of another type, with GROUP_ID_NOT_FOUND."""
+    """Returns the description of a group; with GROUP_ID_NOT_FOUND if it doesn't exist or is of another type."""
     try:
         group = state.group_of(group_id, ConsumerGroup)
     except KafkaError as error:
@@ -68,7 +68,7 @@ def _member(group: ConsumerGroup, member: Member, topics: TopicLookup) -> messag
 
 
 def _assignment(partitions: Mapping[Uuid, Iterable[int]], topics: TopicLookup) -> messages.Assignment:
-    """Partitions of topics that are there still."""
+    """Returns the partitions of topics that still exist."""
     return messages.Assignment(
         topic_partitions=[
             messages.TopicPartitions(topic_id=topic.topic_id, topic_name=topic.name, partitions=indexes)

@@ -1,4 +1,4 @@
-"""A consumer group whose members all speak the classic protocol becomes a classic group, while they run.
+"""Converts a consumer group whose members all use the classic protocol to a classic group, while they run.
 
 The group's epoch becomes the generation, the target assignment the assignment. Source: GroupMetadataManager's
 convertToClassicGroup, ClassicGroup.fromConsumerGroup (KIP-848, "online downgrade").
@@ -27,15 +27,16 @@ DOWNGRADE_POLICIES: Final = frozenset({"downgrade", "bidirectional"})
 
 
 def can_downgrade_without(state: GroupState, group: ConsumerGroup, leaving: Collection[Member]) -> bool:
-    """Whether those who stay when these go are some, and all speak the classic protocol, and may go on with it."""
+    """True if members remain after these leave, all of them use the classic protocol, and the migration policy and size
+    limit allow a classic group."""
     stay = len(group.members) - len(leaving)
     classic = group.classic_members - sum(member.uses_classic_protocol for member in leaving)
     return stay > 0 and classic == stay and _is_allowed(state, group, stay)
 
 
 def can_downgrade_with(state: GroupState, group: ConsumerGroup, replaced: Member) -> bool:
-    """Whether this is the last member that speaks the consumer protocol, so that one of the classic protocol in its
-    place makes the group classic."""
+    """True if this is the last member of the consumer protocol, so that its replacement by a classic member makes the
+    group classic."""
     others = len(group.members) - 1
     all_others = group.classic_members == others and not replaced.uses_classic_protocol
     return all_others and _is_allowed(state, group, len(group.members))
@@ -59,11 +60,12 @@ def downgrade(
     joining: Member | None = None,
     rebalance: str | None = None,
 ) -> None:
-    """Write the group's end, and the classic group that it becomes. `joining` takes the place of the static member
-    with its instance id. With a reason, the classic group rebalances at once.
+    """Writes the group's tombstones, and the classic group that it becomes. `joining` replaces the static member with
+    its instance id. With a reason, the classic group rebalances at once.
 
-    Until that rebalance is over its record names no leader: whoever loads the group meanwhile sees that partitions of
-    those who left are still to be given to others."""
+    Until that rebalance is over the record has no leader: a broker that loads the group meanwhile sees that partitions
+    of members that left are still unassigned.
+    """
     replaced = group.static_member(joining.instance_id) if joining is not None else None
     names = {replaced.member_id: joining.member_id} if replaced is not None and joining is not None else {}
     draft.records += group.tombstones_of(names.get(member_id, member_id) for member_id in group.members)
@@ -120,7 +122,7 @@ def _take_over(
     rebalance: str | None,
     now_ms: int,
 ) -> GroupOutcome:
-    """The classic group is there: its members get sessions, and all the strategies they can follow, of which its record
+    """Completes the conversion: the classic group's members get sessions, and all their strategies, because the record
     has only the chosen one."""
     draft = Draft()
     group = state.group_of(group_id, ClassicGroup)

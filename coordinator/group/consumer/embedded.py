@@ -1,7 +1,7 @@
-"""The consumers' bytes in messages of the classic protocol, translated into the consumer protocol's terms and back.
+"""Translates the consumers' bytes in messages of the classic protocol to the consumer protocol's terms and back.
 
-Assignments and subscriptions name topics there, here they go by id; topics that do not exist are left out.
-Source: Kafka's ConsumerProtocol, and the group coordinator's Utils.
+Assignments and subscriptions have topic names there and topic ids here; topics that don't exist are left out. Source:
+Kafka's ConsumerProtocol, and the group coordinator's Utils.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ OLDEST: Final = 0
 
 
 def assignment_bytes(partitions: Mapping[Uuid, Iterable[int]], metadata: Buffer, topics: TopicLookup) -> bytes:
-    """Returns an assignment as a member understands it that sent `metadata` when it joined. Metadata of several
-    strategies are read of one alone: where these have no version, the assignment has the oldest, which all can read."""
+    """Returns an assignment in a version for a member that joined with `metadata`. Of several strategies' metadata only
+    one is used: if it has no version, the assignment has the oldest, which all clients can read."""
     assigned = []
     for topic_id, indexes in partitions.items():
         topic = topics.topic_by_id(topic_id)
@@ -44,8 +44,8 @@ def _version_for(metadata: Buffer) -> int:
 
 
 def assignment_of(data: Buffer, topics: TopicLookup) -> tuple[Assignment, bool]:
-    """The assignment in `data`, and whether an assignor of the client's own has put more into it. ProtocolError if it
-    is none."""
+    """Returns the assignment in `data`, and True if the client's own assignor has added user data. Raises ProtocolError
+    if the bytes are not an assignment."""
     if not data:
         return {}, False
     assignment = read(ConsumerProtocolAssignment, data)
@@ -53,12 +53,12 @@ def assignment_of(data: Buffer, topics: TopicLookup) -> tuple[Assignment, bool]:
 
 
 def subscription_of(data: Buffer) -> ConsumerProtocolSubscription:
-    """Returns the subscription that a member sent as it joined. Raises ProtocolError if the bytes are none."""
+    """Returns the subscription of a JoinGroup. Raises ProtocolError if the bytes are not a subscription."""
     return read(ConsumerProtocolSubscription, data)
 
 
 def owned_by(subscription: ConsumerProtocolSubscription, topics: TopicLookup) -> Assignment:
-    """The partitions that a member said it owns."""
+    """Returns the partitions that a member's subscription says it owns."""
     return _by_id(subscription.owned_partitions, topics)
 
 

@@ -1,8 +1,8 @@
-"""How members of a consumer group go: they leave, or they are fenced because they missed a deadline.
+"""Removes members of a consumer group: they leave, or they are fenced because they missed a deadline.
 
-Who is gone is gone with one record less for each thing that was known of it, and the group has another epoch. If those
-who stay all speak the classic protocol, the group becomes a classic one instead. Source: GroupMetadataManager's
-consumerGroupFenceMembers and its timers (KIP-848).
+Tombstones delete each of the member's records, and the group gets a new epoch. If all remaining members use the classic
+protocol, the group becomes a classic group instead. Source: GroupMetadataManager's consumerGroupFenceMembers and its
+timers (KIP-848).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from coordinator.group.records import GroupOutcome
 from coordinator.group.state import GroupState
 
 RETRY_MS: Final = 1_000
-"""A member whose end could not be written has its deadline again after so long."""
+"""Time until a member is fenced again if the records could not be written."""
 
 
 def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], draft: Draft, now_ms: int) -> None:
-    """Members are gone; their deadlines go as the records are applied."""
+    """Removes members; their timers are cancelled when the records are applied."""
     if not members:
         return
     if can_downgrade_without(state, group, members):
@@ -48,7 +48,7 @@ def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], dr
 
 
 def expire(state: GroupState, deadline: MemberDeadline, group_id: str, member_id: str, now_ms: int) -> GroupOutcome:
-    """A member missed a deadline; nothing happens if it is gone already."""
+    """Fences a member that missed a deadline; does nothing if it is gone already."""
     group = state.groups.get(group_id)
     member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
     draft = Draft()
@@ -66,7 +66,7 @@ def _watch(state: GroupState, deadline: MemberDeadline, group_id: str, member_id
 
 
 def keep_session(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
-    """The member gave a sign of life. One that speaks the classic protocol said itself how long it may be silent."""
+    """Extends a member's session. A member of the classic protocol has set its own session timeout."""
     timeout_ms = member.classic_session_timeout_ms
     if timeout_ms is None:
         timeout_ms = state.environment.group_config(group_id).consumer_session_timeout_ms
@@ -74,7 +74,7 @@ def keep_session(state: GroupState, group_id: str, member: Member, now_ms: int) 
 
 
 def watch_rebalance(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
-    """Have the member fenced if it is still at this epoch when its rebalance timeout is over."""
+    """Fences the member if it is still at this epoch when its rebalance timeout is over."""
     member_id, epoch = member.member_id, member.member_epoch
 
     def over(then_ms: int) -> GroupOutcome:
@@ -88,29 +88,30 @@ def watch_rebalance(state: GroupState, group_id: str, member: Member, now_ms: in
 
 
 def stop_rebalance_deadline(state: GroupState, group_id: str, member_id: str) -> None:
-    """It has given up what it had to."""
+    """Cancels the rebalance deadline: the member has given up its partitions."""
     state.timers.cancel(key(MemberDeadline.REBALANCE, group_id, member_id))
 
 
 def watch_join(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
-    """A member of the classic protocol was told to rejoin; told again, it has no more time for it."""
+    """Starts the join deadline of a member of the classic protocol that was told to rejoin; a second call doesn't
+    extend it."""
     if key(MemberDeadline.JOIN, group_id, member.member_id) not in state.timers:
         _watch(state, MemberDeadline.JOIN, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
 
 
 def watch_sync(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
-    """A member of the classic protocol has joined, and is to ask for its assignment."""
+    """Starts the sync deadline of a member of the classic protocol that has joined."""
     state.timers.cancel(key(MemberDeadline.JOIN, group_id, member.member_id))
     _watch(state, MemberDeadline.SYNC, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
 
 
 def stop_sync_deadline(state: GroupState, group_id: str, member_id: str) -> None:
-    """It has asked for its assignment."""
+    """Cancels the sync deadline: the member has synced."""
     state.timers.cancel(key(MemberDeadline.SYNC, group_id, member_id))
 
 
 def activate(state: GroupState, now_ms: int) -> None:
-    """All groups are loaded: their members have a session from now on, and time to give up what they have to."""
+    """Starts the sessions of the loaded groups' members, and their deadlines to give up partitions."""
     for group in state.groups.values():
         if isinstance(group, ConsumerGroup):
             for member in group.members.values():

@@ -1,11 +1,11 @@
-"""A consumer group: its epochs, members and target assignment, as its records tell them.
+"""A consumer group: its epochs, members and target assignment, as in its records.
 
     Empty        no members
     Assigning    the group's epoch is ahead of its target assignment
-    Reconciling  some member does not yet have all that the target gives it
-    Stable       all have
+    Reconciling  some member does not yet have its whole target assignment
+    Stable       all members have theirs
 
-Only its replay changes it, record by record. Source: Kafka's ConsumerGroup (KIP-848).
+Only replay changes it, record by record. Source: Kafka's ConsumerGroup (KIP-848).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from protocol.types import Uuid
 
 
 class ConsumerGroupState(Enum):
-    """As Kafka prints it; Dead is what others are told of a group that is not there."""
+    """The state of a group, as Kafka prints it; Dead is reported for a group that doesn't exist."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -41,25 +41,25 @@ class ConsumerGroupState(Enum):
 
 
 class ConsumerGroup(ModernGroup[Member]):
-    """A consumer group; some of its members may speak the classic protocol."""
+    """A consumer group; some of its members may use the classic protocol."""
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.static_members: dict[str, str] = {}
         """Member ids by instance id."""
         self.owners: dict[Uuid, dict[int, str]] = {}
-        """The targets, told by partition."""
+        """The target assignment's members by partition."""
         self.subscriptions = Subscriptions()
         self.resolved: dict[str, Resolved] = {}
         """Patterns whose topics are known."""
         self.assignors: Counter[str] = Counter()
         self.classic_members = 0
         self.classic_protocols: Counter[str] = Counter()
-        """How many of the members that speak the classic protocol can follow each of its strategies."""
+        """The number of members of the classic protocol that support each strategy."""
         self.has_partition_metadata = False
-        """Whether there is a record of Kafka 4.0's that is to be deleted."""
+        """True if there is a record of Kafka 4.0 that must be deleted."""
         self._held: dict[Uuid, dict[int, int]] = {}
-        """Partitions that a member owns or is to give up, with that member's epoch."""
+        """Partitions that a member owns or must give up, with that member's epoch."""
 
     def __repr__(self) -> str:
         return f"ConsumerGroup({self.group_id!r}, {self.state_name}, epoch {self.epoch}, {list(self.members)})"
@@ -89,9 +89,9 @@ class ConsumerGroup(ModernGroup[Member]):
         self, member_id: str, instance_id: str | None, generation_or_epoch: int, version: int, *, transactional: bool
     ) -> CommitCheck:
         if generation_or_epoch < 0 and not self.members:
-            return any_partition  # whoever has no group management, or an administrator
+            return any_partition  # a consumer without group management, or an administrator
         if transactional and generation_or_epoch == NO_EPOCH and not member_id and instance_id is None:
-            return any_partition  # a producer of before KIP-447 says nothing of its group
+            return any_partition  # a producer from before KIP-447 sends nothing about its group
         return commit_check(self.member(member_id), generation_or_epoch, version, transactional=transactional)
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
@@ -99,7 +99,7 @@ class ConsumerGroup(ModernGroup[Member]):
             check_epoch(self.member(member_id or ""), member_epoch)
 
     def check_offset_delete(self) -> None:
-        """Offsets of topics that nobody subscribes to may always go."""
+        """Allows it: OffsetDelete checks the subscriptions of each topic."""
 
     def retained_from_ms(self, offset: Offset) -> int | None:
         return offset.commit_timestamp_ms
@@ -110,10 +110,10 @@ class ConsumerGroup(ModernGroup[Member]):
     def cancel_member_timers(self, timers: Timers, member_id: str) -> None:
         cancel_all(timers, self.group_id, member_id)
 
-    # What there is to know of it.
+    # Queries.
 
     def tombstones_of(self, member_ids: Iterable[str]) -> list[GroupRecord]:
-        """The records that delete the group, if these are its members."""
+        """Returns the records that delete the group, with these members."""
         names = list(member_ids)
         return [
             *(records.COMMON.current_gone(self.group_id, member_id) for member_id in names),
@@ -136,35 +136,35 @@ class ConsumerGroup(ModernGroup[Member]):
         return ConsumerGroupState.RECONCILING
 
     def static_member(self, instance_id: str | None) -> Member | None:
-        """The member that has an instance id."""
+        """Returns the member that has an instance id."""
         member_id = self.static_members.get(instance_id) if instance_id is not None else None
         return None if member_id is None else self.members[member_id]
 
     def target_of(self, member: Member) -> Assignment:
-        """The target of a member; of a static one, that of whoever has its instance id until now."""
+        """Returns a member's target; for a static member, the target of the present owner of its instance id."""
         if member.instance_id is None:
             return self.target(member.member_id)
         return self.target(self.static_members.get(member.instance_id, ""))
 
     def is_held(self, topic_id: Uuid, partition: int) -> bool:
-        """Whether a member owns a partition, or has not yet given it up."""
+        """True if a member owns a partition, or has not yet given it up."""
         return partition in self._held.get(topic_id, {})
 
     def preferred_assignor(self, before: Member | None = None, after: Member | None = None) -> str | None:
-        """Returns the assignor that most members ask for, once a member has changed; None if none names one."""
+        """Returns the assignor that most members request, once a member has changed; None if no member names one."""
         votes = Counter(self.assignors)
         _revote(votes, before, after)
         return max(votes, key=votes.__getitem__, default=None)
 
     def topics_of(self, member: Member) -> frozenset[str]:
-        """The names that a member subscribes to, its pattern's included as far as it is resolved."""
+        """Returns the topics that a member subscribes to, with its pattern's topics if they are resolved."""
         resolved = self.resolved.get(member.regex or "")
         return member.topic_names | resolved.topics if resolved else member.topic_names
 
-    # Its records, applied.
+    # Changes by records.
 
     def put(self, member: Member) -> None:
-        """A member joined or changed."""
+        """Adds or updates a member."""
         before = self.members.get(member.member_id)
         self._swap(before, member)
         self.members[member.member_id] = member
@@ -172,7 +172,7 @@ class ConsumerGroup(ModernGroup[Member]):
             self.static_members[member.instance_id] = member.member_id
 
     def remove(self, member_id: str) -> None:
-        """A member is gone."""
+        """Removes a member."""
         member = self.members.pop(member_id)
         self._swap(member, None)
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
@@ -197,7 +197,7 @@ class ConsumerGroup(ModernGroup[Member]):
             self._held.setdefault(topic_id, {}).update(dict.fromkeys(partitions, epoch))
 
     def _let_go(self, owned: Owned, epoch: int) -> None:
-        """Releases the partitions, but for those that another member has taken over since, at another epoch."""
+        """Releases the partitions, except those that another member has taken since, at another epoch."""
         for topic_id, partitions in owned.items():
             held = self._held.get(topic_id, {})
             for index in partitions:
@@ -207,19 +207,20 @@ class ConsumerGroup(ModernGroup[Member]):
                 self._held.pop(topic_id, None)
 
     def put_target(self, member_id: str, assignment: Assignment) -> None:
-        """A member has a new target."""
+        """Sets a member's target."""
         self._disown(member_id)
         self.targets[member_id] = assignment
         for topic_id, partitions in assignment.items():
             self.owners.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member_id))
 
     def remove_target(self, member_id: str) -> None:
-        """A member has no target any more."""
+        """Removes a member's target."""
         self._disown(member_id)
         self.targets.pop(member_id, None)
 
     def _disown(self, member_id: str) -> None:
-        """Removes the member as owner of its target's partitions, but for those that are in another's target by now."""
+        """Removes the member as owner of its target's partitions, except those that are in another member's target by
+        now."""
         for topic_id, partitions in self.target(member_id).items():
             owners = self.owners.get(topic_id, {})
             for index in partitions:
@@ -229,7 +230,7 @@ class ConsumerGroup(ModernGroup[Member]):
                 self.owners.pop(topic_id, None)
 
     def put_resolved(self, pattern: str, resolved: Resolved | None) -> None:
-        """A pattern's topics are known, or nobody asks for them any more."""
+        """Sets a pattern's topics; None if no member subscribes with it."""
         before = self.resolved.pop(pattern, None)
         self.subscriptions.resolve(before.topics if before else (), resolved.topics if resolved else ())
         if resolved is not None:
@@ -237,7 +238,7 @@ class ConsumerGroup(ModernGroup[Member]):
 
 
 def _revote(votes: Counter[str], before: Member | None, after: Member | None) -> None:
-    """Counts without zeros, as Subscriptions has them."""
+    """Updates the votes, which have no zeros, like the counts in Subscriptions."""
     if before is not None and before.server_assignor is not None:
         votes[before.server_assignor] -= 1
         if votes[before.server_assignor] <= 0:

@@ -1,7 +1,7 @@
-"""One decision on a consumer group at work, and the steps that most of them share.
+"""A decision on a consumer group, and the steps that most decisions share.
 
-A member that joined or changed may change what the group subscribes to, so its epoch; a new epoch needs a new target
-assignment; and the member moves one step towards the target. Source: Kafka's GroupMetadataManager (KIP-848, KIP-1263).
+A member that joins or changes may change the group's subscriptions and so its epoch; a new epoch needs a new target
+assignment; and the member takes one step towards the target. Source: Kafka's GroupMetadataManager (KIP-848, KIP-1263).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ANY_TIME: Final = 0
 
 
 class Epoch(NamedTuple):
-    """The group's epoch once the decision is applied, with what its members, how many, subscribe to then."""
+    """The group's epoch after the decision, with its members' subscriptions and number then."""
 
     number: int
     subscriptions: Subscriptions
@@ -36,7 +36,7 @@ class Epoch(NamedTuple):
 
 
 class GroupUpdate:
-    """One member's change of a group at work. `group` may be one that its own records are yet to make."""
+    """A change of one member of a group. `group` may be new, and created by this decision's records."""
 
     __slots__ = ("client", "draft", "group", "now_ms", "state")
 
@@ -48,13 +48,13 @@ class GroupUpdate:
         self.now_ms = now_ms
 
     def settle(self, before: Member, after: Member, claimed: Claimed) -> Member:
-        """Everything that follows from a member's change, or its heartbeat. Raises INVALID_REGULAR_EXPRESSION, and
+        """Applies a member's change or heartbeat, with all its consequences. Raises INVALID_REGULAR_EXPRESSION, and
         FENCED_MEMBER_EPOCH as `reconcile` does."""
         changed, epoch = self.subscribe(before, after)
         return self.move(after, self.target(before, after, epoch), changed, claimed)
 
     def subscribe(self, before: Member, after: Member) -> tuple[bool, Epoch]:
-        """Note what the member says of itself; whether its subscription changed, and the group's epoch then."""
+        """Writes the member's description. Returns True if its subscription changed, and the group's epoch then."""
         names_changed = after.topic_names != before.topic_names
         if after != before:
             self.draft.records.append(records.member(self.group.group_id, after))
@@ -63,7 +63,8 @@ class GroupUpdate:
         return names_changed or pattern is not PatternChange.NONE, self._epoch(before, after, bump)
 
     def _epoch(self, before: Member, after: Member, bump: bool) -> Epoch:
-        """The next epoch if the member's change asks for one, or if the topics have changed since last time."""
+        """Returns the next epoch if the member's change needs it, or if the topics have changed since the last
+        check."""
         group, watch = self.group, self.state.watch
         if not bump and group.checked.changes == watch.changes and group.epoch >= group.checked.group_epoch:
             return Epoch(group.epoch, group.subscriptions, len(group.members))
@@ -84,11 +85,12 @@ class GroupUpdate:
         return Epoch(epoch, subscriptions, len(group.members) + is_new)
 
     def last_target(self, member: Member) -> MemberTarget:
-        """The target as it is."""
+        """Returns the member's present target."""
         return MemberTarget(self.group.assignment_epoch, self.group.target_of(member))
 
     def target(self, before: Member, after: Member, epoch: Epoch) -> MemberTarget:
-        """The member's target, of a new target assignment if the epoch asks for one and the last is old enough."""
+        """Returns the member's target, from a new target assignment if the epoch needs it and the last is old
+        enough."""
         group = self.group
         if group.assignment_epoch >= epoch.number or not self._may_assign():
             return self.last_target(after)
@@ -108,7 +110,7 @@ class GroupUpdate:
         return assigned_at_ms == ANY_TIME or not interval_ms or self.now_ms >= assigned_at_ms + interval_ms
 
     def move(self, member: Member, target: MemberTarget, subscription_changed: bool, claimed: Claimed) -> Member:
-        """Move the member one step towards its target, and see that it gives up in time what it has to."""
+        """Moves the member one step towards its target, and sets its deadline to give up partitions."""
         if not subscription_changed and member.is_reconciled_to(target.epoch):
             return member
         group = self.group
@@ -123,7 +125,7 @@ class GroupUpdate:
         moved = reconcile(member, step)
         if moved != member:
             self.draft.records.append(records.current(group.group_id, moved))
-            if not moved.uses_classic_protocol:  # those have deadlines to join and to sync
+            if not moved.uses_classic_protocol:  # classic members have deadlines to join and to sync
                 self._rebalance_deadline(moved)
         return moved
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: a member joins, changes, lives on or leaves, and hears what it may own.
+"""ConsumerGroupHeartbeat: a member joins, changes, stays or leaves, and gets its assignment.
 
 Source: GroupMetadataManager.consumerGroupHeartbeat and consumerGroupLeave (KIP-848).
 """
@@ -49,8 +49,9 @@ def heartbeat(
     ticket: Ticket[ConsumerGroupHeartbeatResponse],
     now_ms: int,
 ) -> GroupOutcome:
-    """Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED,
-    UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION."""
+    """Answers a heartbeat. Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, GROUP_ID_NOT_FOUND,
+    GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID,
+    INVALID_REGULAR_EXPRESSION."""
     check(request, client.version, configured(state.settings.group_consumer_assignors))
     draft = Draft()
     if request.member_epoch in (LEAVING, LEAVING_FOR_A_WHILE):
@@ -94,7 +95,7 @@ def _claimed(request: ConsumerGroupHeartbeatRequest) -> Claimed:
 def _member(
     state: GroupState, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, claimed: Claimed, draft: Draft
 ) -> Member:
-    """The member as it was before this heartbeat."""
+    """Returns the member before this heartbeat."""
     joining = request.member_epoch == JOINING
     member_id = request.member_id or uuid_to_text(state.environment.new_uuid())
     if request.instance_id is None:
@@ -106,7 +107,7 @@ def _member(
 
 
 def _changed(member: Member, request: ConsumerGroupHeartbeatRequest, client: Client) -> Member:
-    """The member as the request describes it; what the request leaves out stays."""
+    """Returns the member as the request describes it; missing fields stay as they are."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
     return member._replace(
@@ -149,6 +150,6 @@ def _leave(
 
 
 def _away(member: Member) -> Member:
-    """A static member that will be back. Whoever comes in its place may commit with any epoch."""
+    """Returns a static member that will be back. The member that replaces it may commit with any epoch."""
     assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
     return member._replace(member_epoch=LEAVING_FOR_A_WHILE, pending_revocation=NO_PARTITIONS, assigned=assigned)

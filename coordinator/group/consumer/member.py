@@ -1,4 +1,4 @@
-"""One member of a consumer group: what it said of itself, its epochs, and what it owns.
+"""A member of a consumer group: its description, its epochs, and its partitions.
 
 Source: Kafka's ConsumerGroupMember and MemberState (KIP-848, KIP-1251).
 """
@@ -26,25 +26,25 @@ LEAVING_FOR_A_WHILE: Final = -2
 """The epoch of a static member that will be back: it keeps its partitions until its session ends."""
 
 Owned = Mapping[Uuid, Mapping[int, int]]
-"""Partitions by topic id, each with the member epoch it was assigned at."""
+"""Partitions by topic id, each with the member epoch at which it was assigned."""
 
 NO_PARTITIONS: Owned = {}
 
 
 class MemberState(IntEnum):
-    """How far a member is on its way to the target assignment."""
+    """A member's progress towards the target assignment."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
-    """It has not yet said that it gave up partitions which are another's now."""
+    """The member has not yet confirmed that it gave up partitions."""
     UNRELEASED_PARTITIONS = 2
-    """It waits for partitions that others have not yet given up."""
+    """The member waits for partitions that others have not yet given up."""
     UNKNOWN = 127
-    """A state of a later Kafka."""
+    """A state of a later Kafka version."""
 
 
 class Member(NamedTuple):
-    """A member as its last records tell it."""
+    """A member as in its last records."""
 
     member_id: str
     member_epoch: int = JOINING
@@ -61,7 +61,7 @@ class Member(NamedTuple):
     assigned: Owned = NO_PARTITIONS
     pending_revocation: Owned = NO_PARTITIONS
     classic: ClassicMemberMetadata | None = None
-    """Of a member that speaks the classic protocol."""
+    """Data of a member that uses the classic protocol; None for others."""
 
     @property
     def uses_classic_protocol(self) -> bool:
@@ -69,30 +69,32 @@ class Member(NamedTuple):
 
     @property
     def classic_protocols(self) -> list[ClassicProtocol]:
-        """The assignment strategies that it supports, in its order of preference; none if it speaks the consumer
+        """The assignment strategies that it supports, in its order of preference; empty if it uses the consumer
         protocol."""
         return [] if self.classic is None else self.classic.supported_protocols
 
     @property
     def classic_session_timeout_ms(self) -> int | None:
-        """The session timeout that it joined with; None if it speaks the consumer protocol."""
+        """The session timeout that it joined with; None if it uses the consumer protocol."""
         return None if self.classic is None else self.classic.session_timeout_ms
 
     @property
     def regex(self) -> str | None:
-        """The regular expression that it subscribes to, if there is one: none may be told as empty, or as null."""
+        """The regular expression that it subscribes to; None if it has none, which requests send as empty or as
+        null."""
         return self.topic_regex or None
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Whether it has all of the target assignment of this epoch."""
+        """True if it has its whole target assignment of this epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def at(self, member_epoch: int) -> Member:
-        """The member in a new epoch; a heartbeat that was under way may still have the one before."""
+        """Returns the member in a new epoch; a heartbeat in flight may still have the previous epoch."""
         return self._replace(member_epoch=member_epoch, previous_member_epoch=self.member_epoch)
 
     def assignment_epoch(self, topic_id: Uuid, partition: int) -> int | None:
-        """The epoch at which it was given a partition that it owns, or is to give up; None for others."""
+        """Returns the epoch at which it was assigned a partition that it owns or must give up; None for other
+        partitions."""
         for owned in (self.assigned, self.pending_revocation):
             epoch = owned.get(topic_id, {}).get(partition)
             if epoch is not None:
@@ -100,7 +102,7 @@ class Member(NamedTuple):
         return None
 
     def described_by(self, value: ConsumerGroupMemberMetadataValue) -> Member:
-        """The member after a record of what it says of itself."""
+        """Returns the member after a record of its description."""
         return self._replace(
             instance_id=value.instance_id,
             rack_id=value.rack_id,
@@ -114,7 +116,7 @@ class Member(NamedTuple):
         )
 
     def moved_by(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> Member:
-        """The member after a record of its epoch and partitions."""
+        """Returns the member after a record of its epoch and partitions."""
         is_defined = value.state in MemberState.__members__.values()
         return self._replace(
             member_epoch=value.member_epoch,
@@ -125,7 +127,7 @@ class Member(NamedTuple):
         )
 
     def unassigned(self) -> Member:
-        """Returns the member without epoch and partitions, as the end of its current assignment leaves it."""
+        """Returns the member without epoch and partitions, as after the tombstone of its current assignment."""
         return self._replace(
             member_epoch=NO_EPOCH,
             previous_member_epoch=NO_EPOCH,
@@ -135,7 +137,8 @@ class Member(NamedTuple):
 
 
 def _owned(topics: Iterable[AssignedTopicPartitions], member_epoch: int) -> Owned:
-    """Records from before Kafka 4.3 have no epochs of assignment: the member's own fences nobody wrongly."""
+    """Returns the partitions of a record. Records from before Kafka 4.3 have no assignment epochs: with the member's
+    own epoch no commit is fenced wrongly."""
     result: dict[Uuid, dict[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs
@@ -146,10 +149,10 @@ def _owned(topics: Iterable[AssignedTopicPartitions], member_epoch: int) -> Owne
 
 
 def at_epoch(assignment: Assignment, epoch: int) -> Owned:
-    """An assignment, all of it given at one epoch."""
+    """Returns an assignment with all of it assigned at one epoch."""
     return {topic_id: dict.fromkeys(sorted(partitions), epoch) for topic_id, partitions in assignment.items()}
 
 
 def without_epochs(owned: Owned) -> dict[Uuid, list[int]]:
-    """The partitions alone, in order."""
+    """Returns the partitions without epochs, in order."""
     return {topic_id: sorted(partitions) for topic_id, partitions in owned.items()}

@@ -1,4 +1,4 @@
-"""Who a member of a consumer group is that joins or sends a heartbeat: known, new, or in a static member's place.
+"""Finds the member of a consumer group that joins or sends a heartbeat: present, new, or a static member's replacement.
 
 Source: GroupMetadataManager's getOrMaybeSubscribe… and throwIf… methods (KIP-848, KIP-345).
 """
@@ -14,7 +14,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
-    """Raises GROUP_MAX_SIZE_REACHED for one that is not a member yet."""
+    """Raises GROUP_MAX_SIZE_REACHED if a new member would exceed the limit."""
     if len(group.members) >= max_size and member_id not in group.members:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -23,7 +23,7 @@ def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
 
 
 def dynamic_member(group: ConsumerGroup, member_id: str, *, joining: bool) -> Member:
-    """The member, or a new one if it joins; raises UNKNOWN_MEMBER_ID."""
+    """Returns the member, or a new member if it joins; raises UNKNOWN_MEMBER_ID."""
     member = group.members.get(member_id)
     return Member(member_id) if member is None and joining else group.member(member_id)
 
@@ -31,8 +31,8 @@ def dynamic_member(group: ConsumerGroup, member_id: str, *, joining: bool) -> Me
 def static_member(
     group: ConsumerGroup, member_id: str, instance_id: str, draft: Draft, *, joining: bool, classic: bool
 ) -> Member:
-    """The member with the instance id. One that joins takes the place of whoever has the id now: in the consumer
-    protocol, only if that one has left for a while. Raises UNRELEASED_INSTANCE_ID, UNKNOWN_MEMBER_ID and
+    """Returns the member with the instance id. A joining member replaces the present owner of the id: in the consumer
+    protocol, only if the owner has left temporarily. Raises UNRELEASED_INSTANCE_ID, UNKNOWN_MEMBER_ID and
     FENCED_INSTANCE_ID."""
     present = group.static_member(instance_id)
     if not joining:
@@ -56,7 +56,7 @@ def static_member(
 
 
 def check_instance(present: Member | None, member_id: str, instance_id: str) -> Member:
-    """The static member, if this is still its member id."""
+    """Returns the static member, if it still has this member id."""
     if present is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if present.member_id != member_id:
@@ -68,8 +68,8 @@ def check_instance(present: Member | None, member_id: str, instance_id: str) -> 
 
 
 def check_epoch(member: Member, epoch: int, claimed: Claimed) -> None:
-    """Raises FENCED_MEMBER_EPOCH, unless the member has its epoch, or has not heard of it: then it has the one before,
-    and owns nothing that it does not have in both."""
+    """Raises FENCED_MEMBER_EPOCH unless the member has its present epoch; or its previous epoch, because it missed an
+    answer, and owns no partition beyond its assignment."""
     if epoch in (JOINING, member.member_epoch):
         return
     if epoch > member.member_epoch:

@@ -1,7 +1,7 @@
-"""Patterns that members subscribe with: when they are matched against the topics, and what the result changes.
+"""Patterns that members subscribe with: matches them against the topics when needed, and applies the result.
 
-Matching takes a while, so a decision only asks for it; the broker does it in a thread and brings the result back as
-another decision. Until then the pattern matches what it did before, or nothing. Source: GroupMetadataManager's
+Matching takes a while, so a decision only requests it; the broker matches in a thread and returns the result as another
+decision. Until then the pattern matches what it did before, or nothing. Source: GroupMetadataManager's
 maybeUpdateRegularExpressions and handleRegularExpressionsResult (KIP-848).
 """
 
@@ -24,14 +24,14 @@ from coordinator.group.timers import NOTHING
 from coordinator.outcome import Ticket
 
 MIN_REFRESH_INTERVAL_MS: Final = 10_000
-"""Topics may come and go faster than patterns can be matched against all of them."""
+"""Minimum interval of matching, because topics may change faster than patterns can be matched against all of them."""
 
 MATCHING_TIMEOUT_MS: Final = 60_000
-"""After so long without a result, it is asked for again."""
+"""Time without a result after which matching is requested again."""
 
 
 class PatternChange(Enum):
-    """The effect of a member's change on the patterns of its group."""
+    """The effect of a member's change on its group's patterns."""
 
     NONE = "none"
     CHANGED = "changed"
@@ -39,7 +39,7 @@ class PatternChange(Enum):
 
 
 def matching_key(group_id: str) -> tuple[str, str]:
-    """The timer that runs while patterns of a group are matched."""
+    """Returns the key of the timer that runs while a group's patterns are matched."""
     return "patterns", group_id
 
 
@@ -52,7 +52,7 @@ def change_pattern(
     draft: Draft,
     now_ms: int,
 ) -> PatternChange:
-    """Note a member's new pattern, and have the group's patterns matched where that is due. Raises
+    """Updates a member's pattern, and requests a match of the group's patterns if it is due. Raises
     INVALID_REGULAR_EXPRESSION."""
     change = PatternChange.NONE
     unknown = False
@@ -94,7 +94,7 @@ def _match_if_due(
 
 
 class Matched(NamedTuple):
-    """The result of a MatchRequest: what each pattern matched."""
+    """The result of a MatchRequest: the topics that each pattern matched."""
 
     group_id: str
     resolved: Mapping[str, Resolved]
@@ -103,7 +103,8 @@ class Matched(NamedTuple):
 def patterns_matched(
     state: GroupState, result: Matched, client: Client, ticket: Ticket[None], now_ms: int
 ) -> GroupOutcome:
-    """Note the topics of the patterns that are still subscribed with; other topics are another epoch of the group."""
+    """Writes the topics of the patterns that members still subscribe with; changed topics bring a new epoch of the
+    group."""
     draft = Draft()
     draft.answer(ticket, None)
     state.timers.cancel(matching_key(result.group_id))
@@ -129,9 +130,9 @@ def patterns_matched(
 
 
 def _leaves_partitions_idle(state: GroupState, group: ConsumerGroup, result: Matched) -> bool:
-    """Whether a member's new pattern leaves out topics of its target. It has given them up when it changed its pattern,
-    and nobody gets them without another epoch, which other topics or another hash need not bring: its pattern may
-    match nothing, and other members may name them. (Apache Kafka 4.3 leaves such partitions idle.)"""
+    """True if a member's new pattern doesn't match topics of its target. The member gave them up when it changed its
+    pattern, and no member gets them without another epoch, which other topics or another hash need not bring: its
+    pattern may match nothing, and other members may name them. (Apache Kafka 4.3 leaves such partitions idle.)"""
     topics = state.environment.topics
     for member in group.members.values():
         resolved = result.resolved.get(member.regex or "")

@@ -1,11 +1,11 @@
-"""Reconciliation: one step of a member from what it owns to what the target assignment gives it.
+"""Reconciliation: one step of a member from its partitions to its target assignment.
 
-A member first gives up what is another's, then moves to the target's epoch, then gets what others have given up:
+A member first gives up partitions, then moves to the target's epoch, then gets partitions that others have given up:
 
-    STABLE                 the target is newer, or its subscription changed       → whatever the target asks for
-    UNREVOKED_PARTITIONS   it still owns what it was to give up                   → stays, until it says otherwise
-    UNRELEASED_PARTITIONS  each heartbeat                                         → takes what has become free
-    UNKNOWN                it owns nothing                                        → starts over; else it is fenced
+    STABLE                 the target is newer, or its subscription changed       → a step towards the target
+    UNREVOKED_PARTITIONS   it still owns partitions that it must give up          → stays, until it confirms
+    UNRELEASED_PARTITIONS  each heartbeat                                         → gets partitions that are free now
+    UNKNOWN                it owns nothing                                        → starts over; otherwise it is fenced
 
 Source: Kafka's CurrentAssignmentBuilder (KIP-848).
 """
@@ -21,25 +21,25 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
 Claimed = Mapping[Uuid, Collection[int]] | None
-"""The partitions that a member says it owns; None when it says nothing, as nothing changed."""
+"""The partitions that a member says it owns; None if its heartbeat doesn't say, because nothing changed."""
 
 
 class Step(NamedTuple):
-    """The inputs of a step, beside the member itself."""
+    """The inputs of a step, besides the member itself."""
 
     target_epoch: int
     target: Assignment
     topics: Collection[Uuid]
-    """The topics that the member subscribes to, as far as they exist."""
+    """The existing topics that the member subscribes to."""
     subscription_changed: bool
     claimed: Claimed
     is_owned: Callable[[Uuid, int], bool]
-    """Whether any member owns a partition, or has not yet given it up."""
+    """Returns True if any member owns a partition, or has not yet given it up."""
 
 
 def reconcile(member: Member, step: Step) -> Member:
-    """The member after the step; the same one where there is nothing to do. Raises FENCED_MEMBER_EPOCH for one in an
-    unknown state that owns partitions."""
+    """Returns the member after the step; the same member if there is nothing to do. Raises FENCED_MEMBER_EPOCH for a
+    member in an unknown state that owns partitions."""
     return _STEPS[member.state](member, step)
 
 
@@ -77,14 +77,14 @@ _STEPS: Mapping[MemberState, Callable[[Member, Step], Member]] = {
 
 
 def _claims(claimed: Claimed, revoked: Owned) -> bool:
-    """Whether the member still owns some of `revoked`; one that says nothing may."""
+    """True if the member still owns some of `revoked`, or doesn't say."""
     if claimed is None:
         return True
     return any(index in revoked.get(topic_id, {}) for topic_id, partitions in claimed.items() for index in partitions)
 
 
 def _drop_unsubscribed(member: Member, step: Step) -> Member:
-    """Topics that the member no longer wants are to be given up at once, before there is a target without them."""
+    """Revokes topics that the member no longer subscribes to at once, before there is a target without them."""
     dropped = {topic_id: partitions for topic_id, partitions in member.assigned.items() if topic_id not in step.topics}
     if not dropped:
         return member
@@ -99,7 +99,7 @@ def _drop_unsubscribed(member: Member, step: Step) -> Member:
 
 
 class _Difference(NamedTuple):
-    """The partitions that stay, go and come, and whether some that shall come are not free."""
+    """The partitions to keep, revoke and add; `waits` is True if some to add aren't free."""
 
     retained: dict[Uuid, Mapping[int, int]]
     revoked: dict[Uuid, Mapping[int, int]]
@@ -108,7 +108,7 @@ class _Difference(NamedTuple):
 
 
 def _advance(member: Member, member_epoch: int, step: Step) -> Member:
-    """Towards the target: stop at the first thing that the member has to do itself, giving partitions up."""
+    """Moves the member towards the target, up to the first partitions that the member must give up itself."""
     difference = _compare(member, step)
     if difference.revoked and _claims(step.claimed, difference.revoked):
         return member.at(member_epoch)._replace(

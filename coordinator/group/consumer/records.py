@@ -1,4 +1,4 @@
-"""The records of consumer groups in `__consumer_offsets`: one function for each fact, and for its end.
+"""The records of consumer groups in `__consumer_offsets`: a function for each kind, and for its tombstone.
 
 Source: GroupCoordinatorRecordHelpers of Apache Kafka 4.3 (KIP-848, KIP-1101, KIP-1251, KIP-1263).
 """
@@ -45,7 +45,7 @@ COMMON: Final = ModernRecords(CLASSES)
 
 
 def member(group_id: str, described: Member) -> GroupRecord:
-    """Returns a member's description of itself."""
+    """Returns the record of a member's description."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=described.instance_id,
         rack_id=described.rack_id,
@@ -61,7 +61,7 @@ def member(group_id: str, described: Member) -> GroupRecord:
 
 
 def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:
-    """Returns a member's target assignment."""
+    """Returns the record of a member's target assignment."""
     topics = [
         TopicPartitions(topic_id=topic_id, partitions=sorted(partitions)) for topic_id, partitions in assignment.items()
     ]
@@ -70,7 +70,7 @@ def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord
 
 
 def current(group_id: str, moved: Member) -> GroupRecord:
-    """A member's epoch and what it owns."""
+    """Returns the record of a member's epoch and partitions."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=moved.member_epoch,
         previous_member_epoch=moved.previous_member_epoch,
@@ -94,7 +94,7 @@ def _with_epochs(owned: Owned) -> list[AssignedTopicPartitions]:
 
 
 def regex(group_id: str, pattern: str, resolved: Resolved) -> GroupRecord:
-    """The topics that a pattern matched."""
+    """Returns the record of the topics that a pattern matched."""
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
@@ -106,5 +106,5 @@ def regex_gone(group_id: str, pattern: str) -> GroupRecord:
 
 
 def partition_metadata_gone(group_id: str) -> GroupRecord:
-    """The end of what Kafka 4.0 kept of topics, where the epoch's record has a hash now."""
+    """Returns the tombstone of Kafka 4.0's topic metadata; the epoch's record has a hash instead."""
     return GroupRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id))

@@ -19,7 +19,7 @@ from protocol.coordinator_records.consumer_group import (
 
 
 def _put_partition_metadata(group: ConsumerGroup, key: object, value: object) -> None:
-    """Notes a record of Kafka 4.0, which the metadata hash has replaced."""
+    """Marks a group with a record of Kafka 4.0, which the metadata hash has replaced."""
     group.has_partition_metadata = True
 
 
@@ -45,4 +45,4 @@ APPLY: dict[type, Apply] = {
     ConsumerGroupPartitionMetadataKey: fact(ConsumerGroup, _put_partition_metadata, _remove_partition_metadata),
     ConsumerGroupRegularExpressionKey: fact(ConsumerGroup, _put_pattern, _remove_pattern),
 }
-"""By the class of a record's key."""
+"""The replay functions, by the class of a record's key."""

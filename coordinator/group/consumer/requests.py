@@ -1,4 +1,4 @@
-"""Which ConsumerGroupHeartbeat requests make no sense. Source: GroupCoordinatorService (KIP-848)."""
+"""Validates ConsumerGroupHeartbeat requests. Source: GroupCoordinatorService (KIP-848)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FIRST_VERSION_WITH_CLIENT_IDS = 1
-"""From this version on, members make their own ids (KIP-1082)."""
+"""First version whose members create their own ids (KIP-1082)."""
 
 
 def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
@@ -44,7 +44,8 @@ def _not_empty(value: str | None, name: str) -> None:
 
 
 def is_blank(value: str) -> bool:
-    """Empty by Java's String.trim, which takes all control characters for white space, and no other space than ours."""
+    """True if the text is empty after Java's String.trim, which removes all control characters, and of the spaces only
+    U+0020."""
     return all(letter <= " " for letter in value)
 
 

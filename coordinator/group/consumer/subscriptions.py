@@ -12,7 +12,7 @@ from coordinator.group.consumer.member import Member
 
 
 class Subscriptions:
-    """Counts without zeros, so that a key is there exactly if someone subscribes to it."""
+    """Counts without zeros: a topic or pattern is in them only if a member subscribes to it."""
 
     __slots__ = ("by_name", "by_pattern", "patterns")
 
@@ -25,7 +25,7 @@ class Subscriptions:
         """Pattern → members that subscribe with it."""
 
     def copy(self) -> Subscriptions:
-        """As they are now, to see what a change would make of them."""
+        """Returns a copy, to compute the effect of a change."""
         twin = Subscriptions()
         twin.by_name, twin.by_pattern, twin.patterns = (
             Counter(self.by_name),
@@ -36,14 +36,14 @@ class Subscriptions:
 
     @property
     def topics(self) -> set[str]:
-        """Every topic that someone subscribes to, whether it exists or not."""
+        """Every topic that a member subscribes to, whether it exists or not."""
         return {*self.by_name, *self.by_pattern}
 
     def __contains__(self, topic: str) -> bool:
         return topic in self.by_name or topic in self.by_pattern
 
     def replace(self, before: Member | None, after: Member | None) -> None:
-        """A member joined, changed, or left."""
+        """Updates the counts after a member joined, changed, or left."""
         if before is not None:
             _remove(self.by_name, before.topic_names)
             _remove(self.patterns, _pattern_of(before))
@@ -52,12 +52,12 @@ class Subscriptions:
             self.patterns.update(_pattern_of(after))
 
     def resolve(self, before: Iterable[str], after: Iterable[str]) -> None:
-        """A pattern matched these topics, and matches those now."""
+        """Updates the counts after a pattern's topics changed."""
         _remove(self.by_pattern, before)
         self.by_pattern.update(after)
 
     def are_alike(self, members: int) -> bool:
-        """Whether all of so many members subscribe to the same topics; patterns count as alike if they are equal."""
+        """True if all `members` members subscribe to the same topics; equal patterns are the same."""
         if not self.patterns:
             return all(self.by_name[topic] == members for topic in self.topics)
         return (

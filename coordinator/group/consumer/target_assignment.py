@@ -1,4 +1,4 @@
-"""The target assignment: who shall come to own what, computed anew for a group epoch.
+"""The target assignment, computed again for a group epoch.
 
 Source: Kafka's TargetAssignmentBuilder (KIP-848).
 """
@@ -16,7 +16,7 @@ from coordinator.group.subscription_metadata import TopicTable
 
 
 class MemberTarget(NamedTuple):
-    """A member's target, and the group epoch it is for."""
+    """A member's target, and its group epoch."""
 
     epoch: int
     assignment: Assignment
@@ -25,7 +25,7 @@ class MemberTarget(NamedTuple):
 def assign(
     group: ConsumerGroup, changed: Member, alike: bool, assignor: Assignor, topics: TopicTable
 ) -> Mapping[str, Assignment]:
-    """The new target of every member, once `changed` has joined or changed, or taken a static member's place."""
+    """Returns every member's new target after `changed` joined or changed, or replaced a static member."""
     members = dict(group.members)
     replaced = group.static_members.get(changed.instance_id) if changed.instance_id is not None else None
     if replaced is not None and replaced != changed.member_id:

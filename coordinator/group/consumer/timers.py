@@ -1,9 +1,9 @@
 """The deadlines of a consumer group's members.
 
-    session    no heartbeat for this long: the member is gone
+    session    no heartbeat for this long: the member is fenced
     rebalance  it did not give partitions up in time
-    join       it speaks the classic protocol, and did not rejoin in time
-    sync       likewise, and did not fetch its assignment in time
+    join       it uses the classic protocol, and did not rejoin in time
+    sync       it uses the classic protocol, and did not fetch its assignment in time
 
 Source: the timer keys of Kafka's GroupMetadataManager.
 """
@@ -16,7 +16,7 @@ from coordinator.group.timers import Timers
 
 
 class MemberDeadline(Enum):
-    """A deadline that a member can miss: its timer's name, and the words that complete "Member … was fenced because
+    """A deadline that a member can miss: its timer's name, and the end of the sentence "Member … was fenced because
     …"."""
 
     SESSION = "member session", "the member session expired"
@@ -30,11 +30,11 @@ class MemberDeadline(Enum):
 
 
 def key(deadline: MemberDeadline, group_id: str, member_id: str) -> tuple[str, str, str]:
-    """Returns the key that the timer is set under."""
+    """Returns the key of the timer."""
     return deadline.timer, group_id, member_id
 
 
 def cancel_all(timers: Timers, group_id: str, member_id: str) -> None:
-    """The member is gone."""
+    """Cancels all timers of a member that is gone."""
     for deadline in MemberDeadline:
         timers.cancel(key(deadline, group_id, member_id))

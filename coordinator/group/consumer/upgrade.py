@@ -1,8 +1,8 @@
-"""A classic group of consumers becomes a consumer group as its first member that speaks the consumer protocol joins.
+"""Converts a classic group of consumers to a consumer group when its first member of the consumer protocol joins.
 
-The generation becomes the group's epoch and that of every member, the assignment the target assignment; the members go
-on with the classic protocol inside the consumer group. Source: GroupMetadataManager's getOrMaybeCreateConsumerGroup and
-convertToConsumerGroup, ConsumerGroup.fromClassicGroup (KIP-848, "online upgrade").
+The generation becomes the epoch of the group and of every member, the assignment the target assignment; the members
+continue with the classic protocol inside the consumer group. Source: GroupMetadataManager's
+getOrMaybeCreateConsumerGroup and convertToConsumerGroup, ConsumerGroup.fromClassicGroup (KIP-848, "online upgrade").
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ UPGRADE_POLICIES: Final = frozenset({"upgrade", "bidirectional"})
 
 
 def find_or_make(state: GroupState, group_id: str, draft: Draft, *, joining: bool, now_ms: int) -> ConsumerGroup:
-    """The consumer group that a request is about. One that is not there yet, or is classic, becomes one if the member
-    joins; then it is not in the table until the records are applied. Raises GROUP_ID_NOT_FOUND."""
+    """Returns the consumer group of a request. If the member joins, a missing group is created and a classic group
+    converted; then it isn't in the table until the records are applied. Raises GROUP_ID_NOT_FOUND."""
     group = state.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
         return group
@@ -46,7 +46,7 @@ def find_or_make(state: GroupState, group_id: str, draft: Draft, *, joining: boo
 
 
 def _release_waiting(classic: ClassicGroup) -> GroupOutcome:
-    """Who waits in a rebalance of the classic group, which is none any more, joins again."""
+    """Answers requests that wait in a rebalance of the converted group: their members must join again."""
     draft = Draft()
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in classic.members.values():
@@ -87,7 +87,7 @@ def _not_upgraded(state: GroupState, classic: ClassicGroup, reason: str, detail:
 
 
 def _consumer_group(state: GroupState, classic: ClassicGroup) -> ConsumerGroup:
-    """The group as its records are about to tell it. ProtocolError where a member's bytes can't be understood."""
+    """Returns the group as its records will describe it. Raises ProtocolError if a member's bytes are malformed."""
     group = ConsumerGroup(classic.group_id)
     group.epoch = group.assignment_epoch = classic.generation
     topics = state.environment.topics
@@ -107,8 +107,8 @@ def _consumer_group(state: GroupState, classic: ClassicGroup) -> ConsumerGroup:
 
 
 def _member(member: ClassicMember, classic: ClassicGroup) -> Member:
-    """A member that goes on with the classic protocol. Before the first generation there is no strategy yet, and one
-    that has joined the next may have given the present one up: then what it likes best tells what it reads."""
+    """Returns a member that continues with the classic protocol. Before the first generation there is no strategy, and
+    a member that has joined the next may no longer support the present one: then its preferred strategy is used."""
     names = [name for name, _ in member.strategies]
     subscription = subscription_of(member.metadata(classic.strategy if classic.strategy in names else names[0]))
     protocols = [ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.strategies]

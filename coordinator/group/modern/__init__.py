@@ -1,1 +1,1 @@
-"""The part that is the same in every group whose members the broker assigns partitions to."""
+"""The common parts of groups whose members the broker assigns partitions to."""

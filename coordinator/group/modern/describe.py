@@ -1,4 +1,4 @@
-"""The parts of ConsumerGroupDescribe and ShareGroupDescribe that are the same."""
+"""The common parts of ConsumerGroupDescribe and ShareGroupDescribe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ D = TypeVar("D", consumer_group_describe.DescribedGroup, share_group_describe.De
 
 
 def undescribed(described_group: type[D], group_id: str, error: KafkaError) -> D:
-    """Returns the answer for a group that cannot be described, with the error that says why."""
+    """Returns the answer for a group that can't be described, with the error."""
     return described_group(
         error_code=error.code,
         error_message=error.message,

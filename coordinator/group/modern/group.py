@@ -1,4 +1,4 @@
-"""The state that consumer groups and share groups have in common, whether their members own partitions or share them.
+"""The common state of consumer groups and share groups.
 
 Source: Kafka's ModernGroup (KIP-848, KIP-932).
 """
@@ -15,21 +15,21 @@ from coordinator.group.timers import Timers
 from protocol.errors import ErrorCode, KafkaError
 
 FIRST_EPOCH: Final = 1
-"""Of a group and of its target assignment before anyone has joined."""
+"""The epoch of a group and of its target assignment before any member has joined."""
 
 NO_EPOCH: Final = -1
 
 
 class Checked(NamedTuple):
-    """When a group last looked at its topics: after how many changes of them, and with which group epoch as the
-    result. A lower epoch now means that the result was never written."""
+    """The last check of a group's topics: the number of topic changes before it, and the resulting group epoch. If the
+    group's epoch is lower now, the result was never written."""
 
     changes: int = -1
     group_epoch: int = 0
 
 
 class ModernMember(Protocol):
-    """A member, as far as any such group looks at it."""
+    """A member, as far as both group types use it."""
 
     @property
     def member_id(self) -> str: ...
@@ -39,7 +39,7 @@ M = TypeVar("M", bound=ModernMember)
 
 
 class ModernGroup(Group, Generic[M]):
-    """Its epochs, members and target assignment; only the replay of its records changes them."""
+    """The epochs, members and target assignment of a group; only the replay of its records changes them."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -47,11 +47,11 @@ class ModernGroup(Group, Generic[M]):
         self.metadata_hash = 0
         self.assignment_epoch = FIRST_EPOCH
         self.assigned_at_ms = 0
-        """When the target assignment was made; 0 if it never was."""
+        """The time when the target assignment was made; 0 if it never was."""
         self.members: dict[str, M] = {}
         self.targets: dict[str, Assignment] = {}
         self.checked = Checked()
-        """Of the moment: no record has it."""
+        """The last check of the group's topics, which is only in memory."""
 
     @property
     def member_count(self) -> int:
@@ -72,7 +72,7 @@ class ModernGroup(Group, Generic[M]):
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def member(self, member_id: str) -> M:
-        """The member; raises UNKNOWN_MEMBER_ID."""
+        """Returns the member; raises UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is None:
             raise KafkaError(
@@ -81,7 +81,7 @@ class ModernGroup(Group, Generic[M]):
         return member
 
     def target(self, member_id: str) -> Assignment:
-        """Returns the member's target assignment, empty where it has none."""
+        """Returns the member's target assignment; empty if it has none."""
         return self.targets.get(member_id, NOTHING)
 
     def cancel_timers(self, timers: Timers) -> None:
@@ -96,14 +96,14 @@ class ModernGroup(Group, Generic[M]):
 
     @abstractmethod
     def put(self, member: M) -> None:
-        """Adds a member, or replaces it by what it has become."""
+        """Adds or replaces a member."""
 
     @abstractmethod
     def remove(self, member_id: str) -> None:
         """Removes a member."""
 
     def put_target(self, member_id: str, assignment: Assignment) -> None:
-        """Gives a member another target assignment."""
+        """Sets a member's target assignment."""
         self.targets[member_id] = assignment
 
     def remove_target(self, member_id: str) -> None:

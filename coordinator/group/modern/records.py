@@ -1,4 +1,4 @@
-"""The records that consumer groups and share groups both write, made of each type's own classes.
+"""The records of both consumer groups and share groups, made from each type's own classes.
 
 Source: GroupCoordinatorRecordHelpers of Apache Kafka 4.3 (KIP-848, KIP-932, KIP-1101, KIP-1263).
 """
@@ -38,7 +38,7 @@ class RecordClasses(NamedTuple):
 
 
 class ModernRecords:
-    """One function for each fact that both types have, and one for its end."""
+    """A function for each kind of record that both types have, and for its tombstone."""
 
     __slots__ = ("classes",)
 
@@ -46,39 +46,39 @@ class ModernRecords:
         self.classes = classes
 
     def epoch(self, group_id: str, group_epoch: int, metadata_hash: int) -> GroupRecord:
-        """Returns the group's epoch, with the hash of the topics that it is for."""
+        """Returns the record of the group's epoch, with the hash of its topics."""
         value = self.classes.metadata_value(epoch=group_epoch, metadata_hash=metadata_hash)
         return GroupRecord(self.classes.metadata_key(group_id=group_id), value)
 
     def epoch_gone(self, group_id: str) -> GroupRecord:
-        """Returns the end of the group itself."""
+        """Returns the tombstone of the group itself."""
         return GroupRecord(self.classes.metadata_key(group_id=group_id))
 
     def member_gone(self, group_id: str, member_id: str) -> GroupRecord:
-        """Returns the end of a member's description."""
+        """Returns the tombstone of a member's description."""
         return GroupRecord(self.classes.member_key(group_id=group_id, member_id=member_id))
 
     def target_epoch(self, group_id: str, assignment_epoch: int, assigned_at_ms: int) -> GroupRecord:
-        """Returns the group epoch that the target assignment is for, with the time at which it was computed."""
+        """Returns the record of the target assignment's epoch, with the time at which it was computed."""
         value = self.classes.target_metadata_value(
             assignment_epoch=assignment_epoch, assignment_timestamp=assigned_at_ms
         )
         return GroupRecord(self.classes.target_metadata_key(group_id=group_id), value)
 
     def target_epoch_gone(self, group_id: str) -> GroupRecord:
-        """Returns the end of the group's target assignment."""
+        """Returns the tombstone of the target assignment's epoch."""
         return GroupRecord(self.classes.target_metadata_key(group_id=group_id))
 
     def target_gone(self, group_id: str, member_id: str) -> GroupRecord:
-        """Returns the end of a member's target assignment."""
+        """Returns the tombstone of a member's target assignment."""
         return GroupRecord(self.classes.target_member_key(group_id=group_id, member_id=member_id))
 
     def current_gone(self, group_id: str, member_id: str) -> GroupRecord:
-        """Returns the end of a member's current assignment."""
+        """Returns the tombstone of a member's current assignment."""
         return GroupRecord(self.classes.current_key(group_id=group_id, member_id=member_id))
 
     def all_of_member_gone(self, group_id: str, member_id: str) -> list[GroupRecord]:
-        """Returns a member's end, in the order in which its parts build on each other."""
+        """Returns a member's tombstones, in the order in which they depend on each other."""
         return [
             self.current_gone(group_id, member_id),
             self.target_gone(group_id, member_id),
@@ -87,5 +87,5 @@ class ModernRecords:
 
 
 def changed_targets(before: Mapping[str, Assignment], after: Mapping[str, Assignment]) -> dict[str, Assignment]:
-    """Returns those of the new target assignments that differ from the old ones, by member id."""
+    """Returns the new target assignments that differ from the old, by member id."""
     return {member_id: target for member_id, target in after.items() if before.get(member_id) != target}

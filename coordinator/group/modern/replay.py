@@ -1,7 +1,7 @@
-"""The replay of the records that consumer groups and share groups both have.
+"""Replays the records that consumer groups and share groups both have.
 
-Every record either puts a fact into its group, which it makes if there is none, or takes the fact away again: a
-tombstone of a group that does not exist changes nothing. Source: the replay methods of Kafka's GroupMetadataManager.
+Every record either sets a part of its group, which it creates if needed, or removes it: a tombstone for a group that
+doesn't exist changes nothing. Source: the replay methods of Kafka's GroupMetadataManager.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ TargetMemberValue: TypeAlias = ConsumerGroupTargetAssignmentMemberValue | ShareG
 
 
 class GroupKey(Protocol):
-    """The key of a record that is about a group."""
+    """The key of a record about a group."""
 
     group_id: str
 
 
 class MemberKey(GroupKey, Protocol):
-    """The key of a record that is about a member."""
+    """The key of a record about a member."""
 
     member_id: str
 
 
 Put = Callable[[G, Any, Any], None]
-"""(group, key, value): puts the fact of a record into its group."""
+"""(group, key, value): sets a record's content in its group."""
 
 Remove = Callable[[GroupState, G, Any], None]
-"""(state, group, key): takes the fact away."""
+"""(state, group, key): removes it."""
 
 Change = Callable[[Any, Any], Any]
-"""(member, value): returns the member as a record leaves it."""
+"""(member, value): returns the member after a record."""
 
 
 class MemberChanges(NamedTuple):
-    """The changes of one group type's members."""
+    """The functions that apply records to members of one group type."""
 
     new: Callable[[str], Any]
     """Returns a member that has only its id."""
@@ -65,15 +65,15 @@ class MemberChanges(NamedTuple):
 
 
 def existing(state: GroupState, group_id: str, kind: type[G]) -> G | None:
-    """Returns the group that a record is about, None if there is none of this class."""
+    """Returns a record's group; None if there is none of this class."""
     group = state.groups.get(group_id)
     return group if isinstance(group, kind) else None
 
 
 def ensured(state: GroupState, group_id: str, kind: type[G]) -> G:
-    """Returns the group that a record is about, a new one if there is none of this class. A group of another type under
-    its id can only be the remains of one that was converted: compaction may have removed the other type's tombstone
-    before the record that it was for."""
+    """Returns a record's group, or a new group if there is none of this class. A group of another type under its id can
+    only be the remains of a converted group: compaction may have removed the other type's tombstone before the record
+    that it deletes."""
     group = existing(state, group_id, kind)
     if group is None:
         group = state.groups[group_id] = kind(group_id)
@@ -81,7 +81,7 @@ def ensured(state: GroupState, group_id: str, kind: type[G]) -> G:
 
 
 def fact(kind: type[G], put: Put[G], remove: Remove[G]) -> Apply:
-    """Returns what applies the records of one key class."""
+    """Returns the function that applies the records of one key class."""
 
     def apply(state: GroupState, record: GroupRecord) -> None:
         key = cast("GroupKey", record.key)  # every key in these tables has a group id
@@ -115,7 +115,7 @@ def _remove_group(state: GroupState, group: G, key: object) -> None:
 
 
 def _put_target_epoch(group: G, key: object, value: TargetMetadataValue) -> None:
-    """The records of the members' targets came before."""
+    """Sets the epoch of the target assignment; the records of the members' targets came before."""
     group.assignment_epoch, group.assigned_at_ms = value.assignment_epoch, value.assignment_timestamp
 
 
@@ -132,7 +132,7 @@ def _remove_target(state: GroupState, group: G, key: MemberKey) -> None:
 
 
 def _member_fact(kind: type[G], new: Callable[[str], Any], change: Change, remove: Remove[G]) -> Apply:
-    """Returns what applies a record that makes or changes a member."""
+    """Returns the function that applies a record that creates or changes a member."""
 
     def put(group: G, key: MemberKey, value: object) -> None:
         group.put(change(group.members.get(key.member_id) or new(key.member_id), value))

@@ -7,7 +7,7 @@ from protocol.types import Uuid
 
 
 class TopicIds:
-    """Ids of subscribed topics that exist, looked up once however many members name them."""
+    """Ids of subscribed topics that exist, each looked up once however many members name it."""
 
     def __init__(self, topics: TopicTable) -> None:
         self._topics = topics
@@ -16,7 +16,7 @@ class TopicIds:
         self.partition_counts: dict[Uuid, int] = {}
 
     def of(self, names: frozenset[str]) -> frozenset[Uuid]:
-        """The ids of those of the names that are topics."""
+        """Returns the ids of existing topics among the names."""
         topic_ids = self._of_subscription.get(names)
         if topic_ids is None:
             ids = (self._id_of(name) for name in names)

@@ -1,4 +1,4 @@
-"""OffsetCommit: a member, or a consumer without group management, stores how far it has read.
+"""OffsetCommit: stores the offsets of a member, or of a consumer without group management.
 
 Source: OffsetMetadataManager.commitOffset (KIP-211 for retention, KIP-848 and KIP-1251 for epochs).
 """
@@ -38,7 +38,7 @@ from protocol.messages.txn_offset_commit import (
 from protocol.types import NO_UUID, Uuid
 
 NO_RETENTION_MS = -1
-"""A commit that leaves the offset's end to offsets.retention.minutes."""
+"""The retention time of a commit whose offsets expire by offsets.retention.minutes."""
 
 FIRST_GROUP_ID_NOT_FOUND_VERSION: Final = 9
 
@@ -46,7 +46,7 @@ FIRST_GROUP_ID_NOT_FOUND_VERSION: Final = 9
 def commit(
     state: GroupState, request: OffsetCommitRequest, client: Client, ticket: Ticket[OffsetCommitResponse], now_ms: int
 ) -> GroupOutcome:
-    """Every partition is answered on its own; KafkaError concerns them all. The topics are known to exist."""
+    """Commits offsets, with an answer for each partition; a KafkaError answers them all. The topics exist."""
     check = _check_member(state, request, client.version, now_ms)
     max_metadata_bytes = state.settings.offset_metadata_max_bytes
     expires_ms = NO_TIMESTAMP if request.retention_time_ms == NO_RETENTION_MS else now_ms + request.retention_time_ms
@@ -74,7 +74,7 @@ def commit(
 
 
 def _check_member(state: GroupState, request: OffsetCommitRequest, version: int, now_ms: int) -> CommitCheck:
-    """Whoever commits may; a commit keeps a classic member's session."""
+    """Returns the check of each partition, if the client may commit; a commit extends a classic member's session."""
     epoch = request.generation_id_or_member_epoch
     group = state.groups.get(request.group_id)
     if group is None:
@@ -94,7 +94,7 @@ def _unknown_group(version: int) -> ErrorCode:
 
 
 def _too_large(metadata: str | None, max_size: int) -> int:
-    """OFFSET_METADATA_TOO_LARGE, or no error. Kafka counts UTF-16 code units."""
+    """Returns OFFSET_METADATA_TOO_LARGE, or no error. Kafka counts UTF-16 code units."""
     if metadata is None or len(metadata) <= max_size // 2:
         return 0
     size = len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le", "surrogatepass")) // 2
@@ -102,7 +102,7 @@ def _too_large(metadata: str | None, max_size: int) -> int:
 
 
 def _commit_timestamp(partition: OffsetCommitRequestPartition, now_ms: int) -> int:
-    """When the offset counts as committed; version 1 alone lets the client say it."""
+    """Returns the time of the commit, which only version 1 lets the client set."""
     return now_ms if partition.commit_timestamp == NO_TIMESTAMP else partition.commit_timestamp
 
 
@@ -113,7 +113,7 @@ def commit_transactional(
     ticket: Ticket[TxnOffsetCommitResponse],
     now_ms: int,
 ) -> GroupOutcome:
-    """TxnOffsetCommit: offsets that stay pending until their producer's transaction ends (KIP-98, KIP-447)."""
+    """Commits offsets that stay pending until their producer's transaction ends: TxnOffsetCommit (KIP-98, KIP-447)."""
     check = _check_transactional(state, request, client.version)
     max_metadata_bytes = state.settings.offset_metadata_max_bytes
     records: list[AnyRecord] = []
@@ -167,7 +167,7 @@ def _check_partition(check: CommitCheck, topic: str, topic_id: Uuid, partition: 
 
 
 def _as_generation(error: KafkaError) -> KafkaError:
-    """Producers know generations only."""
+    """Returns the error as producers expect it: they know only generations."""
     return KafkaError(ErrorCode.ILLEGAL_GENERATION) if error.code is ErrorCode.STALE_MEMBER_EPOCH else error
 
 

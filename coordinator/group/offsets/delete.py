@@ -1,7 +1,7 @@
-"""Offsets that go: by OffsetDelete, with their group, with their topic, or because their time is over.
+"""Deletes offsets: by OffsetDelete, with their group, with their topic, or when they expire.
 
-Source: OffsetMetadataManager.deleteOffsets, deleteAllOffsets, onTopicsDeleted, cleanupExpiredOffsets
-(KIP-211, KIP-496).
+Source: OffsetMetadataManager.deleteOffsets, deleteAllOffsets, onTopicsDeleted, cleanupExpiredOffsets (KIP-211,
+KIP-496).
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from protocol.messages.offset_delete import (
 from protocol.types import NO_UUID, Uuid
 
 EXPIRY_KEY = "offset expiry"
-"""The timer of the shard's regular look for what has expired."""
+"""The timer of the shard's regular check for expired offsets."""
 
 GROUPS_AT_ONCE = 500
-"""Groups that are looked at in one go: a few milliseconds, which nobody has to wait longer for."""
+"""Groups that are checked in one step: a few milliseconds, which delays no client much."""
 
 PAUSE_MS = 20
-"""Between two such goes."""
+"""Pause between two such steps."""
 
 
 def delete(
     state: GroupState, request: OffsetDeleteRequest, client: Client, ticket: Ticket[OffsetDeleteResponse], now_ms: int
 ) -> GroupOutcome:
-    """OffsetDelete; raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. A topic that is still read keeps its offsets."""
+    """Deletes offsets; raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. A topic that members still read keeps its
+    offsets."""
     group = state.group(request.group_id)
     group.check_offset_delete()
     records: list[AnyRecord] = []
@@ -60,14 +61,15 @@ def _is_there(state: GroupState, group_id: str, topic: str, index: int) -> bool:
 
 
 def all_offsets_gone(state: GroupState, group_id: str) -> list[AnyRecord]:
-    """The records that delete all offsets of a group, pending ones too."""
+    """Returns the records that delete all offsets of a group, also pending ones."""
     names = {(topic, index) for topic, partitions in state.offsets.of_group(group_id).items() for index in partitions}
     names |= set(state.offsets.pending(group_id))
     return [offset_gone(group_id, topic, index) for topic, index in sorted(names)]
 
 
 def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -> GroupOutcome:
-    """Topics were deleted, names with their ids: so are their offsets, unless they are of new topics of these names."""
+    """Deletes the offsets of deleted topics (names with their ids), except offsets of new topics with the same
+    names."""
     records: list[AnyRecord] = []
     for group_id in state.offsets.groups():
         gone = {
@@ -85,14 +87,14 @@ def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -
 
 
 def activate(state: GroupState, now_ms: int) -> None:
-    """Look for expired offsets from now on, at intervals."""
+    """Starts the check for expired offsets, at intervals."""
     interval_ms = state.settings.offsets_retention_check_interval_ms
     state.timers.set(EXPIRY_KEY, now_ms + interval_ms, lambda now: expire(state, list(state.groups), now))
 
 
 def expire(state: GroupState, group_ids: list[str], now_ms: int) -> GroupOutcome:
-    """Offsets whose retention is over go, and groups that have neither members nor offsets; the first of the groups
-    now, the others in a moment."""
+    """Deletes expired offsets, and groups without members and offsets: the first groups now, the others after a
+    pause."""
     rest = group_ids[GROUPS_AT_ONCE:]
     if rest:
         state.timers.set(EXPIRY_KEY, now_ms + PAUSE_MS, lambda now: expire(state, rest, now))
@@ -122,7 +124,8 @@ def _expired(state: GroupState, group: Group, now_ms: int) -> Iterator[AnyRecord
 
 
 def _is_expired(group: Group, offset: Offset, retention_ms: int, now_ms: int) -> bool:
-    """By the time that an old client gave, or else by the retention, which runs from when nobody used the offset."""
+    """True if the expire timestamp that an old client set has passed, or else the retention, which is counted from the
+    last use of the offset."""
     since_ms = group.retained_from_ms(offset)
     if since_ms is None:
         return False

@@ -1,7 +1,7 @@
-"""OffsetFetch: the offsets that groups have committed, of named partitions or all.
+"""OffsetFetch: returns a group's committed offsets, of named partitions or all.
 
-With require-stable, a partition of which an open transaction may yet commit an offset has none to tell (KIP-447).
-Source: OffsetMetadataManager.fetchOffsets and fetchAllOffsets.
+With require-stable, a partition with a pending offset of an open transaction returns an error (KIP-447). Source:
+OffsetMetadataManager.fetchOffsets and fetchAllOffsets.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def fetch(
     ticket: Ticket[OffsetFetchResponseGroup],
     now_ms: int,
 ) -> GroupOutcome:
-    """The answer of one group. Raises KafkaError for a member that is none, or of another epoch (KIP-848). A group of
-    a type that has no offsets is as one that is not there."""
+    """Answers for one group. Raises KafkaError for an unknown member, or another epoch (KIP-848). A group of a type
+    without offsets is treated like a missing group."""
     group = state.groups.get(request.group_id)
     if group is not None:
         try:
@@ -82,7 +82,7 @@ def _named(
 
 
 def _valid(offset: Offset | None, topic_id: Uuid) -> Offset | None:
-    """The offset, unless it is of an earlier topic of the name."""
+    """Returns the offset, unless it belongs to an earlier topic of this name."""
     return offset if offset is not None and offset.is_of(topic_id) else None
 
 

@@ -1,7 +1,7 @@
-"""Committed offsets of a shard's groups: the table, pending ones of transactions, and what its records do to it.
+"""Committed offsets of a shard's groups, and pending offsets of transactions.
 
-Pending offsets are kept by producer id until its transaction's marker comes. A marker never overwrites an offset that
-was committed after the pending one, whatever compaction has left of the log: each knows its place in the order.
+Pending offsets are stored by producer id until the transaction's marker comes. A marker never overwrites an offset that
+was committed after the pending one, even after compaction: each offset has its position in the order of records.
 Source: OffsetMetadataManager (KIP-98, KIP-447).
 """
 
@@ -18,7 +18,7 @@ _new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times 
 
 
 class Offset(NamedTuple):
-    """The next offset to read of a partition, and what was said with it."""
+    """The next offset to read of a partition, with its metadata."""
 
     offset: int
     leader_epoch: int
@@ -27,10 +27,11 @@ class Offset(NamedTuple):
     expire_timestamp_ms: int = NO_TIMESTAMP
     topic_id: Uuid = NO_UUID
     order: int = 0
-    """Grows from record to record."""
+    """The position in the order of records."""
 
     def is_of(self, topic_id: Uuid) -> bool:
-        """Whether it is of the topic with this id, as far as both are known: one made anew starts without offsets."""
+        """True if it belongs to the topic with this id, or if either id is unknown: a topic that is created again
+        starts without offsets."""
         return self.topic_id in (topic_id, NO_UUID) or topic_id == NO_UUID
 
 
@@ -39,32 +40,32 @@ NO_OFFSETS: ByTopic = {}
 
 
 class Offsets:
-    """Offsets by group, topic and partition; `apply` and `end_transaction` are the only writers."""
+    """Offsets by group, topic and partition; only `apply` and `end_transaction` change them."""
 
     def __init__(self) -> None:
         self._committed: dict[str, ByTopic] = {}
         self._pending: dict[int, dict[str, ByTopic]] = {}
         self._open: dict[str, dict[TopicPartition, set[int]]] = {}
-        """For each group, the partitions with pending offsets, and the producers of these."""
+        """The partitions with pending offsets and their producers, by group."""
         self._order = 0
 
     def get(self, group_id: str, topic: str, partition: int) -> Offset | None:
         return self._committed.get(group_id, NO_OFFSETS).get(topic, {}).get(partition)
 
     def of_group(self, group_id: str) -> ByTopic:
-        """All committed offsets of a group, to be read only."""
+        """Returns all committed offsets of a group; the caller must not change them."""
         return self._committed.get(group_id, NO_OFFSETS)
 
     def groups(self) -> Iterator[str]:
-        """Groups with committed or pending offsets."""
+        """Returns the groups with committed or pending offsets."""
         return iter({*self._committed, *self._open})
 
     def pending(self, group_id: str) -> Iterator[TopicPartition]:
-        """The partitions for which a transaction has offsets that it may yet commit."""
+        """Returns the partitions with pending offsets."""
         return iter(self._open.get(group_id, ()))
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether the offset is not stable (KIP-447)."""
+        """True if a pending offset makes the partition's offset unstable (KIP-447)."""
         of_group = self._open.get(group_id)
         return of_group is not None and (topic, partition) in of_group
 
@@ -72,7 +73,7 @@ class Offsets:
         return group_id in self._open
 
     def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Take one OffsetCommit record in."""
+        """Applies an OffsetCommit record."""
         group_id, topic, partition = key.group, key.topic, key.partition
         self._order += 1
         if value is None:
@@ -99,7 +100,7 @@ class Offsets:
         self._open.setdefault(group_id, {}).setdefault(TopicPartition(topic, partition), set()).add(producer_id)
 
     def end_transaction(self, marker: EndTransaction) -> None:
-        """The producer's pending offsets are committed, unless there are newer ones, or void."""
+        """Commits the producer's pending offsets, unless there are newer ones, or drops them."""
         for group_id, topics in self._pending.pop(marker.producer_id, {}).items():
             for topic, partitions in topics.items():
                 for partition, offset in partitions.items():
@@ -131,7 +132,7 @@ class Offsets:
 
 
 def _remove(by_group: dict[str, ByTopic], group_id: str, topic: str, partition: int) -> None:
-    """Take an offset out, and tables that are empty then."""
+    """Removes an offset, and dicts that are empty then."""
     topics = by_group.get(group_id, {})
     partitions = topics.get(topic, {})
     if partitions.pop(partition, None) is None:

@@ -1,4 +1,4 @@
-"""The replay of the records of offsets."""
+"""Replays the records of offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from protocol.coordinator_records.offsets import (
 
 
 def offset_commit(state: GroupState, record: GroupRecord) -> None:
-    """An offset is committed, pending, or gone. One of a group that nobody joined makes a simple group."""
+    """Applies a committed or pending offset, or a tombstone. An offset of a group without members creates a simple
+    group."""
     key, value = record.key, record.value
     assert isinstance(key, OffsetCommitKey)
     assert value is None or isinstance(value, OffsetCommitValue)
@@ -24,7 +25,7 @@ def offset_commit(state: GroupState, record: GroupRecord) -> None:
 
 
 def legacy_offset_commit(state: GroupState, record: GroupRecord) -> None:
-    """The same, as Kafka 0.8 wrote it."""
+    """Applies an offset record as Kafka 0.8 wrote it."""
     key, value = record.key, record.value
     assert isinstance(key, LegacyOffsetCommitKey)
     assert value is None or isinstance(value, LegacyOffsetCommitValue)
@@ -36,7 +37,7 @@ def legacy_offset_commit(state: GroupState, record: GroupRecord) -> None:
 
 
 def end_transaction(state: GroupState, marker: EndTransaction) -> None:
-    """A transaction's offsets are committed or void."""
+    """Commits or drops a transaction's offsets."""
     state.offsets.end_transaction(marker)
 
 

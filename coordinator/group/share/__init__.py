@@ -1,1 +1,1 @@
-"""Share groups (KIP-932): members and what is assigned to them."""
+"""Share groups (KIP-932): their members and assignments."""

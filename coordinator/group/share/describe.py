@@ -1,4 +1,4 @@
-"""ShareGroupDescribe: groups, and their members with what they are assigned.
+"""ShareGroupDescribe: groups, and their members with their assignments.
 
 Source: GroupMetadataManager.shareGroupDescribe (KIP-932).
 """
@@ -19,12 +19,12 @@ from protocol.messages import share_group_describe as messages
 def describe(
     state: GroupState, group_id: str, client: Client, ticket: Ticket[messages.DescribedGroup], now_ms: int
 ) -> GroupOutcome:
-    """One group, as it is once everything that was decided of it is committed."""
+    """Describes a group, once all decisions about it are committed."""
     return Outcome((), (Reply(ticket, described(state, group_id)),))
 
 
 def described(state: GroupState, group_id: str) -> messages.DescribedGroup:
-    """The group; one that is not there, or of another type, with GROUP_ID_NOT_FOUND."""
+    """Returns the description of a group; with GROUP_ID_NOT_FOUND if it doesn't exist or is of another type."""
     try:
         group = state.group_of(group_id, ShareGroup)
     except KafkaError as error:

@@ -1,6 +1,6 @@
-"""A share group: its epochs, members and target assignment, as its records tell them.
+"""A share group: its epochs, members and target assignment, as in its records.
 
-Only its replay changes it, record by record. Source: Kafka's ShareGroup (KIP-932).
+Only replay changes it, record by record. Source: Kafka's ShareGroup (KIP-932).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class ShareGroup(ModernGroup[ShareMember]):
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.subscriptions: Counter[str] = Counter()
-        """How many members subscribe to a topic."""
+        """The number of members that subscribe to each topic."""
         self.topics = NO_STATE
-        """Which partitions have durable state."""
+        """The partitions that have share group state."""
 
     def __repr__(self) -> str:
         return f"ShareGroup({self.group_id!r}, {self.state_name}, epoch {self.epoch}, {list(self.members)})"
@@ -87,7 +87,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         timers.cancel(session_key(self.group_id, member_id))
 
     def subscriptions_with(self, before: ShareMember | None, after: ShareMember | None) -> Counter[str]:
-        """Returns how many members subscribe to each topic once one of them has changed."""
+        """Returns the number of members that subscribe to each topic after a member's change."""
         result = Counter(self.subscriptions)
         if before is not None and before.member_id in self.members:
             result.subtract(before.topic_names)
@@ -96,12 +96,12 @@ class ShareGroup(ModernGroup[ShareMember]):
         return +result
 
     def put(self, member: ShareMember) -> None:
-        """A member joined or changed."""
+        """Adds or updates a member."""
         self.subscriptions = self.subscriptions_with(self.members.get(member.member_id), member)
         self.members[member.member_id] = member
 
     def remove(self, member_id: str) -> None:
-        """A member is gone."""
+        """Removes a member."""
         self.subscriptions = self.subscriptions_with(self.members[member_id], None)
         del self.members[member_id]
 

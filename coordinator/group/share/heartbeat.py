@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat: a member joins, changes, lives on or leaves, and hears what it may fetch.
+"""ShareGroupHeartbeat: a member joins, changes, stays or leaves, and gets its assignment.
 
 Source: GroupMetadataManager.shareGroupHeartbeat and shareGroupLeave, GroupCoordinatorService (KIP-932).
 """
@@ -28,19 +28,19 @@ from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, 
 
 
 class HeartbeatResult(NamedTuple):
-    """The answer to a heartbeat, and the state that is to be made after it."""
+    """The answer to a heartbeat, and the share group state to initialize after it."""
 
     response: ShareGroupHeartbeatResponse
     initialize: Initialize | None = None
     due_ms: int | None = None
-    """When the target assignment may be made that the member waits for."""
+    """The time when the target assignment that the member waits for may be made."""
 
 
 def heartbeat(
     state: GroupState, request: ShareGroupHeartbeatRequest, client: Client, ticket: Ticket[HeartbeatResult], now_ms: int
 ) -> GroupOutcome:
-    """Raises KafkaError: INVALID_REQUEST, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
-    FENCED_MEMBER_EPOCH."""
+    """Answers a heartbeat. Raises KafkaError: INVALID_REQUEST, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED,
+    UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
     check(request)
     draft = Draft()
     if request.member_epoch == LEAVING:
@@ -109,7 +109,7 @@ def _stay(
 
 
 def _group(state: GroupState, group_id: str, *, joining: bool) -> ShareGroup:
-    """The group, or one that its own records are yet to make. Raises GROUP_ID_NOT_FOUND."""
+    """Returns the group, or a new one that this decision's records create. Raises GROUP_ID_NOT_FOUND."""
     if joining and group_id not in state.groups:
         return ShareGroup(group_id)
     group = state.groups.get(group_id)
@@ -129,7 +129,7 @@ def _check_room(group: ShareGroup, member_id: str, max_size: int) -> None:
 
 
 def _check_epoch(member: ShareMember, epoch: int) -> None:
-    """Raises FENCED_MEMBER_EPOCH, unless the member has its epoch, or the one before."""
+    """Raises FENCED_MEMBER_EPOCH unless the member has its present epoch, or its previous one."""
     if epoch in (JOINING, member.member_epoch):
         return
     if epoch > member.member_epoch:
@@ -150,7 +150,7 @@ def _check_epoch(member: ShareMember, epoch: int) -> None:
 def _epoch(
     state: GroupState, group: ShareGroup, before: ShareMember, after: ShareMember, draft: Draft
 ) -> tuple[int, bool]:
-    """The group's epoch once the decision is applied, and whether that is a new one."""
+    """Returns the group's epoch after the decision, and True if it is new."""
     if after != before or after.member_id not in group.members:
         draft.records.append(records.member(group.group_id, after))
     bump = after.topic_names != before.topic_names
@@ -177,7 +177,7 @@ def _move(
     draft: Draft,
     now_ms: int,
 ) -> ShareMember:
-    """The member at the target assignment: a new one, if the epoch asks for that and the last one is old enough."""
+    """Returns the member at the target assignment: at a new one if the epoch needs it and the last is old enough."""
     target_epoch, target = group.assignment_epoch, group.target(member.member_id)
     if group.assignment_epoch < epoch and _may_assign(state, group, now_ms):
         target_epoch, target = epoch, _assign(state, group, member, epoch, draft, now_ms)
@@ -194,7 +194,8 @@ def _move(
 
 
 def _may_assign(state: GroupState, group: ShareGroup, now_ms: int) -> bool:
-    """Not too often, except that the first state to be made of a group's topics is assigned at once."""
+    """True if the assignment interval is over, or this is the first state of a group's topics, which is assigned at
+    once."""
     interval_ms = state.environment.group_config(group.group_id).share_assignment_interval_ms
     if not group.assigned_at_ms or not interval_ms or now_ms >= group.assigned_at_ms + interval_ms:
         return True
@@ -204,7 +205,7 @@ def _may_assign(state: GroupState, group: ShareGroup, now_ms: int) -> bool:
 def _assign(
     state: GroupState, group: ShareGroup, changed: ShareMember, epoch: int, draft: Draft, now_ms: int
 ) -> Assignment:
-    """A new target assignment; the target of the member that changed."""
+    """Makes a new target assignment; returns the changed member's target."""
     ids = TopicIds(state.environment.topics)
     members = {**group.members, changed.member_id: changed}
     subscribers = {

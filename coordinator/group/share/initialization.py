@@ -1,6 +1,6 @@
-"""State for share partitions: which is to be made, that it was made, altered, deleted.
+"""The group's record of its share partitions' state: to initialize, initialized, altered, deleted.
 
-The share coordinator makes it; here is the group's book of it. Source: maybeCreateInitializeShareGroupStateRequest,
+The share coordinator stores the state itself. Source: maybeCreateInitializeShareGroupStateRequest,
 initializeShareGroupState, uninitializeShareGroupState, maybeCleanupShareGroupState in GroupMetadataManager (KIP-932).
 """
 
@@ -19,14 +19,14 @@ from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.types import Uuid
 
 FROM_RESET_STRATEGY: Final = -1
-"""The start offset of state that the group's reset strategy is yet to be asked for."""
+"""The start offset of a state that the group's reset strategy will decide later."""
 
 Offsets = Mapping[Uuid, Mapping[int, int]]
 
 
 class Initialize(NamedTuple):
-    """State to be made, at a start offset for each partition; then the group is told by `initialized`, or by
-    `uninitialized` if it could not be."""
+    """State to initialize, with a start offset for each partition; afterwards `initialized`, or `uninitialized` after a
+    failure, updates the group."""
 
     group_id: str
     state_epoch: int
@@ -34,7 +34,8 @@ class Initialize(NamedTuple):
 
 
 def missing(state: GroupState, group: ShareGroup, topic_names: Iterable[str], now_ms: int) -> dict[Uuid, InitTopic]:
-    """Partitions of subscribed topics that have no state, and for which none was asked for a short while ago."""
+    """Returns the partitions of subscribed topics that have no state, and whose initialization wasn't requested
+    recently."""
     retry_ms = state.settings.group_share_initialize_retry_interval_ms
     result = {}
     for name in sorted(topic_names):
@@ -60,7 +61,7 @@ def initialize(
     draft: Draft,
     now_ms: int,
 ) -> Initialize | None:
-    """Note that state is being made; what to make."""
+    """Records that state is being initialized, and returns the request for it."""
     if not topics:
         return None
     state.state_asked_ms.update(((group.group_id, topic_id), now_ms) for topic_id in topics)
@@ -84,7 +85,7 @@ def _noted(group: ShareGroup, topics: StateTopics, ticket: Ticket[None]) -> Grou
 
 
 def initialized(state: GroupState, made: Initialize, client: None, ticket: Ticket[None], now_ms: int) -> GroupOutcome:
-    """The state has been made: its partitions may be assigned."""
+    """Records that the state is initialized: its partitions may be assigned."""
     for topic_id in made.offsets:
         state.state_asked_ms.pop((made.group_id, topic_id), None)
     group = state.groups.get(made.group_id)
@@ -96,7 +97,7 @@ def initialized(state: GroupState, made: Initialize, client: None, ticket: Ticke
 def uninitialized(
     state: GroupState, failed: Initialize, client: None, ticket: Ticket[None], now_ms: int
 ) -> GroupOutcome:
-    """The state could not be made: the next heartbeat asks again."""
+    """Records that the state could not be initialized: the next heartbeat requests it again."""
     group = state.groups.get(failed.group_id)
     if not isinstance(group, ShareGroup) or not group.topics.initializing:
         return Outcome((), (Reply(ticket, None),))
@@ -104,7 +105,7 @@ def uninitialized(
 
 
 def is_assignment_pending(group: ShareGroup) -> bool:
-    """Whether state was made of subscribed topics since the target assignment was."""
+    """True if state of subscribed topics was initialized since the last target assignment."""
     if not group.members or not group.topics.initialized:
         return False
     assigned: dict[Uuid, set[int]] = {}
@@ -118,7 +119,7 @@ def is_assignment_pending(group: ShareGroup) -> bool:
 
 
 def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -> GroupOutcome:
-    """Topics are gone, and the share coordinator forgets their state by itself."""
+    """Removes deleted topics from the groups; the share coordinator deletes their state itself."""
     gone = frozenset(topics.values())
     written: list[AnyRecord] = [
         records.state_topics(group.group_id, group.topics.without(gone))

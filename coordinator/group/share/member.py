@@ -1,4 +1,4 @@
-"""One member of a share group: what it said of itself, its epoch, and what it is assigned.
+"""A member of a share group: its description, its epoch, and its assignment.
 
 Source: Kafka's ShareGroupMember (KIP-932).
 """
@@ -18,11 +18,11 @@ JOINING: Final = 0
 LEAVING: Final = -1
 
 STABLE: Final = 0
-"""The one state that members of share groups are in: they give nothing up before they take something else."""
+"""The only state of share group members: they never give partitions up before they get others."""
 
 
 class ShareMember(NamedTuple):
-    """A member as its last records tell it."""
+    """A member as in its last records."""
 
     member_id: str
     member_epoch: int = JOINING
@@ -34,7 +34,7 @@ class ShareMember(NamedTuple):
     assigned: Assignment = NOTHING
 
     def described_by(self, value: ShareGroupMemberMetadataValue) -> ShareMember:
-        """The member after a record of what it says of itself."""
+        """Returns the member after a record of its description."""
         return self._replace(
             rack_id=value.rack_id,
             client_id=value.client_id,
@@ -43,7 +43,7 @@ class ShareMember(NamedTuple):
         )
 
     def moved_by(self, value: ShareGroupCurrentMemberAssignmentValue) -> ShareMember:
-        """The member after a record of its epoch and partitions."""
+        """Returns the member after a record of its epoch and partitions."""
         return self._replace(
             member_epoch=value.member_epoch,
             previous_member_epoch=value.previous_member_epoch,
@@ -51,5 +51,5 @@ class ShareMember(NamedTuple):
         )
 
     def unassigned(self) -> ShareMember:
-        """Returns the member without epoch and partitions, as the end of its current assignment leaves it."""
+        """Returns the member without epoch and partitions, as after the tombstone of its current assignment."""
         return self._replace(member_epoch=NO_EPOCH, previous_member_epoch=NO_EPOCH, assigned=NOTHING)

@@ -1,4 +1,5 @@
-"""Administration of a share group's offsets: altered, or deleted with their state, while the group has no members.
+"""Administration of a share group's offsets: alters them, or deletes them with their state, if the group has no
+members.
 
 Source: GroupMetadataManager.alterShareGroupOffsets, sharePartitionsEligibleForOffsetDeletion,
 completeDeleteShareGroupOffsets, shareGroupBuildPartitionDeleteRequest (KIP-932).
@@ -25,14 +26,14 @@ Wanted = Mapping[str, Mapping[int, int]]
 
 
 class Altered(NamedTuple):
-    """The state to make, and why some of what was asked for is not."""
+    """The state to initialize, and the errors of partitions that are left out."""
 
     initialize: Initialize
     errors: Mapping[tuple[str, int], KafkaError]
 
 
 class Deletion(NamedTuple):
-    """The state to delete, by topic, the names of those topics, and why some topics have none."""
+    """The state to delete, by topic, the names of the topics, and the errors of topics without state."""
 
     partitions: Partitions
     names: Mapping[Uuid, str]
@@ -40,8 +41,8 @@ class Deletion(NamedTuple):
 
 
 def alter(state: GroupState, group_id: str, requested: Wanted, ticket: Ticket[Altered], now_ms: int) -> GroupOutcome:
-    """Notes that state is being made anew, in a group that may not be there yet; of a topic without partitions, only
-    that the group is there. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for a group of another type."""
+    """Records that state is being initialized again, in a group that may not exist yet; a topic without partitions only
+    creates the group. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for a group of another type."""
     group = state.groups.get(group_id) or ShareGroup(group_id)
     if not isinstance(group, ShareGroup):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
@@ -68,7 +69,7 @@ def alter(state: GroupState, group_id: str, requested: Wanted, ticket: Ticket[Al
 def begin_delete(
     state: GroupState, group_id: str, topic_names: Sequence[str], ticket: Ticket[Deletion], now_ms: int
 ) -> GroupOutcome:
-    """Notes that the state of topics is being deleted. Raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+    """Records that the state of topics is being deleted. Raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
     group = state.group_of(group_id, ShareGroup)
     group.check_delete()
     partitions: dict[Uuid, frozenset[int]] = {}
@@ -98,8 +99,8 @@ def begin_delete(
 def begin_delete_all(
     state: GroupState, group_id: str, client: None, ticket: Ticket[Deletion], now_ms: int
 ) -> GroupOutcome:
-    """Notes that all of a group's state is being deleted, for the group is to be; nothing for other groups, or one
-    with members."""
+    """Records that all of a group's state is being deleted, before the group is; does nothing for groups of other types
+    or with members."""
     group = state.groups.get(group_id)
     if not isinstance(group, ShareGroup) or group.members or group.topics.is_empty:
         return Outcome((), (Reply(ticket, Deletion({}, {}, {})),))
@@ -116,7 +117,7 @@ def begin_delete_all(
 def deleted(
     state: GroupState, group_id: str, topic_ids: frozenset[Uuid], ticket: Ticket[None], now_ms: int
 ) -> GroupOutcome:
-    """The state of these topics has been deleted."""
+    """Records that the state of these topics is deleted."""
     group = state.groups.get(group_id)
     if not isinstance(group, ShareGroup):
         return Outcome((), (Reply(ticket, None),))
@@ -126,7 +127,7 @@ def deleted(
 def initialized_partitions(
     state: GroupState, group_id: str, client: None, ticket: Ticket[Partitions], now_ms: int
 ) -> GroupOutcome:
-    """The share partitions that have state; none of a group that is not there."""
+    """Answers with the share partitions that have state; none if the group doesn't exist."""
     group = state.groups.get(group_id)
     partitions = group.topics.partitions if isinstance(group, ShareGroup) else {}
     return Outcome((), (Reply(ticket, partitions),))

@@ -1,4 +1,4 @@
-"""The records of share groups: one function for each fact.
+"""The records of share groups, with a function for each kind.
 
 Source: GroupCoordinatorRecordHelpers (KIP-932, KIP-1263).
 """
@@ -47,7 +47,7 @@ COMMON: Final = ModernRecords(CLASSES)
 
 
 def member(group_id: str, described: ShareMember) -> GroupRecord:
-    """Returns a member's description of itself."""
+    """Returns the record of a member's description."""
     value = ShareGroupMemberMetadataValue(
         rack_id=described.rack_id,
         client_id=described.client_id,
@@ -58,13 +58,13 @@ def member(group_id: str, described: ShareMember) -> GroupRecord:
 
 
 def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:
-    """Returns a member's target assignment."""
+    """Returns the record of a member's target assignment."""
     key = ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
     return GroupRecord(key, ShareGroupTargetAssignmentMemberValue(topic_partitions=_topics(assignment)))
 
 
 def current(group_id: str, moved: ShareMember) -> GroupRecord:
-    """A member's epoch and what it is assigned."""
+    """Returns the record of a member's epoch and assignment."""
     value = ShareGroupCurrentMemberAssignmentValue(
         member_epoch=moved.member_epoch,
         previous_member_epoch=moved.previous_member_epoch,
@@ -75,7 +75,7 @@ def current(group_id: str, moved: ShareMember) -> GroupRecord:
 
 
 def state_topics(group_id: str, topics: StateTopics) -> GroupRecord:
-    """Which share partitions have state, or are about to."""
+    """Returns the record of the share partitions that have state, or will have it."""
     value = ShareGroupStatePartitionMetadataValue(
         initializing_topics=_infos(topics.initializing),
         initialized_topics=_infos(topics.initialized),

@@ -33,4 +33,4 @@ APPLY: dict[type, Apply] = {
     ),
     ShareGroupStatePartitionMetadataKey: fact(ShareGroup, _put_state_topics, _remove_state_topics),
 }
-"""By the class of a record's key."""
+"""The replay functions, by the class of a record's key."""

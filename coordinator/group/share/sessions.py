@@ -1,4 +1,4 @@
-"""How members of a share group go: they leave, or were silent for too long.
+"""Removes members of a share group: they leave, or their session expires.
 
 Source: GroupMetadataManager's shareGroupFenceMember and scheduleShareGroupSessionTimeout (KIP-932).
 """
@@ -15,18 +15,18 @@ from coordinator.group.share.member import ShareMember
 from coordinator.group.state import GroupState
 
 RETRY_MS: Final = 1_000
-"""A member whose end could not be written has its deadline again after so long."""
+"""Time until a member is fenced again if the records could not be written."""
 
 
 def fence(state: GroupState, group: ShareGroup, member: ShareMember, draft: Draft) -> None:
-    """Writes the member's end and the group's next epoch; its session ends as the records are applied."""
+    """Writes the member's tombstones and the group's next epoch; its session ends when the records are applied."""
     draft.records += records.COMMON.all_of_member_gone(group.group_id, member.member_id)
     metadata_hash = state.watch.group_hash(group.subscriptions_with(member, None))
     draft.records.append(records.COMMON.epoch(group.group_id, group.epoch + 1, metadata_hash))
 
 
 def keep_session(state: GroupState, group_id: str, member_id: str, now_ms: int) -> None:
-    """The member gave a sign of life."""
+    """Extends a member's session."""
     _watch(state, group_id, member_id, now_ms + state.environment.group_config(group_id).share_session_timeout_ms)
 
 
@@ -37,7 +37,7 @@ def _watch(state: GroupState, group_id: str, member_id: str, deadline_ms: int) -
 
 
 def expire(state: GroupState, group_id: str, member_id: str, now_ms: int) -> GroupOutcome:
-    """A member's session is over; nothing happens if it is gone already."""
+    """Removes a member whose session has expired; does nothing if it is gone already."""
     group = state.groups.get(group_id)
     draft = Draft()
     if isinstance(group, ShareGroup) and member_id in group.members:
@@ -48,7 +48,7 @@ def expire(state: GroupState, group_id: str, member_id: str, now_ms: int) -> Gro
 
 
 def activate(state: GroupState, now_ms: int) -> None:
-    """All groups are loaded: their members have a session from now on."""
+    """Starts the sessions of the loaded groups' members."""
     for group in state.groups.values():
         if isinstance(group, ShareGroup):
             for member_id in group.members:

@@ -1,6 +1,6 @@
-"""Which share partitions of a group have durable state: is it there, is it being made, is it being deleted?
+"""The state of a group's share partitions: initializing, initialized, or being deleted.
 
-Only partitions whose state is there are assigned. Source: ShareGroupStatePartitionMetadataInfo and the methods around
+Only partitions with initialized state are assigned. Source: ShareGroupStatePartitionMetadataInfo and the methods around
 it in GroupMetadataManager (KIP-932).
 """
 
@@ -16,14 +16,14 @@ Partitions = Mapping[Uuid, frozenset[int]]
 
 
 class InitTopic(NamedTuple):
-    """A topic's name, and partitions of it."""
+    """A topic's name, and some of its partitions."""
 
     name: str
     partitions: frozenset[int]
 
 
 class StateTopics(NamedTuple):
-    """As the group's record has it."""
+    """The topics of a group by the progress of their state, as in the group's record."""
 
     initializing: Mapping[Uuid, InitTopic] = {}
     initialized: Mapping[Uuid, InitTopic] = {}
@@ -39,7 +39,7 @@ class StateTopics(NamedTuple):
         return {topic_id: topic.partitions for topic_id, topic in self.initialized.items()}
 
     def with_initializing(self, topics: Mapping[Uuid, InitTopic]) -> StateTopics:
-        """State is being made; what was to be deleted of these topics is not."""
+        """Returns the topics with these initializing, and no longer being deleted."""
         return StateTopics(
             merged(self.initializing, topics),
             self.initialized,
@@ -47,20 +47,20 @@ class StateTopics(NamedTuple):
         )
 
     def with_initialized(self, topics: Mapping[Uuid, InitTopic]) -> StateTopics:
-        """State has been made."""
+        """Returns the topics with these initialized."""
         return StateTopics(_without(self.initializing, topics), merged(self.initialized, topics), self.deleting)
 
     def without_initializing(self, topics: Mapping[Uuid, InitTopic]) -> StateTopics:
-        """State could not be made: it will be tried again."""
+        """Returns the topics without these initializing, because that failed; it will be tried again."""
         return self._replace(initializing=_without(self.initializing, topics))
 
     def with_deleting(self, topics: Mapping[Uuid, str]) -> StateTopics:
-        """State of whole topics is being deleted."""
+        """Returns the topics with the state of these being deleted."""
         remaining = {topic_id: topic for topic_id, topic in self.initialized.items() if topic_id not in topics}
         return StateTopics(self.initializing, remaining, {**self.deleting, **topics})
 
     def without(self, topic_ids: frozenset[Uuid]) -> StateTopics:
-        """Topics are gone, or their state is."""
+        """Returns the topics without these, which are deleted, or whose state is."""
         return StateTopics(
             {topic_id: topic for topic_id, topic in self.initializing.items() if topic_id not in topic_ids},
             {topic_id: topic for topic_id, topic in self.initialized.items() if topic_id not in topic_ids},
@@ -81,7 +81,7 @@ NO_STATE: Final = StateTopics()
 
 
 def merged(present: Mapping[Uuid, InitTopic], new: Mapping[Uuid, InitTopic]) -> Mapping[Uuid, InitTopic]:
-    """Partitions of both; the name of what is newer."""
+    """Returns the partitions of both, with the newer name."""
     result = dict(present)
     for topic_id, topic in new.items():
         before = present.get(topic_id)

@@ -120,7 +120,7 @@ async def test_a_minute_later_an_address_has_slow_requests_told_again(
 
 async def test_a_loop_that_was_held_up_for_a_second_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     lines, clock = Lines(), WorkClock()
-    monkeypatch.setattr(loop_watch, "log", lines)
+    monkeypatch.setattr(loop_watch, "logger", lines)
     watch = LoopWatch(clock)
     watch.start()
     for late_ms in (0, 999, 1_500):

@@ -34,7 +34,7 @@ def reasons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         def warning(self, event: str, *, reason: str, **_: object) -> None:
             logged.append(reason)
 
-    monkeypatch.setattr(broker.network.connection_lines, "log", Log())
+    monkeypatch.setattr(broker.network.connection_lines, "logger", Log())
     return logged
 
 

@@ -74,7 +74,7 @@ async def test_the_log_has_why_a_token_is_refused_though_its_client_takes_the_re
         client.send(request_frame(ALL_TOPICS, 12))
         assert (client.wire.closing, bytes(client.wire.sent)) == (True, b"")
     (reason,) = reasons
-    assert reason.startswith("METADATA is not answered to one that OAUTHBEARER has refused: ")
+    assert reason.startswith("METADATA is not answered after OAUTHBEARER failed: ")
     assert "exp" in reason
 
 

@@ -308,15 +308,15 @@ async def test_a_peer_that_does_not_read_is_not_read_from(authority: Authority) 
 
 @pytest.mark.parametrize(("change", "problem"), [
     ({"ssl.keystore.type": "JKS"}, "server.pem is PEM, and ssl.keystore.type is JKS; set ssl.keystore.type=PEM"),
-    ({"ssl.keystore.type": "BKS"}, "ssl.keystore.type: BKS is none of PEM, PKCS12, JKS"),
+    ({"ssl.keystore.type": "BKS"}, "ssl.keystore.type: BKS is not one of PEM, PKCS12, JKS"),
     ({"ssl.keystore.password": "x"}, "SSL key store password cannot be specified with PEM format"),
     ({"ssl.truststore.password": "x", "ssl.client.auth": "required"}, "trust store password cannot be specified for"),
     ({"ssl.keystore.key": "x"}, "SSL private key is specified, but certificate chain is not specified."),
     ({"ssl.keystore.location": "/nowhere"}, "ssl.keystore.location: /nowhere: No such file"),
     ({"ssl.keystore.location": "CA"}, "no private key with its certificates as PEM"),
-    ({"ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols: TLSv1 is none of TLSv1.2, TLSv1.3"),
-    ({"ssl.cipher.suites": "TLS_NO_SUCH"}, "ssl.cipher.suites: OpenSSL has none of TLS_NO_SUCH"),
-    ({"ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "of the suites of TLS 1.3 all or none can be had"),
+    ({"ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols: TLSv1 is not one of TLSv1.2, TLSv1.3"),
+    ({"ssl.cipher.suites": "TLS_NO_SUCH"}, "ssl.cipher.suites: OpenSSL supports none of TLS_NO_SUCH"),
+    ({"ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "either all or none of the suites of TLS 1.3 must be listed"),
     ({"ssl.principal.mapping.rules": "RULE:a"}, "ssl.principal.mapping.rules: 'RULE:a' is not RULE:pattern"),
     ({"ssl.client.auth": "required", "ssl.truststore.location": "/nowhere"}, "ssl.truststore.location: /nowhere"),
 ])  # fmt: skip
