@@ -108,6 +108,10 @@ fuzz: $(SETUP) ## break frames for a whole broker: SEEDS=0-99 FRAMES=100000 a se
 fuzz-strangers: $(SETUP) ## break handshakes of TLS and SASL: SEEDS=0-9 VISITS=100000 a seed
 	$(BIN)/python -m tests.fuzz.strangers $(or $(SEEDS),0-9) --visits $(or $(VISITS),100000)
 
+.PHONY: crowding
+crowding: $(SETUP) ## how long others wait for one client's large requests: ENTRIES=20000,200000 APIS=FETCH,METADATA
+	$(BIN)/python -m tests.fuzz.crowding --entries $(or $(ENTRIES),20000) $(if $(APIS),--api $(APIS))
+
 .PHONY: fuzz-differential
 fuzz-differential: $(SETUP) ## ask Odradek and Apache Kafka the same random requests: REQUESTS=100000 SEED=0, one EPISODE=17
 	$(BIN)/python -m tests.fuzz.differential --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),0) \
