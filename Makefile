@@ -111,6 +111,10 @@ fuzz: $(SETUP) ## send broken frames to a whole broker: SEEDS=0-99 FRAMES=100000
 fuzz-strangers: $(SETUP) ## send broken TLS and SASL handshakes: SEEDS=0-9 VISITS=100000 per seed
 	$(BIN)/python -m tests.fuzz.strangers $(or $(SEEDS),0-9) --visits $(or $(VISITS),100000)
 
+.PHONY: crowding
+crowding: $(SETUP) ## how long others wait for one client's large requests: ENTRIES=20000,200000 APIS=FETCH,METADATA
+	$(BIN)/python -m tests.fuzz.crowding --entries $(or $(ENTRIES),20000) $(if $(APIS),--api $(APIS))
+
 .PHONY: fuzz-differential
 fuzz-differential: $(SETUP) ## send the same random requests to Odradek and Apache Kafka: REQUESTS=100000 SEED=0, a single EPISODE=17
 	$(BIN)/python -m tests.fuzz.differential --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),0) \

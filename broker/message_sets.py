@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from broker.clock import Deadline
-from broker.exchange.sleeper import Sleeper
 from broker.fetch.fetch import Fetch, Outcome
+from broker.fetch.many import answered, gather_enough
 from broker.fetch.partition import FetchedPartition
 from broker.requests.settling import RecordWork
 from protocol.errors import KafkaError
@@ -26,23 +25,13 @@ FIRST_TIMESTAMP_VERSION = 2
 
 async def serve_messages(fetch: Fetch, record_work: RecordWork) -> Outcome:
     """Returns the answer to a fetch with message sets. Few clients still read them, so a coroutine for each will do."""
-    request = fetch.request
-    deadline = Deadline(fetch.fetches.clock, request.max_wait_ms)
-    while True:
-        gathered = fetch.gather()
-        if gathered.cold is not None:
-            await fetch.fetches.disk_work.read_ahead(gathered.cold)
-            gathered = fetch.gather(True)
-        if fetch.is_enough(gathered) or deadline.is_over:
-            break
-        waiter = Sleeper(request.min_bytes - gathered.size_bytes, committed_only=request.committed_only)
-        await waiter.woken_by(gathered.watched, deadline)
+    gathered = await gather_enough(fetch)
     if gathered.size_bytes:
-        counts = await record_work.call(partial(convert, gathered.partitions, request.version))
+        counts = await record_work.call(partial(convert, gathered.partitions, fetch.request.version))
         for answer, count in zip(gathered.partitions, counts, strict=True):
             if count and answer.replica is not None:
                 answer.replica.traffic.fetch_conversions += count
-    return fetch.answer(gathered)
+    return await answered(fetch, gathered)
 
 
 def convert(answers: Sequence[FetchedPartition], version: int) -> list[int]:

@@ -101,8 +101,8 @@ class Context:
     """The context of one request, made before its body is parsed; part of `Call`, and of every fast path."""
 
     __slots__ = (
-        "audit_lines", "client_id", "connection", "correlation_id", "counted_as", "key", "parked_ns", "size_bytes",
-        "started_ns", "throttle_ms", "version",
+        "audit_lines", "client_id", "connection", "correlation_id", "counted_as", "is_large", "key", "parked_ns",
+        "size_bytes", "started_ns", "throttle_ms", "version",
     )  # fmt: skip
 
     def __init__(
@@ -119,6 +119,8 @@ class Context:
         self.client_id = client_id
         self.size_bytes = size_bytes
         """The size of the request's frame."""
+        self.is_large = False
+        """True if a thread encodes the answer, which may have many entries."""
         self.started_ns = connection.received_ns
         """The time at which its bytes were received, by the monotonic clock; requests of one read share it."""
         self.parked_ns = 0

@@ -113,6 +113,9 @@ class ResponseEncoder(Protocol):
     def encode(self, context: Context, response: object) -> list[Buffer]:
         """Returns the frame of a response."""
 
+    async def encode_later(self, context: Context, response: object) -> list[Buffer]:
+        """Returns the frame of a response; a thread makes it if it is large."""
+
     def failed(self, context: Context, request: object, error: Exception) -> object:
         """Returns the response that rejects a request whose handler raised."""
 
@@ -167,7 +170,7 @@ async def answer_later(
     if isinstance(result, ParkedCall):
         result.bind(encoder)
         return result
-    return context.finish(None if result is None else encoder.encode(context, result))
+    return context.finish(None if result is None else await encoder.encode_later(context, result))
 
 
 class Running:

@@ -12,11 +12,13 @@ from broker.replica.waiter import Waiter
 class Sleeper(Waiter):
     """A waiter that a coroutine awaits until partitions wake it."""
 
-    __slots__ = ("woken",)
+    __slots__ = ("_appends", "_watched", "woken")
 
     def __init__(self, missing_bytes: int, *, committed_only: bool = False) -> None:
         super().__init__(missing_bytes, committed_only=committed_only)
         self.woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watched: list[Partition] = []
+        self._appends = False
 
     def wake(self) -> None:
         if not self.woken.done():
@@ -24,12 +26,30 @@ class Sleeper(Waiter):
 
     async def woken_by(self, partitions: list[Partition], deadline: Deadline) -> None:
         """Returns once one of the partitions wakes it, or at the deadline."""
-        timer = deadline.call(self.wake)
+        self.watch(partitions)
+        try:
+            await self.woken_until(deadline)
+        finally:
+            self.unwatch()
+
+    def watch(self, partitions: list[Partition], *, appends: bool = False) -> None:
+        """Lets these partitions wake it: at commits, or at appends already."""
+        self._watched, self._appends = partitions, appends
         for partition in partitions:
-            partition.add_waiter(self)
+            if appends:
+                partition.append_waiters[self] = None
+            else:
+                partition.add_waiter(self)
+
+    def unwatch(self) -> None:
+        """Lets no partition wake it any longer."""
+        for partition in self._watched:
+            (partition.append_waiters if self._appends else partition.waiters).pop(self, None)
+
+    async def woken_until(self, deadline: Deadline) -> None:
+        """Returns once a watched partition has woken it, or at the deadline."""
+        timer = deadline.call(self.wake)
         try:
             await self.woken
         finally:
             timer.cancel()
-            for partition in partitions:
-                partition.waiters.pop(self, None)

@@ -19,20 +19,29 @@ def deny_unreadable(
     replicas: Replicas,
     partitions: Sequence[FetchedPartition],
 ) -> None:
-    """Denies the topics of these partitions, which include the session's, that the client may not read now. An unknown
-    topic id gets its own error."""
+    """Denies the topics of these partitions, which include the session's, that the client may not read now."""
+    denied = unreadable(request, context, authorizer, replicas, partitions)
+    if denied:
+        request.deny(denied)
+
+
+def unreadable(
+    request: ParsedFetch,
+    context: Context,
+    authorizer: Authorizer,
+    replicas: Replicas,
+    partitions: Sequence[FetchedPartition],
+) -> set[bytes]:
+    """Returns the keys of the topics that the client may not read. An unknown topic id gets its own error."""
     keys: dict[bytes, FetchedPartition] = {}
     for fetched in partitions:
         keys.setdefault(fetched.key, fetched)
     if request.replica is not None:
         may_replicate = authorizer.allows(context, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
-        denied = set() if may_replicate else set(keys)
-    else:
-        names = {key: topic_of(replicas, request, fetched) for key, fetched in keys.items()}
-        denied = {
-            key
-            for key, name in names.items()
-            if name is not None and not authorizer.allows(context, Operation.READ, Resource.TOPIC, name)
-        }
-    if denied:
-        request.deny(denied)
+        return set() if may_replicate else set(keys)
+    names = {key: topic_of(replicas, request, fetched) for key, fetched in keys.items()}
+    return {
+        key
+        for key, name in names.items()
+        if name is not None and not authorizer.allows(context, Operation.READ, Resource.TOPIC, name)
+    }

@@ -23,7 +23,7 @@ from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch
 from broker.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession
 from broker.replica.partition import Partition
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.types import Buffer
 from storage.cold import ColdRead
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 FIRST_SESSION_VERSION: Final = 7
 TOPIC_STRIDE: Final = 1 << 32
 """The distance of two topics, to make one integer of a topic's position and a partition's index."""
+
+MANY_PARTITIONS: Final = 2_000
+"""The most partitions of a fetch that is served without a turn for other connections: twenty milliseconds."""
 
 Outcome: TypeAlias = "list[Buffer] | FetchResponse | ParkedFetch"
 """An answer, encoded or as a message, or the parked request that will have an answer."""
@@ -64,7 +67,7 @@ class Fetch:
             largest = fetches.quotas.largest_fetch(context)
             if largest is not None:
                 request.max_bytes = min(request.max_bytes, int(largest))
-        if fetches.authorizer is not None:
+        if fetches.authorizer is not None and not self.is_many:
             deny_unreadable(request, context, fetches.authorizer, fetches.replicas, self.partitions)
 
     @property
@@ -72,6 +75,16 @@ class Fetch:
         """The partitions to read, in the order in which they are served."""
         session = self.session
         return self.named if session is None or self.is_full else list(session.partitions.values())
+
+    @property
+    def is_many(self) -> bool:
+        """True if the fetch is served in turns. An incremental fetch of a follower is not, unless a topic is denied."""
+        session = self.session
+        count = len(self.named) if session is None or self.is_full else len(session.partitions)
+        if count <= MANY_PARTITIONS:
+            return False
+        request = self.request
+        return self.is_full or request.replica is None or len(request.denied) > 0
 
     def gather(self, is_warm: bool = False) -> Gathered:
         """Reads the partitions' current state."""
@@ -102,9 +115,17 @@ class Fetch:
 
     def answer(self, gathered: Gathered) -> list[Buffer] | FetchResponse:
         """Returns the answer with the records read. The session counts it as reported from here on."""
+        session_id, answers = self.report(gathered)
+        answer = self.encode(gathered, session_id, answers)
+        if self.session is not None:
+            gathered.release()
+        return answer
+
+    def report(self, gathered: Gathered) -> tuple[int, list[FetchedPartition]]:
+        """Returns the session's id and the partitions to answer. The session counts them as reported from here on."""
         quotas = self.fetches.quotas
         if quotas is not None and self.request.replica is None and quotas.fetched(self.context, gathered.size_bytes):
-            return self.without_records(gathered)
+            return self.without_records(gathered), []
         if gathered.size_bytes:
             self._count_bytes(gathered)
             if self.session is not None and self.request.replica is not None:
@@ -113,22 +134,20 @@ class Fetch:
         if self.request.replica is not None:
             self.request.replica.note_throttled(answers)
         if self.session is None:
-            return self.encode(gathered, NO_SESSION, answers)
-        answer = self.encode(gathered, self.session.session_id, changes(self.session, answers, self.is_full))
-        gathered.release()
-        return answer
+            return NO_SESSION, answers
+        return self.session.session_id, changes(self.session, answers, self.is_full)
 
-    def without_records(self, gathered: Gathered) -> list[Buffer] | FetchResponse:
-        """Returns the answer to a throttled client. Its session continues, with nothing counted as reported; a session
-        that this request would open is not opened."""
+    def without_records(self, gathered: Gathered) -> int:
+        """Returns the session's id for the answer to a throttled client. Its session continues, with nothing counted as
+        reported; a session that this request would open is not opened."""
         gathered.release()
         session = self.session
         if session is None:
-            return self.encode(gathered, NO_SESSION, [])
+            return NO_SESSION
         if self.is_full:
             self.fetches.sessions.close(session.session_id)
-            return self.encode(gathered, NO_SESSION, [])
-        return self.encode(gathered, session.session_id, [])
+            return NO_SESSION
+        return session.session_id
 
     def _count_bytes(self, gathered: Gathered) -> None:
         is_replication = self.request.replica is not None
@@ -170,17 +189,6 @@ def accept(fetches: Fetches, context: Context, request: ParsedFetch) -> Fetch:
     if epoch == INITIAL_EPOCH and request.version >= FIRST_SESSION_VERSION:
         session = fetches.sessions.open(request, named, fetches.clock.now_ms())
     return Fetch(fetches, context, request, named, session, True)
-
-
-def accept_and_serve(fetches: Fetches, context: Context, request: ParsedFetch) -> Outcome | Waiting[Outcome]:
-    """Returns the answer to a request. A session error is answered without a session, and without partitions."""
-    try:
-        fetch = accept(fetches, context, request)
-    except KafkaError as error:
-        from protocol.messages.fetch import FetchResponse  # takes time to import, and few sessions are unknown
-
-        return FetchResponse(error_code=error.code, responses=[])
-    return serve(fetch)
 
 
 def may_have_duplicates(named: list[FetchedPartition]) -> bool:

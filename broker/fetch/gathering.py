@@ -23,8 +23,18 @@ from protocol.records.batch import AT_LENGTH, LOG_OVERHEAD
 
 def gather(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition], is_warm: bool) -> Gathered:
     """Reads every partition once. `is_warm`: a thread has read ahead what would wait for a disk."""
-    by_key, denied = replicas.by_key, request.denied
     gathered = Gathered(partitions, request.max_bytes)
+    gather_some(replicas, request, partitions, gathered, is_warm)
+    if request.replica is not None:
+        request.replica.is_noted = True
+    return gathered
+
+
+def gather_some(
+    replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition], gathered: Gathered, is_warm: bool
+) -> None:
+    """Reads these partitions of the fetch."""
+    by_key, denied = replicas.by_key, request.denied
     key: bytes | None = None
     led: dict[int, Partition] | None = None
     for fetched in partitions:
@@ -45,9 +55,6 @@ def gather(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPar
             if fetched.name is not None:
                 replicas.traffic.read_failed(fetched.name.topic, error.code)
         gathered.note(fetched)
-    if request.replica is not None:
-        request.replica.is_noted = True
-    return gathered
 
 
 def caught_up(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition]) -> list[Partition] | None:

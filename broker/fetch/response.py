@@ -28,17 +28,33 @@ ERRORS_WITH_LEADER: Final = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.
 def response(
     image: Image, listener: str, request: ParsedFetch, session_id: int, answers: Sequence[FetchedPartition]
 ) -> FetchResponse:
-    """Returns the response. Adjacent partitions of a topic share one entry of the topic."""
+    """Returns the response."""
     topics: list[FetchableTopicResponse] = []
-    key: bytes | None = None
-    for answer in answers:
-        if answer.key != key:
-            key = answer.key
-            topics.append(topic_response(request, answer))
-        topics[-1].partitions.append(partition_data(answer, request.version))
+    add_answers(topics, request, answers)
     return FetchResponse(
         session_id=session_id, responses=topics, node_endpoints=leader_endpoints(image, listener, request, topics)
     )
+
+
+def add_answers(
+    topics: list[FetchableTopicResponse], request: ParsedFetch, answers: Sequence[FetchedPartition]
+) -> None:
+    """Adds answers to the topics of a response. Adjacent partitions of a topic share one entry of the topic."""
+    last: FetchedPartition | None = None
+    for answer in answers:
+        if not (is_of_last(topics, request, answer) if last is None else answer.key == last.key):
+            topics.append(topic_response(request, answer))
+        topics[-1].partitions.append(partition_data(answer, request.version))
+        last = answer
+
+
+def is_of_last(topics: list[FetchableTopicResponse], request: ParsedFetch, answer: FetchedPartition) -> bool:
+    """True if the last topic of a response is the answer's."""
+    if not topics:
+        return False
+    if request.uses_topic_ids:
+        return topics[-1].topic_id == answer.key
+    return answer.name is not None and topics[-1].topic == answer.name.topic
 
 
 def topic_response(request: ParsedFetch, answer: FetchedPartition) -> FetchableTopicResponse:

@@ -32,7 +32,7 @@ class FetchSession:
     """One client's partitions, in the order in which its next fetch reads them."""
 
     __slots__ = (
-        "created_ms", "epoch", "is_privileged", "last_used_ms", "partitions", "served_ns", "session_id",
+        "created_ms", "epoch", "is_at_work", "is_privileged", "last_used_ms", "partitions", "served_ns", "session_id",
         "uses_topic_ids",
     )  # fmt: skip
 
@@ -45,6 +45,8 @@ class FetchSession:
         self.is_privileged = is_privileged
         """True for a follower's session: it may evict consumers' sessions, but not the other way round."""
         self.partitions: dict[PartitionKey, FetchedPartition] = {}
+        self.is_at_work = False
+        """True while a fetch reads its partitions in turns: a second one would change what the first has read."""
         self.served_ns = LONG_AGO_NS
         """The time at which the session last got records, by the monotonic clock."""
 
@@ -92,7 +94,7 @@ class FetchSessions:
         session = self.sessions.get(session_id)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if session.epoch != epoch:
+        if session.epoch != epoch or session.is_at_work:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)

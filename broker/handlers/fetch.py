@@ -11,14 +11,16 @@ watermark, and by replica.selector.class sent to one in their rack.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, by_handler
 from broker.exchange.context import Context
-from broker.exchange.eager import Waiting
+from broker.exchange.eager import Waiting, begin
+from broker.exchange.turns import batches
 from broker.fetch import wire
-from broker.fetch.fetch import Outcome, accept, accept_and_serve
+from broker.fetch.fetch import Outcome, accept, serve
+from broker.fetch.fetches import Fetches
+from broker.fetch.many import serve_many
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import (
     FIRST_BATCH_VERSION,
@@ -33,7 +35,8 @@ from broker.replica.replica import READ_TO_END
 from broker.replica.replicas import compact
 from broker.requests.api import Api, WireParser
 from broker.requests.call import Call
-from protocol.messages.fetch import FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
+from protocol.errors import KafkaError
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -47,15 +50,30 @@ async def fetch(call: Call[FetchRequest]) -> Outcome:
     """Answers at once when there are enough bytes, an error, or no time to wait; else once appends bring enough."""
     fetches = call.broker.fetches
     if call.version < FIRST_BATCH_VERSION:
-        return await serve_messages(accept(fetches, call.context, parsed(call)), call.broker.record_work)
-    outcome = accept_and_serve(fetches, call.context, parsed(call))
+        return await serve_messages(accept(fetches, call.context, await parsed(call)), call.broker.record_work)
+    outcome = accept_and_serve(fetches, call.context, await parsed(call))
     return await outcome if isinstance(outcome, Waiting) else outcome
 
 
-def parsed(call: Call[FetchRequest]) -> ParsedFetch:
+def accept_and_serve(fetches: Fetches, context: Context, request: ParsedFetch) -> Outcome | Waiting[Outcome]:
+    """Returns the answer to a request. An error of its session is an answer without a session, and without
+    partitions."""
+    try:
+        fetch = accept(fetches, context, request)
+    except KafkaError as error:
+        return FetchResponse(error_code=error.code, responses=[])
+    return begin(serve_many(fetch)) if fetch.is_many else serve(fetch)
+
+
+async def parsed(call: Call[FetchRequest]) -> ParsedFetch:
     """Returns the request as it is parsed in place."""
-    request, version = call.request, call.version
-    named = [partition for topic in request.topics for partition in partitions_of(topic, version)]
+    request, version, turns = call.request, call.version, call.turns()
+    named: list[FetchedPartition] = []
+    for topic in request.topics:
+        key = key_of(topic, version)
+        for some in batches(topic.partitions):
+            await turns.next()
+            named += [fetched_partition(topic, key, partition, version) for partition in some]
     forgotten = [key for topic in request.forgotten_topics_data for key in keys_of(topic, version)]
     replica = fetching_replica(call)
     result = ParsedFetch(
@@ -86,22 +104,20 @@ def fetching_replica(call: Call[FetchRequest]) -> FetchingReplica | None:
     return FetchingReplica(broker_id, broker_epoch, call.now_ms, call.broker.fetches.throttle)
 
 
-def partitions_of(topic: FetchTopic, version: int) -> Iterator[FetchedPartition]:
-    """Yields the partitions that the request names of a topic."""
-    key = key_of(topic, version)
-    for partition in topic.partitions:
-        request = FetchedPartition(
-            key,
-            partition.partition,
-            partition.fetch_offset,
-            partition.partition_max_bytes,
-            partition.current_leader_epoch,
-            partition.last_fetched_epoch,
-            partition.log_start_offset,
-        )
-        if version < FIRST_TOPIC_ID_VERSION:
-            request.name = TopicPartition(topic.topic, partition.partition)
-        yield request
+def fetched_partition(topic: FetchTopic, key: bytes, partition: FetchPartition, version: int) -> FetchedPartition:
+    """Returns a partition that the request names."""
+    result = FetchedPartition(
+        key,
+        partition.partition,
+        partition.fetch_offset,
+        partition.partition_max_bytes,
+        partition.current_leader_epoch,
+        partition.last_fetched_epoch,
+        partition.log_start_offset,
+    )
+    if version < FIRST_TOPIC_ID_VERSION:
+        result.name = TopicPartition(topic.topic, partition.partition)
+    return result
 
 
 def keys_of(topic: ForgottenTopic, version: int) -> list[PartitionKey]:

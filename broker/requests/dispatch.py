@@ -24,6 +24,7 @@ from broker.requests.api import Api, Guard, Handle
 from broker.requests.call import Call, HostCall
 from broker.requests.host import Host
 from broker.requests.parts import in_parts
+from broker.workers import Workers
 from protocol.api_key import ApiKey
 from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
 from protocol.connection import response_frame
@@ -93,11 +94,15 @@ class Route:
         "parse",
         "parse_from",
         "serve",
+        "threads",
     )
 
-    def __init__(self, api: Api, faults: LogLimiter, clock: Clock, guard: Guard | None = None) -> None:
-        """`guard` stands before the handler where there is an authorizer."""
+    def __init__(
+        self, api: Api, faults: LogLimiter, clock: Clock, threads: Workers, guard: Guard | None = None
+    ) -> None:
+        """`guard` stands before the handler where there is an authorizer; `threads` decode and encode what is large."""
         self.api = api
+        self.threads = threads
         self.clock = clock
         self.faults = faults
         self.key = api.key
@@ -165,6 +170,12 @@ class Route:
             self._encode_bounded(context, compiled, response, parts)
         has_flexible_header = version >= self.flexible and self.key != ApiKey.API_VERSIONS
         return response_frame(context.correlation_id, has_flexible_header, parts)
+
+    async def encode_later(self, context: Context, response: object) -> list[Buffer]:
+        """Returns the frame of a response; a thread makes it if it is large."""
+        if not context.is_large:
+            return self.encode(context, response)
+        return await self.threads.call(partial(self.encode, context, response))
 
     def _encode_bounded(self, context: Context, compiled: Encoder, response: object, parts: list[Buffer]) -> None:
         """Encodes the answer of a request that is not small. Raises ProtocolError where it is too large, or repeats a
@@ -275,7 +286,9 @@ class Dispatcher:
         api = self.host.apis.find(key)
         if api is None:
             return None
-        route = self.routes[key] = Route(api, self.host.faults, self.host.clock, self._guard(api))
+        route = self.routes[key] = Route(
+            api, self.host.faults, self.host.clock, self.host.codec_threads, self._guard(api)
+        )
         return route
 
     def _guard(self, api: Api) -> Guard | None:
@@ -305,8 +318,8 @@ class Dispatcher:
 
     async def _answer_large(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
         """Returns the answer to a large request, which a thread decodes, and whose answer it encodes."""
-        threads = self.host.codec_threads
-        request = await threads.call(partial(route.decode, context.version, frame, position))
+        context.is_large = True
+        request = await route.threads.call(partial(route.decode, context.version, frame, position))
         call = self._new_call(route.api, context, self.host, request)
         try:
             if route.of_cluster is not None:
@@ -319,9 +332,7 @@ class Dispatcher:
         if isinstance(response, ParkedCall):
             response.bind(route)
             return response
-        return context.finish(
-            None if response is None else await threads.call(partial(route.encode, context, response))
-        )
+        return context.finish(None if response is None else await route.encode_later(context, response))
 
     def check_cluster(self, context: Context, required: Requirement) -> None:
         """Raises CLUSTER_AUTHORIZATION_FAILED where the client is not authorised for this operation on the cluster."""

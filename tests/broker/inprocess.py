@@ -38,6 +38,8 @@ class Wire(asyncio.Transport):
         self.reading = True
         self.unread_bytes = 0
         """The bytes that the peer has not taken yet."""
+        self.answered = asyncio.Event()
+        """Set once anything is written, or the connection is closed."""
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return ("127.0.0.1", 1) if name == "peername" else default
@@ -48,6 +50,7 @@ class Wire(asyncio.Transport):
     def writelines(self, list_of_data: Any) -> None:
         for data in list_of_data:
             self.sent += data
+        self.answered.set()
 
     def is_closing(self) -> bool:
         return self.closing
@@ -66,9 +69,11 @@ class Wire(asyncio.Transport):
 
     def close(self) -> None:
         self.closing = True
+        self.answered.set()
 
     def abort(self) -> None:
         self.closing = self.aborted = True
+        self.answered.set()
 
     def take(self) -> list[bytes]:
         """The frames written since the last call, without their sizes."""
