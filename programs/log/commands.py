@@ -12,6 +12,7 @@ from broker.clock import SystemClock
 from broker.disks.lock import LOCK_FILE, DirectoryInUse, DirectoryLock
 from broker.metadata.opening import accept_loss
 from coordinator.cluster.formatting import WrongOwner
+from coordinator.cluster.quorum import FOLDER
 from programs.log.dump import Options, Unreadable, dump
 from programs.log.metadata import examine
 from programs.log.progress import Progress, megabytes
@@ -139,6 +140,8 @@ def _repair(options: argparse.Namespace, disk: Disk) -> int:
         return MISUSED
     now_ms, left = SystemClock().now_ms(), 0
     for folder in [folder for path in options.paths for folder in folders_of(disk, path)]:
+        if os.path.basename(os.path.abspath(folder)) == FOLDER:
+            continue  # a controller's decisions: a batch of another end would contradict those that followed
         aside = Aside(disk, folder)
         if not aside.files:
             continue

@@ -287,15 +287,17 @@ class _Loader:
         later = [following for following in self.segments if following.base_offset > segment.base_offset]
         lost = segment.size_bytes - valid_bytes
         cut = Cut(segment.path, valid_bytes, next_offset, lost, len(later), problem)
-        if self.before_cut is not None:
-            self.before_cut(cut)
-            self.cut = cut
-        else:
-            keeper = RecordKeeper(self.directory, self.disk)
-            set_aside = keeper.keep(str(cut), later, SegmentEnd(segment, valid_bytes, next_offset))
-            self.cut = cut._replace(set_aside=set_aside)
+        self.cut = self._set_aside(cut, later, SegmentEnd(segment, valid_bytes, next_offset))
         cut_in_place(segment, valid_bytes, self.disk)
         self._drop(later)
+
+    def _set_aside(self, cut: Cut, segments: list[Segment], end: SegmentEnd | None = None) -> Cut:
+        """Keeps what can be read of whole segments and of the end of another, before they go."""
+        if self.before_cut is not None:
+            self.before_cut(cut)
+            return cut
+        keeper = RecordKeeper(self.directory, self.disk)
+        return cut._replace(set_aside=keeper.keep(str(cut), segments, end))
 
     def _drop(self, dropped: list[Segment]) -> None:
         """Deletes segments and their snapshots, after their readable records were set aside. No reader has opened them
@@ -315,12 +317,13 @@ class _Loader:
         self.segments.active.sealed = False
         log_end_offset = self._log_end_offset()
         self.segments.active.release()
-        if log_end_offset < self.log_start_offset and clean:  # a damaged checkpoint: a clean stop loses nothing
-            tell("log start offset is beyond the log's end", self.directory, offset=self.log_start_offset)
-            self.log_start_offset = self.segments.first.base_offset
         if log_end_offset < self.log_start_offset:
-            self._start_over(config)
-            log_end_offset, clean = self.log_start_offset, False
+            tell("log start offset is beyond the log's end", self.directory, offset=self.log_start_offset)
+            if clean:  # a damaged checkpoint: nothing was lost in a clean stop
+                self.log_start_offset = self.segments.first.base_offset
+            else:
+                self._start_over(config, log_end_offset)
+                log_end_offset = self.log_start_offset
         log_start_offset = self.log_start_offset
         self.epochs.truncate_from_end(log_end_offset)
         self.epochs.truncate_from_start(log_start_offset)
@@ -357,10 +360,14 @@ class _Loader:
             self._recover(active)
             return find_end(active).offset
 
-    def _start_over(self, config: LogConfig) -> None:
-        """Replaces all segments by an empty segment at the log's start, because all of them end before it: newer
-        segments were removed, and these are useless."""
-        old = list(self.segments)
+    def _start_over(self, config: LogConfig, log_end_offset: int) -> None:
+        """Begins a new log at the log's start if all segments end before it: newer segments are gone, or the checkpoint
+        is damaged. Which of the two can't be told, so the segments are set aside."""
+        old, first = list(self.segments), self.segments.first
+        if any(segment.size_bytes for segment in old):
+            problem = f"the log ends at offset {log_end_offset}, before its start at {self.log_start_offset}"
+            cut = Cut(first.path, 0, first.base_offset, first.size_bytes, len(old) - 1, problem)
+            self.cut = self._set_aside(cut, old)
         self.dropped = True
         self.epochs.clear()
         self.producer_state.truncate_fully(self.log_start_offset)

@@ -13,7 +13,9 @@ import pytest
 from coordinator.cluster.formatting import WrongOwner
 from programs.run.cli import main
 from protocol.errors import KafkaError
-from storage.checkpoint import CorruptCheckpoint
+from protocol.types import TopicPartition
+from storage.checkpoint import CLEANED_OFFSETS, CorruptCheckpoint, write_offsets
+from storage.disk import OsDisk
 from tests.broker.asking import batch, fetch, produce
 from tests.broker.inprocess import InProcess
 
@@ -27,6 +29,7 @@ FILES = (
     "recovery-point-offset-checkpoint",
     "log-start-offset-checkpoint",
     "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
     "t-0/partition.metadata",
     "t-0/leader-epoch-checkpoint",
     "t-0/00000000000000000003.snapshot",
@@ -39,12 +42,16 @@ DAMAGES = ("missing", "empty", "cut", *range(4))
 """The last are the seeds of a flipped bit."""
 
 
-async def fill(directory: Path) -> None:
-    async with InProcess(directory, OPTIONS) as broker:
+async def fill(directory: Path, options: dict[str, str] = OPTIONS) -> None:
+    async with InProcess(directory, options) as broker:
         await broker.create_topic("t", 1)
+        await broker.create_topic("compacted", 1, cleanup_policy="compact")
         for record in RECORDS:
             await produce(broker.client(), "t", batch(record))
+            await produce(broker.client(), "compacted", batch(record, key=record))
         await broker.settled()
+    checkpoint = str(directory / CLEANED_OFFSETS)
+    write_offsets(OsDisk(), checkpoint, {TopicPartition("compacted", 0): len(RECORDS)})  # as after a cleaning
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +89,9 @@ async def start(data: Path) -> str | None:
     except (CorruptCheckpoint, WrongOwner, KafkaError) as refused:
         return str(refused)
     try:
-        records = bytes((await fetch(broker.client(), "t")).records or b"")
-        assert all(record in records for record in RECORDS)
+        for topic in ("t", "compacted"):
+            records = bytes((await fetch(broker.client(), topic)).records or b"")
+            assert all(record in records for record in RECORDS)
     finally:
         await broker.__aexit__(None, None, None)
     return None
@@ -95,6 +103,17 @@ async def test_nothing_is_lost_in_silence(data: Path, name: str, how: str | int)
     damage(data / name, how)
     refusal = await start(data)
     assert refusal is None or str(data / Path(name).parent) in refusal
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+async def test_no_topic_is_lost_with_a_later_snapshot(tmp_path: Path, how: str | int) -> None:
+    data = tmp_path / "data"
+    await fill(data, {**OPTIONS, "metadata.log.max.record.bytes.between.snapshots": "1"})
+    newest = max((data / "__cluster_metadata-0").glob("*.checkpoint"))
+    assert int(newest.name[:20]) > 0
+    damage(newest, how)
+    refusal = await start(data)
+    assert refusal is None or str(newest) in refusal
 
 
 async def test_a_directory_under_another_id_is_refused_with_the_right_id(data: Path) -> None:
@@ -137,5 +156,5 @@ async def test_topics_that_the_metadata_log_has_lost_leave_their_partitions_on_d
     assert main(["log", "metadata", "--accept", str(data)]) == 0
     async with InProcess(data, OPTIONS) as broker:
         assert broker.server.broker.image.topic("t") is None
-    (stray,) = (name for name in os.listdir(data) if name.endswith("-stray"))
+    (stray,) = (name for name in os.listdir(data) if name.startswith("t-0.") and name.endswith("-stray"))
     assert (data / stray / f"{0:020d}.log").read_bytes() == records

@@ -100,12 +100,16 @@ def test_a_damaged_batch_with_whole_batches_behind_it_is_refused_and_left_as_it_
     assert crashed.content() == before
 
 
-def test_a_torn_end_is_cut_and_kept(crashed: Crashed) -> None:
+def test_a_torn_end_is_cut_and_kept(crashed: Crashed, capsys: pytest.CaptureFixture[str]) -> None:
     position, header = crashed.batches()[-1]
     crashed.cut(position + header.size_bytes - 5)
     torn = crashed.segment.read_bytes()[position:]
     assert topics(crashed.open()) == TOPICS[:-1]
-    assert (crashed.folder() / f"{header.base_offset:020d}.torn").read_bytes() == torn
+    file = crashed.folder() / f"{header.base_offset:020d}.torn"
+    assert file.read_bytes() == torn
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "end of the metadata log cut" in line)
+    assert str(file) in line
+    assert list(crashed.folder().glob("*.kept")) == []
 
 
 def test_the_file_of_a_torn_end_is_no_part_of_the_log(crashed: Crashed) -> None:

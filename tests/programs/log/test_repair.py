@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,18 @@ def test_a_dry_run_shows_what_is_set_aside_and_changes_nothing(data: Path, capsy
     )
     assert summary == "files set aside: 3"
     assert contents(data) == before
+
+
+@pytest.mark.parametrize("option", ["--restore", "--discard"])
+def test_the_metadata_log_is_left_alone(data: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its folder has copies of a topic's segments, one that was set aside, and a torn end."""
+    folder = data / "__cluster_metadata-0"
+    shutil.copytree(data / "orders-0", folder)
+    shutil.copy(min(folder.glob("*.log.kept")), folder / f"{2:020d}.torn")
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    assert repair(capsys, option, folder) == (0, ["files set aside: none"])
+    repair(capsys, option, data)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 
 def test_what_is_restored_is_served_after_the_next_start_and_the_next_crash(

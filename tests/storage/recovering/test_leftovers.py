@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,52 @@ def test_a_finished_cleaning_takes_its_place_when_its_sources_are_half_gone(dire
     (directory / f"{3:020d}.log").rename(directory / f"{3:020d}.log.deleted")
     (directory / f"{3:020d}.index").unlink()
     assert [record.offset for record in read_all(reopen(directory))] == [0, 2, 4, 6, 8, 9, 10, 11]
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def lengthen(file: Path) -> None:
+    file.write_bytes(file.read_bytes() + bytes(100))
+
+
+def cut_in_two(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2 - 1])
+
+
+def make_empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def move_last_batch(file: Path) -> None:
+    content = file.read_bytes()
+    at = content.rindex((8).to_bytes(8))
+    file.write_bytes(content[:at] + (8 + (1 << 24)).to_bytes(8) + content[at + 8 :])
+
+
+@pytest.mark.parametrize("damage", [flip, lengthen, cut_in_two, make_empty, move_last_batch])
+@pytest.mark.parametrize("renamed", [0, 1, 3])
+def test_a_damaged_cleaning_costs_no_record(directory: Path, damage: Callable[[Path], None], renamed: int) -> None:
+    cleaned(directory)
+    damage(directory / f"{0:020d}.log.swap")
+    for base in (0, 3, 6)[:renamed]:
+        (directory / f"{base:020d}.log").rename(directory / f"{base:020d}.log.deleted")
+    log = reopen(directory)
+    assert base_offsets(log) == [0, 3, 6, 9]
+    assert values(read_all(log)) == [f"{n:020d}" for n in range(12)]
+    assert names(directory, "*.swap") == names(directory, "*.deleted") == set()
+    assert len(names(directory, "set-aside-*.log.kept")) == (damage is not make_empty)
+
+
+def test_segments_of_an_earlier_cleaning_do_not_come_back_for_a_damaged_one(directory: Path) -> None:
+    cleaned(directory)
+    flip(directory / f"{0:020d}.log.swap")
+    shutil.copy(directory / f"{3:020d}.log", directory / f"{4:020d}.log.deleted")
+    assert base_offsets(reopen(directory)) == [0, 3, 6, 9]
+    assert names(directory, "*.deleted") == set()
 
 
 def test_a_replacement_beyond_an_unfinished_one_is_forgotten_with_it(directory: Path) -> None:

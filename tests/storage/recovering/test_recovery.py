@@ -10,7 +10,10 @@ import pytest
 
 from protocol.errors import ErrorCode
 from storage.log import Log
+from storage.recovering.kept import content_of, kept_files
+from storage.recovering.salvage import sound_batches
 from tests.storage.writing import (
+    DISK,
     NOW_MS,
     PID,
     append,
@@ -288,6 +291,13 @@ def test_a_log_that_ends_before_its_start_begins_anew(tmp_path: Path) -> None:
     log = recover(crashed(tmp_path), log_start_offset=1000)
     assert (log.log_start_offset, log.log_end_offset, base_offsets(log)) == (1000, 1000, [1000])
     assert write(log, "a").base_offset == 1000
+    path = tmp_path / "orders-0"
+    set_aside = [content_of(DISK, file.path) for file in kept_files(str(path), DISK.listdir(str(path)))]
+    assert [header.next_offset for content in set_aside for _, header in sound_batches(content)] == list(
+        range(2, 42, 2)
+    )
+    assert "the log ends at offset 40, before its start at 1000" in str(log.recovered.cut)
+    assert "40 records of it can be read and are set aside" in str(log.recovered.cut)
 
 
 def test_a_crash_right_after_a_roll_leaves_an_empty_segment(tmp_path: Path) -> None:
