@@ -100,10 +100,11 @@ class ConfigRules:
         return name in self._lists.get(ResourceType.BROKER, {})
 
     def effective_topic_configs(self, own: Texts, image: Image) -> list[ConfigEntry]:
-        """Every config of a topic, by name: its own come before this broker's, all brokers', static ones, defaults."""
+        """Every config of a topic, by name: its own come before this broker's, all brokers', static ones, defaults.
+        Internal configs are among them only if the topic sets them (KafkaConfigSchema.resolveEffectiveTopicConfigs)."""
         layers = self._layers(image)
         options = sorted(LogConfig.OPTIONS.values(), key=lambda option: option.name)
-        return [_effective(option, own, layers) for option in options if not option.internal]
+        return [_effective(option, own, layers) for option in options if not option.internal or option.name in own]
 
     def effective_topic_config(self, name: str, own: Texts, image: Image) -> str:
         """The text in force of one topic config, empty for one without a value."""

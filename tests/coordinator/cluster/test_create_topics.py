@@ -57,6 +57,15 @@ def test_the_result_tells_id_counts_and_effective_configs() -> None:
     assert list(configs) == sorted(configs)
 
 
+def test_the_result_has_an_internal_config_only_if_the_topic_sets_it() -> None:
+    topics = creatable("small", configs={"internal.segment.bytes": "1000"}), creatable("usual")
+    values = [
+        [config.value for config in result.configs or () if config.name == "internal.segment.bytes"]
+        for result in create(*topics).response.topics
+    ]
+    assert values == [["1000"], []]
+
+
 def test_effective_configs_fall_back_to_the_brokers_in_their_units() -> None:
     image = given.image(given.broker_config("", "log.segment.bytes", "2000000"))
     image.apply(given.broker_config(str(NODE), "log.flush.interval.ms", "7"))
