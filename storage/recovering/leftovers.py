@@ -21,8 +21,7 @@ def tidy(directory: str, config: LogConfig, *, disk: Disk, now_ms: int, clean: b
     """Completes or undoes interrupted replacements, and returns the names of the remaining files. Raises OSError.
 
     Deletes `.deleted` and `.cleaned` files, and indexes without a segment. A sound `.swap` file replaces the segments
-    that it
-    was made from: they are deleted, then the file loses its suffix. A damaged one is set aside, and they stay.
+    that it was made from: they are deleted, then the file loses its suffix. A damaged one is set aside, and they stay.
 
     After an unclean stop (not `clean`), syncs the folder before the first deletion: an interrupted truncation may have
     renamed segments, and without the sync the next power loss would bring the truncated segments back.
