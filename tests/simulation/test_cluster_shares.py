@@ -17,6 +17,7 @@ from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from protocol.types import TopicPartition
 from tests.simulation.cluster.clients import produce
@@ -60,7 +61,7 @@ class ShareWorld(ClusterWorld):
         config = AlterableConfig(name="share.auto.offset.reset", config_operation=SET, value="earliest")
         resource = AlterConfigsResource(resource_type=OF_GROUP, resource_name=GROUP, configs=[config])
         request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
-        await self.ask_controller("incremental_alter_configs", request)
+        await self.ask_controller(request, IncrementalAlterConfigsResponse)
 
     def _begin_clients(self) -> None:
         for index in range(PARTITIONS):

@@ -10,6 +10,7 @@ from broker.replica import following
 from broker.replication import replica_fetcher
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignableTopic,
 )
@@ -19,18 +20,19 @@ from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
 )
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from protocol.records.building import build
 from protocol.records.record import Record
@@ -45,7 +47,6 @@ from tests.simulation.virtual_time import VirtualClock
 
 FIRST = TopicPartition(TOPIC, 0)
 ANEW = TopicPartition("anew", 0)
-DELETE_VERSION = 6
 SET, OF_TOPIC = 0, 2
 HOUR_MS = 3_600_000
 BUSY_S = 20
@@ -135,7 +136,7 @@ async def topics_are_made_anew(world: Strikes) -> None:
         world.kill(away, power=False)
         await asyncio.sleep(FAILOVER_S)
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=ANEW.topic)], timeout_ms=1_000)
-        await world.ask_controller("delete_topics", request, DELETE_VERSION)
+        await world.ask_controller(request, DeleteTopicsResponse)
         await _make_anew(world, client, b"of today")
         away.start()
         await asyncio.sleep(FAILOVER_S)
@@ -143,7 +144,7 @@ async def topics_are_made_anew(world: Strikes) -> None:
 
 async def _make_anew(world: Strikes, client: Client, value: bytes) -> None:
     topic = CreatableTopic(name=ANEW.topic, num_partitions=1, replication_factor=3, assignments=[], configs=[])
-    await world.ask_controller("create_topics", CreateTopicsRequest(topics=[topic], timeout_ms=1_000))
+    await world.ask_controller(CreateTopicsRequest(topics=[topic], timeout_ms=1_000), CreateTopicsResponse)
     client.forget_topic(ANEW.topic)
     for _ in range(world.dice.randint(3, 9)):
         records = bytes(build([Record(timestamp=VirtualClock().now_ms(), value=value)]))
@@ -186,7 +187,7 @@ async def leaders_step_down(world: Strikes) -> None:
         partitions = [ReassignablePartition(partition_index=0, replicas=order)]
         topics = [ReassignableTopic(name=TOPIC, partitions=partitions)]
         request = AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=1_000)
-        await world.ask_controller("alter_partition_reassignments", request)
+        await world.ask_controller(request, AlterPartitionReassignmentsResponse)
         await world.strike("elect")
         await asyncio.sleep(world.dice.uniform(0, 0.1))
         world.network.heal()
@@ -204,7 +205,7 @@ async def the_metadata_change_all_the_time(world: Strikes) -> None:
         until_s = world.loop.time() + BUSY_S
         while node.server is None and world.loop.time() < until_s:
             await asyncio.sleep(0.01)
-            await world.ask_controller("incremental_alter_configs", _retention(world.dice.randint(1, 1 << 30)))
+            await world.ask_controller(_retention(world.dice.randint(1, 1 << 30)), IncrementalAlterConfigsResponse)
         world.network.slowness = 1
         if node.server is None:
             world.history.breach(Breach.STUCK, f"broker {node.node_id} does not serve after {BUSY_S} s")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
@@ -21,6 +21,8 @@ from tests.simulation.cluster.processes import PROCESS, ClusterLoop
 from tests.simulation.cluster.surroundings import NO_OPTIONS, Surroundings
 
 NODES = (1, 2, 3)
+
+R = TypeVar("R")
 
 
 class Hosts(Surroundings):
@@ -129,14 +131,14 @@ class Hosts(Surroundings):
             if node.node_id in partition.replicas and len(partition.replicas) < len(NODES)
         }
 
-    async def ask_controller(self, name: str, *arguments: object) -> Any:
+    async def ask_controller(self, request: object, response: type[R]) -> R | None:
         """Returns the answer; None where there is none, such as while the controller is stopped."""
-        answering = self.controller.process.spawn(self.controller.answer(name, arguments))
+        answering = self.controller.process.spawn(self.controller.controller.submit(request, response))
         await asyncio.wait([answering], timeout=ANSWER_WITHIN_S)
         if not answering.done():
             return None
         try:
             return answering.result()
         except KafkaError as error:
-            self.history.counts[f"{name} {error.code.name}"] += 1
+            self.history.counts[f"{type(request).__name__} {error.code.name}"] += 1
             return None

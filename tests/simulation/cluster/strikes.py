@@ -6,10 +6,11 @@ import asyncio
 
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignableTopic,
 )
-from protocol.messages.elect_leaders import ElectLeadersRequest
+from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from tests.simulation.cluster.controller import HOST
 from tests.simulation.cluster.hosts import Hosts
 
@@ -95,7 +96,7 @@ class Strikes(Hosts):
             partition = ReassignablePartition(partition_index=self.dice.choice([*alone.partitions]), replicas=[target])
             topics = [ReassignableTopic(name=ALONE, partitions=[partition])]
             request = AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=1_000)
-            await self.ask_controller("alter_partition_reassignments", request)
+            await self.ask_controller(request, AlterPartitionReassignmentsResponse)
 
     async def _stop(self) -> None:
         living = [node for node in self.living() if node.server is not None]
@@ -124,7 +125,7 @@ class Strikes(Hosts):
     async def _elect(self) -> None:
         """The preferred replicas are to lead again."""
         request = ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=1_000)
-        await self.ask_controller("elect_leaders", request)
+        await self.ask_controller(request, ElectLeadersResponse)
 
     async def _kill_controller(self) -> None:
         self.controller.process.die()
