@@ -1,7 +1,7 @@
 """The codecs of record batches and of compressed messages.
 
 deflating.py compresses, inflating.py decompresses. Each codec's library is imported at its first use, so that a broker
-without compressed topics never imports them.
+without compressed topics imports none.
 """
 
 from __future__ import annotations
