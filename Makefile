@@ -28,7 +28,7 @@ $(SETUP): requirements/dev.lock pyproject.toml | $(BIN)/python
 	@touch $@
 
 .PHONY: run
-run: $(SETUP) ## serve on 127.0.0.1:9092 with the data in ./data; compiled from the second start on
+run: $(SETUP) ## run a broker on 127.0.0.1:9092 with its data in ./data; compiled from the second start on
 	exec "$$($(BIN)/python -m bench.wheel)" run --listen 127.0.0.1:9092 --data ./data
 
 .PHONY: lint
@@ -54,11 +54,11 @@ test: check ## check, then all tests of the broker on a wheel, with real clients
 	$(TESTS) tests --installed $(OF_THE_TREE:%=--ignore=tests/%)
 
 .PHONY: test-cluster
-test-cluster: $(SETUP) ## clusters of Odradek and Apache Kafka, broken for an hour: KILLS=100 in all, SEED=1
+test-cluster: $(SETUP) ## inject faults into clusters of Odradek and Apache Kafka for an hour: KILLS=100 in all, SEED=1
 	$(BIN)/python -m pytest tests/interop -m cluster --timeout 3600 --cluster-kills=$(or $(KILLS),100) --cluster-seed=$(or $(SEED),1)
 
 .PHONY: test-commands
-test-commands: $(SETUP) ## our commands beside those of Apache Kafka's tools that do the same; two minutes
+test-commands: $(SETUP) ## compare the commands with Apache Kafka's tools; two minutes
 	$(BIN)/python -m pytest tests/interop -m commands --timeout 900
 
 GSSAPI_SETUP := $(VENV)/.setup-gssapi
@@ -69,14 +69,14 @@ $(GSSAPI_SETUP): requirements/gssapi.lock $(SETUP)
 	@touch $@
 
 .PHONY: setup-gssapi
-setup-gssapi: $(GSSAPI_SETUP) ## add python-gssapi to .venv, for tickets of Kerberos (needs libkrb5-dev)
+setup-gssapi: $(GSSAPI_SETUP) ## add python-gssapi to .venv, for Kerberos (needs libkrb5-dev)
 
 .PHONY: test-security
-test-security: $(GSSAPI_SETUP) ## authorizer and quotas beside Apache Kafka's, tokens beside it, clients by each way in, tickets of a real KDC (needs krb5-kdc)
+test-security: $(GSSAPI_SETUP) ## compare authorizer, quotas and tokens with Apache Kafka's, test clients with each security protocol, and Kerberos with a real KDC (needs krb5-kdc)
 	$(BIN)/python -m pytest tests/interop -m security --timeout 1200
 
 .PHONY: test-zookeeper
-test-zookeeper: $(SETUP) ## Apache ZooKeeper and the clients and tools of Kafka 0.8 to 1.1; about ten minutes
+test-zookeeper: $(SETUP) ## test with Apache ZooKeeper and the clients and tools of Kafka 0.8 to 1.1; about ten minutes
 	$(BIN)/python -m pytest tests/interop -m zookeeper --timeout 600
 
 $(EXAMPLES_SETUP): requirements/examples.lock $(SETUP)
@@ -84,11 +84,11 @@ $(EXAMPLES_SETUP): requirements/examples.lock $(SETUP)
 	@touch $@
 
 .PHONY: test-examples
-test-examples: $(EXAMPLES_SETUP) ## odradek.testing at length, examples in four languages, the image as Testcontainers starts it; a few minutes
+test-examples: $(EXAMPLES_SETUP) ## test odradek.testing, the examples in four languages, and the image with Testcontainers; a few minutes
 	$(BIN)/python -m pytest tests/interop/testing -m examples --timeout 600
 
 .PHONY: test-metrics
-test-metrics: $(SETUP) ## metrics as Prometheus has them, and alerts with the faults that they are for: minutes
+test-metrics: $(SETUP) ## test metrics in Prometheus, and alerts by injecting their faults; some minutes
 	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))
 
 .PHONY: soak
@@ -100,21 +100,21 @@ simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all; 
 	$(BIN)/python -m tests.simulation $(or $(SEEDS),0-999) $(WORLDS)
 
 .PHONY: fuzz
-fuzz: $(SETUP) ## break frames for a whole broker: SEEDS=0-99 FRAMES=100000 a seed, VISITS=12,17 of it, COVERAGE=1 SHRINK=1
+fuzz: $(SETUP) ## send malformed frames to a broker: SEEDS=0-99 FRAMES=100000 for each seed, VISITS=12,17 only, COVERAGE=1 SHRINK=1
 	$(BIN)/python -m tests.fuzz $(or $(SEEDS),0-99) --frames $(or $(FRAMES),100000) \
 		$(if $(VISITS),--visits $(VISITS)) $(if $(COVERAGE),--coverage) $(if $(SHRINK),--shrink)
 
 .PHONY: fuzz-strangers
-fuzz-strangers: $(SETUP) ## break handshakes of TLS and SASL: SEEDS=0-9 VISITS=100000 a seed
+fuzz-strangers: $(SETUP) ## send malformed TLS and SASL handshakes: SEEDS=0-9 VISITS=100000 for each seed
 	$(BIN)/python -m tests.fuzz.strangers $(or $(SEEDS),0-9) --visits $(or $(VISITS),100000)
 
 .PHONY: fuzz-differential
-fuzz-differential: $(SETUP) ## ask Odradek and Apache Kafka the same random requests: REQUESTS=100000 SEED=0, one EPISODE=17
+fuzz-differential: $(SETUP) ## send Odradek and Apache Kafka the same random requests: REQUESTS=100000 SEED=0, or only EPISODE=17
 	$(BIN)/python -m tests.fuzz.differential --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),0) \
 		$(if $(EPISODE),--episode $(EPISODE))
 
 .PHONY: docs
-docs: $(SETUP) ## write the generated pages anew
+docs: $(SETUP) ## regenerate the generated pages
 	$(BIN)/python -m docs.configuration
 	$(BIN)/python -m docs.limits
 	$(BIN)/python -m docs.protocol
@@ -129,20 +129,20 @@ $(BENCH_SETUP): requirements/bench.lock $(SETUP)
 	@touch $@
 
 .PHONY: bench
-bench: $(BENCH_SETUP) ## measure beside the peers: LOADS="produce consume" PEERS="odradek kafka" ROUNDS=3 RESULTS=bench/results
+bench: $(BENCH_SETUP) ## compare with other brokers: LOADS="produce consume" PEERS="odradek kafka" ROUNDS=3 RESULTS=bench/results
 	$(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 .PHONY: bench-clusters
-bench-clusters: $(BENCH_SETUP) ## clusters of three brokers beside each other; ROWS="cluster-many" CLUSTERS="odradek kafka" RESULTS=bench/results
+bench-clusters: $(BENCH_SETUP) ## compare clusters of three brokers: ROWS="cluster-many" CLUSTERS="odradek kafka" RESULTS=bench/results
 	$(BIN)/python -m bench.clusters $(if $(ROWS),--rows $(ROWS)) $(if $(CLUSTERS),--clusters $(CLUSTERS)) \
 		$(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: bench-smoke
-bench-smoke: $(BENCH_SETUP) ## show that the benchmark works: tiny loads, no timing asserted
+bench-smoke: $(BENCH_SETUP) ## check that the benchmark works, with tiny loads and no timing assertions
 	$(BENCH) --smoke
 
 .PHONY: bench-plots
-bench-plots: $(BENCH_SETUP) ## draw the plots of the results in RESULTS anew
+bench-plots: $(BENCH_SETUP) ## redraw the plots of the results in RESULTS
 	$(BIN)/python -m bench.plots $(RESULTS)
 
 .PHONY: bench-page
@@ -151,30 +151,30 @@ bench-page: $(BENCH_SETUP) ## draw the plots of RESULTS, and write its tables in
 	$(BIN)/python -m bench.page $(RESULTS)
 
 .PHONY: bench-metrics
-bench-metrics: $(BENCH_SETUP) ## what metrics cost, with and without in one run: ROUNDS=15 LOADS="produce consume" RESULTS=bench/results
+bench-metrics: $(BENCH_SETUP) ## measure the cost of metrics, with and without them in one run: ROUNDS=15 LOADS="produce consume" RESULTS=bench/results
 	$(BIN)/python -m bench.metrics $(if $(LOADS),--loads $(LOADS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 		$(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: bench-control
-bench-control: $(BENCH_SETUP) ## what the control server of tests costs who has it, or with BEFORE=REVISION who has not: ROUNDS=15 LOADS="produce"
+bench-control: $(BENCH_SETUP) ## measure the cost of the control server; BEFORE=REVISION compares with a revision without it: ROUNDS=15 LOADS="produce"
 	$(BIN)/python -m bench.control $(if $(BEFORE),--before $(BEFORE)) $(if $(LOADS),--loads $(LOADS)) \
 		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: bench-tests
-bench-tests: $(BENCH_SETUP) ## a suite of 200 tests over four workers: time and memory; BROKERS="odradek kafka kafka-each" COUNT=200
+bench-tests: $(BENCH_SETUP) ## measure time and memory of a suite of 200 tests on four workers; BROKERS="odradek kafka kafka-each" COUNT=200
 	$(BIN)/python -m bench.suites $(if $(BROKERS),--brokers $(BROKERS)) $(if $(COUNT),--tests $(COUNT))
 
 .PHONY: bench-scrapes
-bench-scrapes: $(BENCH_SETUP) ## a scrape of 10,000 partitions: how long, and what producers feel of it: ROUNDS=5 RESULTS=bench/results
+bench-scrapes: $(BENCH_SETUP) ## measure a scrape of 10,000 partitions, and its effect on producers: ROUNDS=5 RESULTS=bench/results
 	$(BIN)/python -m bench.scrapes $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: bench-storms
-bench-storms: $(BENCH_SETUP) ## a storm of connections from one address, and what producers feel of it, beside Apache Kafka: ROUNDS=5 RESULTS=bench/results
+bench-storms: $(BENCH_SETUP) ## measure a storm of connections from one address, and its effect on producers, compared with Apache Kafka: ROUNDS=5 RESULTS=bench/results
 	$(BIN)/python -m bench.storms $(if $(PEERS),--peers $(PEERS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 		$(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: saturation
-saturation: $(BENCH_SETUP) ## show what one broker does with a core, and several with a machine: into RESULTS/saturation.json
+saturation: $(BENCH_SETUP) ## measure the throughput of a broker on a core, and of several on a machine, into RESULTS/saturation.json
 	$(BIN)/python -m bench.saturation $(RESULTS)
 
 .PHONY: profile
@@ -188,15 +188,15 @@ $(PIPELINE_SETUP): requirements/pipeline.lock $(SETUP)
 	@touch $@
 
 .PHONY: setup-pipeline
-setup-pipeline: $(PIPELINE_SETUP) ## add what `odradek pipeline` needs to .venv: Spark, and clients (needs Java 17)
+setup-pipeline: $(PIPELINE_SETUP) ## add the packages of `odradek pipeline` to .venv: Spark and clients (needs Java 17)
 
 .PHONY: test-pipeline
-test-pipeline: $(PIPELINE_SETUP) ## types of pipeline/, and its jobs on a real Spark against Odradek and Apache Kafka
+test-pipeline: $(PIPELINE_SETUP) ## check the types of pipeline/, and test its jobs on Spark with Odradek and Apache Kafka
 	$(BIN)/mypy pipeline
 	$(BIN)/python -m pytest tests/pipeline
 
 .PHONY: locks
-locks: ## write requirements/*.lock anew from pyproject.toml (needs uv)
+locks: ## regenerate requirements/*.lock from pyproject.toml (needs uv)
 	$(call lock,run.lock,)
 	$(call lock,dev.lock,--extra dev)
 	$(call lock,examples.lock,--extra dev --extra examples)

@@ -29,15 +29,15 @@ WRONG = {
     "a version of no api": ({"max_version": 3}, 'max_version needs api, such as {"api": "Fetch"'),
     "an unknown release": ({"release": "2.10"}, "release '2.10' is unknown"),
     "a release of an api": ({"release": "2.1", "api": "Fetch"}, "release applies to all APIs"),
-    "an unknown state": ({"coordinator": "asleep"}, "coordinator 'asleep' is unknown; there are loading"),
-    "no coordinator's api": ({"coordinator": "moved", "api": "Fetch"}, "api names no such one"),
+    "an unknown state": ({"coordinator": "asleep"}, "coordinator 'asleep' is unknown; expected one of loading"),
+    "no coordinator's api": ({"coordinator": "moved", "api": "Fetch"}, "api names none of them"),
     "no partition": ({"no_leader": True, "topic": "t"}, "no_leader needs topic and partition"),
     "a partition that is not there": ({"no_leader": True, "topic": "t", "partition": 0}, "there is no partition t-0"),
     "a leader some times": (
         {"no_leader": True, "topic": "t", "partition": 0, "times": 1},
         "it has no skip and no times",
     ),
-    "a disk of a topic": ({"disk_full": True, "topic": "t"}, "disk_full is about all records"),
+    "a disk of a topic": ({"disk_full": True, "topic": "t"}, "disk_full applies to all records"),
 }
 
 
