@@ -28,7 +28,7 @@ $(SETUP): requirements/dev.lock pyproject.toml | $(BIN)/python
 	@touch $@
 
 .PHONY: run
-run: $(SETUP) ## serve on 127.0.0.1:9092 with the data in ./data; compiled from the second start on
+run: $(SETUP) ## run a broker on 127.0.0.1:9092 with its data in ./data; compiled from the second start on
 	exec "$$($(BIN)/python -m bench.wheel)" run --listen 127.0.0.1:9092 --data ./data
 
 .PHONY: lint
@@ -79,7 +79,7 @@ test-security: $(GSSAPI_SETUP) ## authorizer, quotas and tokens compared with Ap
 	$(BIN)/python -m pytest tests/interop -m security --timeout 1200
 
 .PHONY: test-zookeeper
-test-zookeeper: $(SETUP) ## Apache ZooKeeper and the clients and tools of Kafka 0.8 to 1.1; about ten minutes
+test-zookeeper: $(SETUP) ## test with Apache ZooKeeper and the clients and tools of Kafka 0.8 to 1.1; about ten minutes
 	$(BIN)/python -m pytest tests/interop -m zookeeper --timeout 600
 
 $(EXAMPLES_SETUP): requirements/examples.lock $(SETUP)
@@ -87,7 +87,7 @@ $(EXAMPLES_SETUP): requirements/examples.lock $(SETUP)
 	@touch $@
 
 .PHONY: test-examples
-test-examples: $(EXAMPLES_SETUP) ## odradek.testing at length, examples in four languages, the image as Testcontainers starts it; a few minutes
+test-examples: $(EXAMPLES_SETUP) ## test odradek.testing, the examples in four languages, and the image with Testcontainers; a few minutes
 	$(BIN)/python -m pytest tests/interop/testing -m examples --timeout 600
 
 .PHONY: test-metrics
@@ -136,11 +136,11 @@ $(BENCH_SETUP): requirements/bench.lock $(SETUP)
 	@touch $@
 
 .PHONY: bench
-bench: $(BENCH_SETUP) ## measure beside the peers: LOADS="produce consume" PEERS="odradek kafka" ROUNDS=3 RESULTS=bench/results
+bench: $(BENCH_SETUP) ## compare with other brokers: LOADS="produce consume" PEERS="odradek kafka" ROUNDS=3 RESULTS=bench/results
 	$(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 .PHONY: bench-clusters
-bench-clusters: $(BENCH_SETUP) ## clusters of three brokers beside each other; ROWS="cluster-many" CLUSTERS="odradek kafka" RESULTS=bench/results
+bench-clusters: $(BENCH_SETUP) ## compare clusters of three brokers: ROWS="cluster-many" CLUSTERS="odradek kafka" RESULTS=bench/results
 	$(BIN)/python -m bench.clusters $(if $(ROWS),--rows $(ROWS)) $(if $(CLUSTERS),--clusters $(CLUSTERS)) \
 		$(if $(RESULTS),--results $(RESULTS))
 
@@ -195,10 +195,10 @@ $(PIPELINE_SETUP): requirements/pipeline.lock $(SETUP)
 	@touch $@
 
 .PHONY: setup-pipeline
-setup-pipeline: $(PIPELINE_SETUP) ## add what `odradek pipeline` needs to .venv: Spark, and clients (needs Java 17)
+setup-pipeline: $(PIPELINE_SETUP) ## add the packages of `odradek pipeline` to .venv: Spark and clients (needs Java 17)
 
 .PHONY: test-pipeline
-test-pipeline: $(PIPELINE_SETUP) ## types of pipeline/, and its jobs on a real Spark against Odradek and Apache Kafka
+test-pipeline: $(PIPELINE_SETUP) ## check the types of pipeline/, and test its jobs on Spark with Odradek and Apache Kafka
 	$(BIN)/mypy pipeline
 	$(BIN)/python -m pytest tests/pipeline
 

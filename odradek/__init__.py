@@ -1,8 +1,8 @@
 """The import name of the wheel, and the `odradek` command. `odradek.testing` has brokers for test suites.
 
 The packages of Odradek import each other as `protocol`, `storage`, `coordinator`, `broker`, `programs` and `commands`.
-In a wheel they are folders inside this one, in the source tree they lie beside it. The command puts the folder that
-holds them first on its own path, so that a user's environment never sees those names.
+In a wheel they are folders inside this one, in the source tree they lie beside it. Only the command puts their parent
+folder on the path, as the first entry, so that other programs never see those names.
 """
 
 import os
@@ -17,7 +17,7 @@ def add_packages() -> None:
 
 
 def main() -> int:
-    """Run the command line; returns the exit status."""
+    """Runs the command line. Returns the exit code."""
     add_packages()
     from commands.table import CLUSTER_COMMANDS, find
 
@@ -32,4 +32,4 @@ def main() -> int:
     from programs.run.cli import main as run
 
     purposes = {name: command.purpose for name, command in CLUSTER_COMMANDS.items()}
-    return run(beside={**purposes, "completion": "print a script that completes commands, for bash, zsh or fish"})
+    return run(beside={**purposes, "completion": "print a completion script for bash, zsh or fish"})

@@ -1,7 +1,7 @@
-"""The pytest plugin (docs/testing.md): brokers as fixtures, and their logs beside a test that fails.
+"""The pytest plugin (docs/testing.md): brokers as fixtures, and their logs in the report of a failed test.
 
-pytest imports this in every environment where Odradek is installed, so it imports nothing itself: what a fixture needs
-comes when a test asks for it.
+pytest imports this module in every environment with Odradek, so it imports nothing itself; a fixture imports the
+modules that it needs.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from odradek.testing import Broker, Cluster, ExternalBroker
 
 LOG_BYTES = 20_000
-"""Of each broker's log, this much of what it wrote since the test began is in the report."""
+"""Most bytes of each broker's log since the start of the test that the report shows."""
 
 EXTERNAL, CONTROL = "ODRADEK_EXTERNAL", "ODRADEK_CONTROL"
-TOPIC_MARK = "odradek_topic(partitions, replicas, configs): how the topic of the fixture odradek_topic is made"
+TOPIC_MARK = "odradek_topic(partitions, replicas, configs): the settings of the topic of the fixture odradek_topic"
 
 _positions = pytest.StashKey[dict[str, int]]()
 
@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--odradek-external",
         metavar="HOST:PORT",
-        help=f"broker that runs already, for the fixture odradek_external ({EXTERNAL})",
+        help=f"running broker for the fixture odradek_external ({EXTERNAL})",
     )
     group.addoption("--odradek-control", metavar="HOST:PORT", help=f"its control server, if it has one ({CONTROL})")
     parser.addini("odradek_settings", "options of odradek_broker, a line NAME=VALUE each", type="linelist")
@@ -43,8 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def odradek_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """A broker for all tests of the session; with pytest-xdist one for each worker. Between tests its faults go, and it
-    runs again if it was killed, stopped or paused. Its clock and its topics stay."""
+    """A broker for all tests of the session; with pytest-xdist a broker for each worker. Between tests its faults are
+    removed, and it is restarted if it was killed, stopped or paused. Its clock and topics are not reset."""
     from odradek.testing import Broker
 
     settings = dict(_setting(line) for line in request.config.getini("odradek_settings"))
@@ -54,8 +54,8 @@ def odradek_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 @pytest.fixture
 def odradek_topic(request: pytest.FixtureRequest, odradek_broker: Broker) -> Iterator[str]:
-    """The name of a new topic at odradek_broker, which goes after the test. `@pytest.mark.odradek_topic(partitions=3,
-    configs={"cleanup.policy": "compact"})` says how it is made."""
+    """The name of a new topic on odradek_broker, which is deleted after the test.
+    `@pytest.mark.odradek_topic(partitions=3, configs={"cleanup.policy": "compact"})` sets its options."""
     from odradek.testing.fixtures import topic_of
 
     yield from topic_of(request, odradek_broker)
@@ -63,8 +63,8 @@ def odradek_topic(request: pytest.FixtureRequest, odradek_broker: Broker) -> Ite
 
 @pytest.fixture(scope="session")
 def odradek_cluster() -> Iterator[Callable[[int], Cluster]]:
-    """Gives the cluster of so many brokers, which is started when it is first asked for and stays for the session:
-    `odradek_cluster(3)`. Whoever kills or pauses a broker of it calls `recover()`."""
+    """A function that returns a cluster with a number of brokers: `odradek_cluster(3)`. The cluster starts at the first
+    call and runs for the session. A test that kills or pauses a broker must call `recover()`."""
     from odradek.testing import Cluster
 
     clusters: dict[int, Cluster] = {}
@@ -80,7 +80,7 @@ def odradek_cluster() -> Iterator[Callable[[int], Cluster]]:
 
 @pytest.fixture
 def odradek_external(request: pytest.FixtureRequest) -> ExternalBroker:
-    """The broker that --odradek-external or the environment names: of CI, of a container, of anyone's."""
+    """The running broker that --odradek-external or the environment names, for example in CI or a container."""
     from odradek.testing import ExternalBroker
 
     bootstrap = request.config.getoption("--odradek-external") or os.environ.get(EXTERNAL)
@@ -90,11 +90,11 @@ def odradek_external(request: pytest.FixtureRequest) -> ExternalBroker:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Notes where the logs are: what was written before is another test's."""
+    """Stores the positions of the logs, because earlier lines belong to other tests."""
     item.stash[_positions] = {server: size for server, size, _ in _logs({})}
 
 
-@pytest.hookimpl(hookwrapper=True)  # of all kinds of wrappers the one that every pytest knows
+@pytest.hookimpl(hookwrapper=True)  # the only kind of wrapper that every pytest version supports
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     report: pytest.TestReport = (yield).get_result()
     if report.failed:
@@ -104,14 +104,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Hands the session's broker on as a test expects it."""
+    """Recovers the session's broker for the next test."""
     broker = getattr(item, "funcargs", {}).get("odradek_broker")
     if broker is not None and broker.is_started:
         broker.recover()
 
 
 def _logs(positions: dict[str, int]) -> Iterator[tuple[str, int, str]]:
-    """Yields of each broker of this process its name, the size of its log, and what is new in it."""
+    """Yields the name, the log size and the new log lines of each broker of this process."""
     if (processes := sys.modules.get("odradek.testing.process")) is not None:
         for server in list(processes.started):
             name = f"{server.name} ({server.directory})"

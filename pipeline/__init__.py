@@ -1,7 +1,6 @@
 """Jobs over topics on Apache Spark: generate, load, stream, report, mirror, replay, audit.
 
-They reach brokers over TCP only, with stock clients: Spark's Kafka connector for reading in bulk, librdkafka for
-questions (offsets, topic ids, configs) and for writing, because Spark's sink keeps neither timestamps nor a
-partition's order over retries. They work the same with any broker that speaks the Kafka protocol. docs/pipeline.md is
-the walk-through.
+They use only public clients: Spark's Kafka connector for bulk reads, and librdkafka for metadata (offsets, topic ids,
+configs) and for writes, because Spark's sink keeps neither timestamps nor a partition's order during retries. They work
+with any Kafka broker. docs/pipeline.md is the walk-through.
 """

@@ -1,8 +1,8 @@
-"""A website's activity stream out of a seed: page views, searches and sign-ups of users with sessions. Pure.
+"""A website's activity stream, generated from a seed: page views, searches and sign-ups of users with sessions. Pure.
 
-Users and pages are drawn by Zipf's law, sessions arrive at random and think between clicks. Some events are sent late,
-as by a phone that had no network; some are sent twice, as by a client that missed an answer. The same Activity gives
-the same events.
+Users and pages follow Zipf's law; sessions arrive at random and pause between clicks. Some events are sent late, as
+from a phone without network; some are sent twice, as by a client that missed an answer. The same Activity gives the
+same events.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ KINDS = ("page_view", "search", "sign_up")
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The shape of a stream. `per_second` is simulated time: how dense the events lie, not how fast they are sent.
+    """The shape of a stream. `per_second` is the density of events in simulated time, not the rate of sending.
 
-    `skew` is Zipf's exponent of pages; users are less unlike each other.
+    `skew` is Zipf's exponent of pages; that of users is smaller.
     """
 
     records: int
@@ -59,7 +59,7 @@ class Activity:
 
 
 class ActivityEvent(NamedTuple):
-    """One event of a user. `at_ms` is when it happened, `sent_ms` when it was sent, which is later."""
+    """One event of a user. `at_ms` is the time when it happened, `sent_ms` the later time when it was sent."""
 
     sent_ms: int
     id: str
@@ -72,7 +72,7 @@ class ActivityEvent(NamedTuple):
     agent: str
 
     def value(self) -> bytes:
-        """Returns the JSON that goes into the topic. No text of an event has anything to escape."""
+        """Returns the event as JSON. Its texts need no escaping."""
         query = "null" if self.query is None else f'"{self.query}"'
         return (
             f'{{"id":"{self.id}","type":"{self.kind}","user":"{self.user}","session":"{self.session}",'
@@ -92,7 +92,7 @@ class Zipf:
 
 
 class Visit:
-    """A session under way, with its user's next event."""
+    """An active session, with its user's next event."""
 
     __slots__ = ("agent", "id", "kind", "user")
 
@@ -128,7 +128,7 @@ def _visits(activity: Activity, source: random.Random) -> Iterator[tuple[int, Vi
 
 
 def _with_faults(activity: Activity) -> Iterator[tuple[int, ActivityEvent]]:
-    """(not sent before, event): some late, some twice."""
+    """Yields (time before which nothing is sent, event), with late and duplicate events."""
     source = random.Random(activity.seed)
     pages = Zipf(activity.pages, activity.skew)
     for number, (at_ms, visit) in enumerate(_visits(activity, source)):
@@ -144,8 +144,8 @@ def _with_faults(activity: Activity) -> Iterator[tuple[int, ActivityEvent]]:
 
 
 def _in_sent_order(given: Iterator[tuple[int, ActivityEvent]]) -> Iterator[ActivityEvent]:
-    """Yields events in the order of sending: no later event was sent before it happened, so all that were sent earlier
-    than now can go."""
+    """Yields events in the order of sending. No later event is sent before its time, so all events sent before that
+    time can be yielded."""
     waiting: list[tuple[int, int, ActivityEvent]] = []
     for number, (at_ms, event) in enumerate(given):
         while waiting and waiting[0][0] < at_ms:

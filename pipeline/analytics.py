@@ -1,7 +1,6 @@
 """The figures of an activity stream: data frames of events to data frames of figures.
 
-Events have `id`, `type`, `user`, `page`, `happened` and `received` (timestamps). An event that was sent twice counts
-once.
+Events have `id`, `type`, `user`, `page`, `happened` and `received` (timestamps). A duplicate event counts once.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ EVENT = "id string, type string, user string, session string, at bigint, page st
 """The JSON that `generate` writes; other streams need these fields, too."""
 
 DELAY_BOUNDS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
-"""Buckets from a good network to a phone that was in a tunnel."""
+"""Bucket bounds, from a good network to a phone in a tunnel."""
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 APPROXIMATE_ERROR = 0.02
 
 
 def parsed(records: DataFrame) -> DataFrame:
-    """Parses events out of records of `load`, of `stream` or of topics. Values of other JSON are left out."""
+    """Parses the events in records of `load`, `stream` or topics. Skips values that are other JSON."""
     events = records.select(f.from_json(f.col("value").cast("string"), EVENT).alias("e"), "timestamp")
     return (
         events.where(f.col("e.id").isNotNull() & f.col("e.at").isNotNull())
@@ -87,7 +86,7 @@ def session_sizes(visits: DataFrame) -> DataFrame:
 
 
 def top_pages(events: DataFrame, count: int) -> DataFrame:
-    """Returns the pages that were viewed most."""
+    """Returns the most viewed pages."""
     views = events.where(f.col("type") == "page_view").groupBy("page")
     counted = views.agg(f.count("*").alias("views"), f.count_distinct("user").alias("users"))
     return counted.orderBy(f.desc("views"), "page").limit(count)
@@ -124,10 +123,12 @@ def delays(events: DataFrame) -> DataFrame:
 
 
 def delay_quantiles(events: DataFrame) -> DataFrame:
-    """Returns the quantiles of that time, in seconds."""
-    quantiles = events.agg(f.percentile(_delay(), f.array(*[f.lit(one) for one in QUANTILES])).alias("quantiles"))
+    """Returns the quantiles of the time from happening to the topic, in seconds."""
+    quantiles = events.agg(
+        f.percentile(_delay(), f.array(*[f.lit(quantile) for quantile in QUANTILES])).alias("quantiles")
+    )
     pairs = f.arrays_zip(
-        f.array(*[f.lit(one) for one in QUANTILES]).alias("quantile"), f.col("quantiles").alias("seconds")
+        f.array(*[f.lit(quantile) for quantile in QUANTILES]).alias("quantile"), f.col("quantiles").alias("seconds")
     )
     return quantiles.select(f.inline(pairs).alias("quantile", "seconds"))
 

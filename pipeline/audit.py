@@ -1,7 +1,7 @@
-"""audit: checks that the store and the mirror have each produced record once and unchanged.
+"""audit: checks that the store and the mirror have each produced record exactly once and unchanged.
 
-Per topic, partition and window of record timestamps, each stage is counted, and digested record by record: equal
-counts of other records are found out, too.
+Counts and digests the records of each stage, by topic, partition and window of record timestamps. The digest also finds
+differences between equal counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipeline.store import Store
 from pipeline.topics import PartitionName, TopicDescription
 
 LONGEST_NAME = 249
-"""Characters of a topic's name, by Kafka's rule."""
+"""Most characters of a topic's name, by Kafka's rule."""
 
 
 class MirrorOf(NamedTuple):
@@ -36,8 +36,8 @@ class MirrorOf(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditConfig:
-    """The options of an audit: topics, store and mirror. Without `only_loaded`, records of the topic that nobody loaded
-    are missing."""
+    """The options of an audit: topics, store and mirror. Without `only_loaded`, records that were not loaded count as
+    missing."""
 
     bootstrap: str
     topics: tuple[str, ...] = ()
@@ -52,7 +52,8 @@ class AuditConfig:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The lines of all partitions and windows; `expired` records are in the store and no longer in the topic."""
+    """The lines of all partitions and windows; `expired` is the number of records in the store that are no longer in
+    the topic."""
 
     lines: Sequence[Line]
     expired: int
@@ -63,7 +64,7 @@ class Audit:
 
 
 def audit(spark: SparkSession, config: AuditConfig) -> Audit:
-    """Compare. Raises PipelineError when a stage cannot be read."""
+    """Compares the stages. Raises PipelineError if a stage can't be read."""
     if config.store is None and config.mirror is None:
         raise PipelineError("nothing to compare the topics with: name a --store, a --mirror, or both")
     cluster = Cluster(config.bootstrap, config.properties)
@@ -95,7 +96,7 @@ def whole(keys: Iterable[PartitionName], cluster: Cluster) -> list[Range]:
 
 
 def loaded_of(ranges: Iterable[Range], state: StoreState) -> list[Range]:
-    """Returns the parts of ranges that the store says it has, from its first to its last offset."""
+    """Returns the parts of the ranges that the store covers."""
     parts = []
     for one in ranges:
         for start, end in state.covered.get(one.key, ()):
@@ -116,7 +117,7 @@ def _files(state: StoreState, topics: Sequence[TopicDescription]) -> list[File]:
 
 
 def digest() -> Column:
-    """Returns eight bytes of digest over all of a record but its offset; headers that a mirror added are left out."""
+    """Returns an eight-byte digest of a record without its offset and the headers that a mirror added."""
     own = f.filter("headers", lambda header: ~header["key"].startswith(OWN_HEADERS))
     headers = f.when(f.size(own) > 0, own)
     return f.xxhash64("key", "value", headers, "timestamp", f.col("key").isNull(), f.col("value").isNull())
@@ -140,7 +141,7 @@ def counted(frame: DataFrame, window: str) -> dict[Cell, Count]:
 
 
 def within(frame: DataFrame, keys: Sequence[PartitionName], first: Mapping[PartitionName, int]) -> DataFrame:
-    """Returns the records that retention has not taken from the topic."""
+    """Returns the records that retention has not deleted from the topic."""
     return frame.where(~_expired(keys, first))
 
 
@@ -162,7 +163,7 @@ def _expired(keys: Sequence[PartitionName], first: Mapping[PartitionName, int]) 
 def mirrored(
     spark: SparkSession, config: AuditConfig, topics: Sequence[TopicDescription], first: Mapping[PartitionName, int]
 ) -> DataFrame:
-    """Returns the mirror's records, by the topic, partition and offset that they had in the source."""
+    """Returns the mirror's records with the topic, partition and offset of their source."""
     assert config.mirror is not None
     cluster = Cluster(config.mirror.bootstrap, config.properties)
     prefix = config.mirror.prefix

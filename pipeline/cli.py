@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import Protocol
 
 JOBS = {
-    "generate": "an activity stream out of a seed, into a topic",
-    "load": "ranges of topics into a store of Parquet files, exactly once",
-    "stream": "the same store, fed by Structured Streaming",
-    "report": "analytics of an activity stream: Parquet, and a page with plots",
-    "mirror": "topics of one cluster to another, with partitions, headers and timestamps",
-    "replay": "a store back into a topic, in order, at full or at recorded speed",
-    "audit": "what is in topics, store and mirror, and where they differ",
+    "generate": "write a generated activity stream to a topic",
+    "load": "load ranges of topics into a store of Parquet files, exactly once",
+    "stream": "load into the same store continuously, by Structured Streaming",
+    "report": "analyse an activity stream: Parquet files, and a page with plots",
+    "mirror": "copy topics to another cluster, with partitions, headers and timestamps",
+    "replay": "write a store back to topics, in order, at full or at recorded speed",
+    "audit": "compare topics, store and mirror, and show their differences",
 }
 
 FAILED = 1
@@ -32,14 +32,15 @@ class Command(Protocol):
 
 
 def main(words: Sequence[str]) -> int:
-    """Run a job; its exit code: 0, 1 with a message when it failed, 2 for usage, 3 for what an audit found."""
+    """Runs a job. Returns the exit code: 0; 1 with a message if it failed; 2 for wrong usage; 3 for an audit's
+    findings."""
     parser = argparse.ArgumentParser(
         prog="odradek pipeline",
         description="Jobs over topics on Apache Spark.",
         epilog="jobs:\n" + "".join(f"  {name:<10}{summary}\n" for name, summary in JOBS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("job", metavar="JOB", choices=JOBS, help="one of those below; JOB --help has an example")
+    parser.add_argument("job", metavar="JOB", choices=JOBS, help="a job of the list below; JOB --help has an example")
     job = parser.parse_args(words[:1]).job
     from pipeline.errors import PipelineError
 

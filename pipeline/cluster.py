@@ -1,4 +1,4 @@
-"""A job's view of a cluster before it reads or writes: topics, their ids, offsets, configs.
+"""The metadata that a job needs before it reads or writes: topics, their ids, offsets and configs.
 
 By librdkafka's admin client.
 """
@@ -33,10 +33,10 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 REQUEST_TIMEOUT_S = 15
-"""Enough for a broker that is starting or loading; an operator waits no longer for `no broker answers`."""
+"""Longest wait for an answer: enough for a broker that is starting, and short enough for an operator."""
 
 QUIET = {"log_level": 0}
-"""librdkafka's own lines on standard error would come before the message that says it once."""
+"""Silences librdkafka's lines on standard error, which would repeat the error message."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Cluster:
         return AdminClient(self.client_config(), logger=_silent())
 
     def topic_names(self) -> list[str]:
-        """Returns all topics but internal ones. Raises Unreachable."""
+        """Returns all topics except internal ones. Raises Unreachable."""
         try:
             metadata = self.admin.list_topics(timeout=REQUEST_TIMEOUT_S)
         except KafkaException as error:
@@ -62,9 +62,9 @@ class Cluster:
         return sorted(name for name in metadata.topics if not name.startswith("__"))
 
     def topics(self, names: Sequence[str] = (), pattern: str | None = None) -> list[TopicDescription]:
-        """Returns the topics of these names, or whose whole name matches the pattern.
+        """Returns the topics with the names, or those whose whole name matches the pattern.
 
-        Raises PipelineError for one that is not there.
+        Raises PipelineError if a topic doesn't exist.
         """
         there = self.topic_names()
         chosen = [name for name in there if pattern and re.fullmatch(pattern, name)] if pattern else list(names)
@@ -82,13 +82,11 @@ class Cluster:
         return self._offsets(partitions, lambda _: OffsetSpec.earliest())
 
     def end_offsets(self, partitions: Iterable[PartitionName]) -> dict[PartitionName, int]:
-        """Returns the offset after the last committed record, which a read-committed consumer reaches (the last stable
-        offset).
-        """
+        """Returns the last stable offsets, which read-committed consumers reach."""
         return self._offsets(partitions, lambda _: OffsetSpec.latest())
 
     def offsets_at(self, partitions: Sequence[PartitionName], timestamp_ms: int) -> dict[PartitionName, int]:
-        """Returns the first offset at or after a timestamp; the end offset where no record is that late."""
+        """Returns the first offset at or after a timestamp; the end offset if no record is that late."""
         offsets = self._offsets(partitions, lambda _: OffsetSpec.for_timestamp(timestamp_ms))
         later = [key for key, offset in offsets.items() if offset < 0]
         return {**offsets, **(self.end_offsets(later) if later else {})}
@@ -103,7 +101,7 @@ class Cluster:
         }
 
     def create(self, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> bool:
-        """Create a topic; False when it was there already."""
+        """Creates a topic. Returns False if it already exists."""
         new = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=dict(configs or {}))
         try:
             self._answers(self.admin.create_topics([new]))

@@ -1,1 +1,1 @@
-"""The programs: `odradek run`, `cluster`, `format` and `log`, and what `run` puts beside a broker on request."""
+"""The programs: `odradek run`, `cluster`, `format` and `log`, and the optional parts of `run`."""

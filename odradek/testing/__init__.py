@@ -6,8 +6,8 @@
         broker.create_topic("orders", partitions=3)
         ...  # a client with bootstrap.servers = broker.bootstrap
 
-`Broker` and `Cluster` start processes; `ExternalBroker` is one that somebody else has started. `Acl` says who may do
-what. This package needs nothing but the standard library, and brings no module of the broker's into a test's process.
+`Broker` and `Cluster` start processes; `ExternalBroker` is a broker that is already running. `Acl` is an access control
+entry. This package needs only the standard library, and imports no module of the broker into a test's process.
 """
 
 from odradek.testing.aio import AsyncBroker

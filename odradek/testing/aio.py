@@ -1,4 +1,4 @@
-"""Brokers with coroutines: a test with an event loop must not stand still while its own clients are at work."""
+"""Brokers with coroutines, so that calls don't block a test's event loop while its clients work."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ R = TypeVar("R")
 def threaded(
     method: Callable[Concatenate[Any, P], R], part: str = ""
 ) -> Callable[Concatenate[AsyncControlled[Any], P], Coroutine[Any, Any, R]]:
-    """Returns a coroutine of the same parameters and the same documentation, which calls the broker's method of this
-    name, or of a part of the broker, in a thread: its side of the work is in a process of its own."""
+    """Returns a coroutine function with the same parameters and documentation, which calls the broker's method of this
+    name, or that of a part of the broker, in a thread."""
 
     @wraps(method)
     async def call(view: AsyncControlled[Any], /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -34,11 +34,11 @@ def threaded(
 
 
 class AsyncControlled(Generic[B]):
-    """The methods of `ControlledBroker` as coroutines. All that is not here is `sync`'s."""
+    """The methods of `ControlledBroker` as coroutines. `sync` has all other methods."""
 
     def __init__(self, broker: B) -> None:
         self.sync = broker
-        """The broker, with all that has no coroutine here."""
+        """The broker with its blocking methods."""
 
     @property
     def bootstrap(self) -> str:
@@ -73,7 +73,7 @@ class AsyncBroker(AsyncControlled[ServedBroker]):
     """The methods of a broker as coroutines."""
 
     def client_kwargs(self, user: str | None = None, *, mechanism: str = DEFAULT_MECHANISM) -> dict[str, object]:
-        """Returns all that a client of aiokafka needs to reach the broker."""
+        """Returns the arguments of an aiokafka client that connects to the broker."""
         return self.sync.client_kwargs(user, mechanism=mechanism)
 
     kill = threaded(ServedBroker.kill)
@@ -82,9 +82,9 @@ class AsyncBroker(AsyncControlled[ServedBroker]):
     recover = threaded(ServedBroker.recover)
 
     def pause(self) -> None:
-        """Makes it stand still."""
+        """Pauses the broker."""
         self.sync.pause()
 
     def resume(self) -> None:
-        """Lets it go on."""
+        """Resumes the broker."""
         self.sync.resume()

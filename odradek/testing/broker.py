@@ -1,4 +1,4 @@
-"""A broker of a test's own."""
+"""A test's own broker."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from odradek.testing.served import TEST_SETTINGS, ServedBroker
 
 
 class Broker(ServedBroker, Lifetime[AsyncBroker]):
-    """A real broker, on a free port of the loopback and in a temporary directory, until the end of a `with` block.
+    """A real broker, on a free loopback port and in a temporary directory, until the end of a `with` block.
 
         with Broker() as broker:
             producer = Producer({"bootstrap.servers": broker.bootstrap})
 
-    `async with Broker() as broker` gives the same with coroutines (`AsyncBroker`). Process and files go with this
-    process, however that ends. After its end it can be started again, as a new one.
+    `async with Broker() as broker` gives the same with coroutines (`AsyncBroker`). The broker's process and files are
+    removed when this process ends in any way. After its end it can be started again, as a new broker.
     """
 
     def __init__(
@@ -33,9 +33,9 @@ class Broker(ServedBroker, Lifetime[AsyncBroker]):
         users: Mapping[str, str] | None = None,
         acls: Sequence[Acl] | None = None,
     ) -> None:
-        """`settings` are options of Kafka's, by their names (docs/configuration.md). `tls` encrypts, with a certificate
-        for localhost; `users` are passwords by name, for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512; with `acls`, also an
-        empty list, a user may do what they allow, and nothing else. Raises ValueError for what contradicts itself."""
+        """`settings` are Kafka's options by name (docs/configuration.md). `tls` enables TLS, with a certificate for
+        localhost. `users` are passwords by user, for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. With `acls`, even an empty
+        list, users may do only what the entries allow. Raises ValueError for contradicting arguments."""
         security = Security(tls, users, acls)
         security.check()
         super().__init__(None, security)
@@ -49,9 +49,9 @@ class Broker(ServedBroker, Lifetime[AsyncBroker]):
         return AsyncBroker(self)
 
     def start(self, *, timeout_s: float = START_S) -> None:
-        """Returns once it serves. Raises BrokerError, with the end of its log, where it does not."""
+        """Starts the broker, and returns once it serves. Raises BrokerError, with the end of its log, if it doesn't."""
         if self._home is not None:
-            raise BrokerError("the broker is started already")
+            raise BrokerError("the broker is already started")
         self._home = GuardedDirectory()
         try:
             self._server = ServerProcess("broker", self._home, self._settings(self._home))
@@ -62,7 +62,7 @@ class Broker(ServedBroker, Lifetime[AsyncBroker]):
             raise
 
     def close(self) -> None:
-        """Ends it, and removes its directory. May be called again."""
+        """Stops the broker, and removes its directory. May be called again."""
         if self._server is not None:
             self._server.forget()
         if self._home is not None:
@@ -79,7 +79,7 @@ class Broker(ServedBroker, Lifetime[AsyncBroker]):
         return {**TEST_SETTINGS, "log.dirs": str(home.path / "data"), **addresses, **self._given}
 
     def _let_in(self) -> None:
-        """Sets the passwords that are not in its options, and who may do what."""
+        """Sets the passwords that are not in its options, and the access control entries."""
         for user in self._security.scram_users():
             self.control.post("/v1/users", user)
         for acl in self._security.acls or ():
@@ -87,7 +87,7 @@ class Broker(ServedBroker, Lifetime[AsyncBroker]):
 
 
 def option_text(name: str, value: str | int | bool) -> str:
-    """Returns an option's value as a file of options has it. Raises ValueError for what is no option's name."""
+    """Returns an option's value as text for an options file. Raises ValueError if the name can't be an option's."""
     if not name or any(sign in name for sign in " \t\n\r\f=:\\#!"):
-        raise ValueError(f"settings: {name!r} is no name of an option, such as log.retention.ms")
+        raise ValueError(f"settings: {name!r} is not the name of an option, such as log.retention.ms")
     return str(value).lower() if isinstance(value, bool) else str(value)

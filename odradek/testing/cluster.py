@@ -1,4 +1,4 @@
-"""Several brokers of a test's own, as a cluster."""
+"""A test's own cluster of several brokers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from odradek.testing.views import Group, Record
 from odradek.testing.waiting import WAIT_S, wait_until
 
 CONTROLLER_ID: Final = 1
-"""The broker whose process is the controller too. It is the one that a test had better not kill."""
+"""The broker whose process is also the controller; a test should not kill it."""
 
 MAX_BROKERS: Final = 9
 MAX_REPLICAS: Final = 3
@@ -32,7 +32,7 @@ NOT_HERE: Final = 409
 FORMAT_S: Final = 60
 
 QUICK: Final[Mapping[str, str]] = {
-    "broker.session.timeout.ms": "4000",  # a test does not wait nine seconds for a broker to be missed
+    "broker.session.timeout.ms": "4000",  # so that a test doesn't wait nine seconds until a broker is fenced
     "broker.heartbeat.interval.ms": "500",
 }
 REPLICATED: Final = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
@@ -47,12 +47,12 @@ odradek.add_packages()
 from programs.format.commands import main
 sys.exit(max(main(["format", *words]) for words in json.loads(sys.argv[2])))
 """
-"""Formats the directories of all nodes in one process: it takes as long as one alone."""
+"""Formats the directories of all nodes in one process, which takes as long as for one node."""
 
 
 class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
-    """Brokers 1 to n, each in a process of its own, until the end of a `with` block. Topics have replicas on three of
-    them unless told otherwise; a fault, and the clock, are those of all brokers.
+    """Brokers 1 to n, each in its own process, until the end of a `with` block. Topics have three replicas by default.
+    Faults and the clock apply to all brokers.
 
         with Cluster(3) as cluster:
             cluster.create_topic("orders", partitions=6)
@@ -62,7 +62,7 @@ class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
     """
 
     def __init__(self, brokers: int = 3, settings: Mapping[str, str | int | bool] | None = None) -> None:
-        """`settings` are options of each broker. Raises ValueError for a number of brokers that is not from 1 to 9."""
+        """`settings` are options of each broker. Raises ValueError if the number of brokers is not from 1 to 9."""
         super().__init__("", "")
         if not 1 <= brokers <= MAX_BROKERS:
             raise ValueError(f"Cluster({brokers}): a cluster of a test has from 1 to {MAX_BROKERS} brokers")
@@ -78,11 +78,11 @@ class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
 
     @property
     def brokers(self) -> tuple[ServedBroker, ...]:
-        """Returns the brokers by their ids, from 1; also those that do not run."""
+        """Returns the brokers by their ids, from 1; including stopped brokers."""
         return tuple(self._brokers.values())
 
     def broker(self, node_id: int) -> ServedBroker:
-        """Returns a broker. Raises BrokerError where there is none of this id."""
+        """Returns a broker. Raises BrokerError if the cluster has no broker with this id."""
         if node_id not in self._brokers:
             raise BrokerError(f"there is no broker {node_id}; there are {', '.join(map(str, self._brokers)) or 'none'}")
         return self._brokers[node_id]
@@ -94,12 +94,13 @@ class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
             raise BrokerError("the cluster is not started: use `with Cluster(3) as cluster`, or cluster.start()")
         return ",".join(broker.bootstrap for broker in self.brokers)
 
-    # Its life
+    # Start and stop
 
     def start(self, *, timeout_s: float = START_S) -> None:
-        """Returns once all brokers serve. Raises BrokerError, with the end of a log, where one does not."""
+        """Starts all brokers, and returns once they serve. Raises BrokerError, with the end of a log, if a broker
+        doesn't."""
         if self._home is not None:
-            raise BrokerError("the cluster is started already")
+            raise BrokerError("the cluster is already started")
         self._home = GuardedDirectory()
         try:
             self._ports = [ReservedPort() for _ in range(self._count + 1)]
@@ -118,7 +119,7 @@ class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
             raise
 
     def close(self) -> None:
-        """Ends all, and removes their directory. May be called again."""
+        """Stops all brokers, and removes their directory. May be called again."""
         for broker in self.brokers:
             broker.process.forget()
         if self._home is not None:
@@ -128,7 +129,7 @@ class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
         self._home, self._ports, self._brokers = None, [], {}
 
     def recover(self) -> None:
-        """Has all brokers serve again, without faults, whatever a test has done to them."""
+        """Restarts or resumes all brokers that don't serve, and removes all faults."""
         for broker in self.brokers:
             broker.recover()
 
@@ -156,7 +157,7 @@ class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
             **self._given,
         }
 
-    # What is seen of all brokers
+    # State of all brokers
 
     def _serving(self) -> list[ServedBroker]:
         serving = [broker for broker in self.brokers if broker.process.is_running and not broker.process.is_paused]
@@ -169,15 +170,15 @@ class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
 
     @property
     def control(self) -> Control:
-        """Returns a control server by which the cluster is described."""
+        """Returns the control server of a running broker, which describes the cluster."""
         return self._serving()[0].control
 
     def leader_of(self, topic: str, partition: int = 0) -> ServedBroker:
-        """Returns the broker that leads a partition. Raises BrokerError where it has no leader."""
+        """Returns the broker that leads a partition. Raises BrokerError if it has no leader."""
         return self.broker(self.leader(topic, partition))
 
     def coordinator_of(self, group: str) -> ServedBroker:
-        """Returns the broker that coordinates a group. Raises BrokerError where nobody does yet."""
+        """Returns the broker that coordinates a group. Raises BrokerError if no broker does yet."""
         for broker in self._serving():
             if _group_at(broker, group) is not None:
                 return broker
@@ -187,14 +188,14 @@ class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
         return next(filter(None, (_group_at(broker, name) for broker in self._serving())), None)
 
     def partitions(self, topic: str) -> list[JsonObject]:
-        """Returns the partitions of a topic, with the offsets that their leaders have."""
+        """Returns the partitions of a topic, with the offsets of their leaders."""
         return [self._as_led(topic, entry) for entry in super().partitions(topic)]
 
     def _as_led(self, topic: str, entry: JsonObject) -> JsonObject:
         leader = self._brokers.get(entry["leader"])
         if entry["end_offset"] is not None or leader is None or not leader.process.is_running:
             return entry
-        return next((one for one in leader.partitions(topic) if one["partition"] == entry["partition"]), entry)
+        return next((led for led in leader.partitions(topic) if led["partition"] == entry["partition"]), entry)
 
     def records(
         self,
@@ -205,7 +206,7 @@ class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
         isolation: Isolation = "read_uncommitted",
         control_records: bool = False,
     ) -> list[Record]:
-        """Returns records as the leaders of the partitions have them."""
+        """Returns the records of the partitions' leaders."""
         records: list[Record] = []
         for entry in self.partitions(topic):
             number = entry["partition"]
@@ -216,7 +217,7 @@ class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
         return records
 
     def wait_for_isr(self, topic: str, replicas: int = MAX_REPLICAS, *, timeout_s: float = WAIT_S) -> None:
-        """Returns once each partition of a topic has so many replicas in sync. Raises WaitTimeout."""
+        """Waits until each partition of a topic has `replicas` replicas in sync. Raises WaitTimeout."""
 
         def look() -> bool | None:
             return min(len(entry["isr"]) for entry in self.partitions(topic)) >= replicas or None
@@ -224,7 +225,7 @@ class Cluster(ControlledBroker, Lifetime["AsyncCluster"]):
         wait_until(look, timeout_s, lambda: f"for {replicas} in sync: {self.partitions(topic)}")
 
     def fault(self, **fields: Unpack[FaultFields]) -> Fault:
-        """Sets a fault at each broker; one of leadership at the controller, which is the only one that can."""
+        """Sets a fault on each broker; a fault of leadership only on the controller."""
         if "no_leader" in fields or "move_leader" in fields:
             return self._held(Fault([self.broker(CONTROLLER_ID).control], fields))
         return super().fault(**fields)
@@ -238,24 +239,24 @@ class AsyncCluster(AsyncControlled[Cluster]):
 
     @property
     def brokers(self) -> tuple[AsyncBroker, ...]:
-        """Returns the brokers by their ids, from 1; also those that do not run."""
+        """Returns the brokers by their ids, from 1; including stopped brokers."""
         return tuple(map(AsyncBroker, self.sync.brokers))
 
     def broker(self, node_id: int) -> AsyncBroker:
-        """Returns a broker. Raises BrokerError where there is none of this id."""
+        """Returns a broker. Raises BrokerError if the cluster has no broker with this id."""
         return AsyncBroker(self.sync.broker(node_id))
 
     async def leader_of(self, topic: str, partition: int = 0) -> AsyncBroker:
-        """Returns the broker that leads a partition. Raises BrokerError where it has no leader."""
+        """Returns the broker that leads a partition. Raises BrokerError if it has no leader."""
         return AsyncBroker(await asyncio.to_thread(self.sync.leader_of, topic, partition))
 
     async def coordinator_of(self, group: str) -> AsyncBroker:
-        """Returns the broker that coordinates a group. Raises BrokerError where nobody does yet."""
+        """Returns the broker that coordinates a group. Raises BrokerError if no broker does yet."""
         return AsyncBroker(await asyncio.to_thread(self.sync.coordinator_of, group))
 
 
 def _group_at(broker: ServedBroker, name: str) -> Group | None:
-    """Returns a group where this broker coordinates it."""
+    """Returns a group if this broker coordinates it."""
     try:
         return broker.group(name)
     except ControlError as error:
@@ -265,7 +266,7 @@ def _group_at(broker: ServedBroker, name: str) -> Group | None:
 
 
 def _format(home: GuardedDirectory, servers: Mapping[int, ServerProcess]) -> None:
-    """Raises BrokerError where directories cannot be formatted."""
+    """Formats the directories of all servers. Raises BrokerError if that fails."""
     import json
 
     cluster_id = f"test-{secrets.token_hex(8)}"

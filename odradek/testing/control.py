@@ -12,43 +12,44 @@ from odradek.testing.errors import BrokerError, ControlError
 JsonObject: TypeAlias = dict[str, Any]
 
 TIMEOUT_S: Final = 120.0
-"""A journey of the clock answers when all that it brings has happened."""
+"""Longest wait for an answer: an advance of the clock answers when all that became due has happened."""
 
 NO_CONTROL: Final = (
-    "this broker has no control server: it is there with odradek.profile=test and odradek.control.listener, "
-    "and of a broker that is external its address is in ODRADEK_CONTROL"
+    "this broker has no control server: it needs odradek.profile=test and odradek.control.listener; "
+    "set ODRADEK_CONTROL to the address of an external broker's"
 )
 
 
 class Control:
-    """Questions to the control server of one broker, each on a connection of its own: threads may ask at once."""
+    """A client of a broker's control server. Each request has its own connection, so threads may share the client."""
 
     def __init__(self, address: str) -> None:
-        """`address` is HOST:PORT; the empty one is that of no control server."""
+        """`address` is HOST:PORT, or "" if there is no control server."""
         self.address = address
 
     @property
     def url(self) -> str:
-        """Returns the URL before the paths of docs/control.md. Raises BrokerError where there is no control server."""
+        """Returns the base URL of the paths in docs/control.md. Raises BrokerError if there is no control server."""
         if not self.address:
             raise BrokerError(NO_CONTROL)
         return f"http://{self.address}"
 
     def connect(self) -> Connection:
-        """Returns a connection that stays open, on which what ends with a connection can be set."""
+        """Returns a persistent connection, for faults that end with their connection."""
         return Connection(self.url.removeprefix("http://"))
 
     def get(self, path: str, **query: str | int | None) -> JsonObject:
-        """Asks; what is None is left out of the query. Raises ControlError, BrokerError where nobody answers."""
+        """Sends a GET; arguments that are None are left out of the query. Raises ControlError, and BrokerError if there
+        is no answer."""
         words = {name: value for name, value in query.items() if value is not None}
         return self._once("GET", f"{path}?{urlencode(words)}" if words else path, None)
 
     def post(self, path: str, body: JsonObject) -> JsonObject:
-        """Asks with a body. Raises as `get`."""
+        """Sends a POST. Raises like `get`."""
         return self._once("POST", path, body)
 
     def delete(self, path: str) -> JsonObject:
-        """Takes away what is at the path. Raises as `get`."""
+        """Sends a DELETE. Raises like `get`."""
         return self._once("DELETE", path, None)
 
     def _once(self, method: str, path: str, body: JsonObject | None) -> JsonObject:
@@ -68,7 +69,8 @@ class Connection:
         self._http = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=TIMEOUT_S)
 
     def ask(self, method: str, path: str, body: JsonObject | None = None) -> JsonObject:
-        """Returns the object of an answer. Raises ControlError where it is refused, BrokerError where none comes."""
+        """Returns the JSON object of an answer. Raises ControlError if the request is rejected, BrokerError if there is
+        no answer."""
         content = None if body is None else json.dumps(body).encode()
         headers = {} if content is None else {"Content-Type": "application/json"}
         try:
@@ -84,5 +86,5 @@ class Connection:
         return answer
 
     def close(self) -> None:
-        """Ends the connection, and with it what was set `while_connected`."""
+        """Closes the connection, which removes the faults set with `while_connected`."""
         self._http.close()

@@ -1,4 +1,4 @@
-"""A broker as a test sees it, wherever it runs: topics, a look inside, waits, faults, the clock."""
+"""The methods of every broker under test: topics, records, groups, waits, faults and the clock."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from odradek.testing.wire import BROKER_DEFAULT, create_topic, delete_topic
 
 NOT_FOUND: Final = 404
 MOST: Final = 100_000
-"""Records or requests of an answer."""
+"""Most records or requests of an answer."""
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 
 
 class ControlledBroker:
-    """A broker that serves. All that is not Kafka's own protocol needs its control server, and raises BrokerError where
-    it has none, ControlError where that refuses."""
+    """A broker that serves. Methods outside of Kafka's own protocol need its control server. They raise BrokerError if
+    it has none, and ControlError if it rejects a request."""
 
     def __init__(self, bootstrap: str, control: str) -> None:
-        """`bootstrap` is HOST:PORT of a listener, `control` that of the control server or the empty string."""
+        """`bootstrap` is the HOST:PORT of a listener, `control` that of the control server, or ""."""
         self._bootstrap = bootstrap
         self._control = Control(control)
         self._faults: list[Fault] = []
@@ -51,7 +51,7 @@ class ControlledBroker:
         return BrokerClock(self._controls())
 
     def _controls(self) -> Sequence[Control]:
-        """Returns the control servers of all brokers that this stands for."""
+        """Returns the control servers of all its brokers."""
         return (self.control,)
 
     # Topics
@@ -64,15 +64,15 @@ class ControlledBroker:
         replicas: int | None = None,
         configs: Mapping[str, str] | None = None,
     ) -> str:
-        """Creates a topic, which can be written to when this returns, and returns its name. What is not given is the
-        broker's default. Raises BrokerError where it is refused."""
+        """Creates a topic, waits until it can be written to, and returns its name. Settings that are not given have the
+        broker's defaults. Raises BrokerError if the request is rejected."""
         wishes = {"partitions": partitions, "replication_factor": replicas, "configs": dict(configs or {}) or None}
         given = {field: value for field, value in wishes.items() if value is not None}
         self.control.post("/v1/topics", {"topic": name, **given})
         return name
 
     def delete_topic(self, name: str) -> None:
-        """Deletes a topic with its records. Raises BrokerError where it is refused."""
+        """Deletes a topic with its records. Raises BrokerError if the request is rejected."""
         self.control.delete(f"/v1/topics/{_quoted(name)}")
 
     def records(
@@ -84,9 +84,8 @@ class ControlledBroker:
         isolation: Isolation = "read_uncommitted",
         control_records: bool = False,
     ) -> list[Record]:
-        """Returns the records of a topic, or of one partition, from an offset on: those on this broker, at most 100,000
-        of a partition, in the order of partitions and offsets. With `control_records` the markers of transactions are
-        among them."""
+        """Returns the records of a topic or a partition on this broker, from an offset on, ordered by partition and
+        offset, at most 100,000 of a partition. With `control_records` it includes transaction markers."""
         answer = self.control.get(
             "/v1/records", topic=topic, partition=partition, offset=offset, isolation=isolation, limit=MOST
         )
@@ -94,11 +93,11 @@ class ControlledBroker:
         return [record for record in records if control_records or not record.is_control]
 
     def apply_retention(self, topic: str | None = None) -> None:
-        """Deletes now what `retention.ms` and `retention.bytes` let go, of one topic or all."""
+        """Applies `retention.ms` and `retention.bytes` now, to one topic or all."""
         self._post_to_all("/v1/retention", _named(topic))
 
     def compact(self, topic: str | None = None) -> None:
-        """Compacts now what is to be compacted, however little it is, of one topic or all."""
+        """Compacts the logs of one topic or all now, even if little is dirty."""
         self._post_to_all("/v1/compaction", _named(topic))
 
     def flush(self) -> None:
@@ -116,7 +115,7 @@ class ControlledBroker:
         return [str(entry["group"]) for entry in self.control.get("/v1/groups")["groups"]]
 
     def group(self, name: str) -> Group | None:
-        """Returns a group of any type; None where there is none."""
+        """Returns a group of any type; None if it doesn't exist."""
         try:
             return group_of(self.control.get(f"/v1/groups/{_quoted(name)}"))
         except ControlError as error:
@@ -127,8 +126,8 @@ class ControlledBroker:
     def wait_for_group(
         self, name: str, *, members: int | None = None, state: str | None = "Stable", timeout_s: float = WAIT_S
     ) -> Group:
-        """Returns a group once it has so many members and this state, as "Stable" or "Empty"; None is any. Raises
-        WaitTimeout."""
+        """Waits until a group has the number of members and the state, such as "Stable" or "Empty", and returns it;
+        None accepts any. Raises WaitTimeout."""
 
         def look() -> Group | None:
             group = self.group(name)
@@ -142,12 +141,13 @@ class ControlledBroker:
         return wait_until(look, timeout_s, lambda: f"for {wishes}; it is {self.group(name)}")
 
     def lag(self, group: str, topic: str | None = None) -> int | None:
-        """Returns how many records of a topic, or of all that it has committed offsets for, a group has not committed.
-        A partition without a commit counts from its start. None: it has committed nothing there yet."""
+        """Returns the number of records that a group has not committed, in a topic or in all topics with committed
+        offsets. A partition without a commit counts from its start. None means that the group has committed nothing
+        there."""
         view = self.group(group)
         if view is None:
             return None
-        offsets = {(one.topic, one.partition): one for one in view.offsets if topic in (None, one.topic)}
+        offsets = {(entry.topic, entry.partition): entry for entry in view.offsets if topic in (None, entry.topic)}
         topics = {name for name, _ in offsets}
         return sum(self._lag_of_topic(name, offsets) for name in topics) if topics else None
 
@@ -161,8 +161,7 @@ class ControlledBroker:
         return lag
 
     def wait_for_lag(self, group: str, lag: int = 0, *, topic: str | None = None, timeout_s: float = WAIT_S) -> None:
-        """Returns once the group is behind by so many records at most, and has committed something. Raises
-        WaitTimeout."""
+        """Waits until the group has committed offsets and lags by at most `lag` records. Raises WaitTimeout."""
 
         def look() -> bool | None:
             present = self.lag(group, topic)
@@ -175,7 +174,7 @@ class ControlledBroker:
     # Requests
 
     def record_requests(self, *, limit: int = MOST) -> None:
-        """Records requests from now on, the last `limit` of them; what was recorded before is forgotten."""
+        """Starts to record the latest `limit` requests. Deletes those recorded before."""
         for control in self._controls():
             control.delete("/v1/requests")
             control.post("/v1/requests/recording", {"enabled": True, "limit": limit})
@@ -189,14 +188,14 @@ class ControlledBroker:
         group: str | None = None,
         bodies: bool = False,
     ) -> list[RecordedRequest]:
-        """Returns recorded requests, the oldest first; `api` is a name as "Produce". Raises BrokerError where none are
-        recorded: `record_requests` comes first."""
+        """Returns recorded requests, the oldest first; `api` is a name such as "Produce". Raises BrokerError if
+        requests are not recorded: call `record_requests` first."""
         conditions = {"api": api, "client_id": client_id, "topic": topic, "group": group}
         with_bodies = "true" if bodies else None
         requests: list[RecordedRequest] = []
         for control in self._controls():
             if not control.get("/v1/requests/recording")["enabled"]:
-                raise BrokerError("requests are not recorded: call record_requests() before those that are of interest")
+                raise BrokerError("requests are not recorded: call record_requests() first")
             answer = control.get("/v1/requests", **conditions, limit=MOST, bodies=with_bodies)
             requests += map(request_of, answer["requests"])
         return sorted(requests, key=lambda request: request.time_ms)
@@ -204,12 +203,13 @@ class ControlledBroker:
     # The broker
 
     def describe(self) -> JsonObject:
-        """Returns what docs/control.md shows of a broker: its ids, listeners, clock, connections, topics."""
+        """Returns the description of the broker (docs/control.md): its ids, listeners, clock, connections and
+        topics."""
         return self.control.get("/v1/describe")
 
     def partitions(self, topic: str) -> list[JsonObject]:
-        """Returns the partitions of a topic as `describe` has them: leader, isr, offsets. Raises BrokerError where
-        there is no such topic."""
+        """Returns the partitions of a topic from `describe`: leader, isr, offsets. Raises BrokerError if the topic
+        doesn't exist."""
         for entry in self.describe()["topics"]:
             if entry["topic"] == topic:
                 partitions: list[JsonObject] = entry["partitions"]
@@ -217,15 +217,14 @@ class ControlledBroker:
         raise BrokerError(f"there is no topic {topic}")
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """Returns the id of the broker that leads a partition; -1 is none. Raises BrokerError where there is no such
-        partition."""
+        """Returns the id of a partition's leader; -1 means none. Raises BrokerError if the partition doesn't exist."""
         for entry in self.partitions(topic):
             if entry["partition"] == partition:
                 return int(entry["leader"])
         raise BrokerError(f"topic {topic} has no partition {partition}")
 
     def fault(self, **fields: Unpack[FaultFields]) -> Fault:
-        """Sets a fault, which is in force at once, and goes with the end of the `with` block.
+        """Sets a fault, which is in force at once, and is removed at the end of the `with` block.
 
             with broker.fault(api="Produce", topic="orders", error="NOT_ENOUGH_REPLICAS", times=2) as fault:
                 ...
@@ -235,12 +234,12 @@ class ControlledBroker:
         return self._held(Fault(self._controls(), fields))
 
     def _held(self, fault: Fault) -> Fault:
-        """A fault goes with its connection, and nobody need hold it for that to stay open."""
-        self._faults = [*(one for one in self._faults if not one.is_removed), fault]
+        """Keeps a reference to the fault, because it would be removed if its connection were garbage collected."""
+        self._faults = [*(earlier for earlier in self._faults if not earlier.is_removed), fault]
         return fault
 
     def clear_faults(self) -> None:
-        """Takes all faults away, whoever set them."""
+        """Removes all faults of all clients."""
         for fault in self._faults:
             fault.remove()
         for control in self._controls():
@@ -248,11 +247,11 @@ class ControlledBroker:
 
 
 class ExternalBroker(ControlledBroker):
-    """A broker that somebody else has started: CI, a container. Without `control` it may be anyone's: it has topics,
-    which are made by a listener that is PLAINTEXT, and all else raises BrokerError."""
+    """A running broker, for example in CI or a container. Without `control` it may be any Kafka broker: only topics
+    work, through a PLAINTEXT listener, and all other methods raise BrokerError."""
 
     def __init__(self, bootstrap: str, control: str = "") -> None:
-        """Both are HOST:PORT; of several brokers in `bootstrap`, separated by commas, the first makes topics."""
+        """Both are HOST:PORT. `bootstrap` may name several brokers, separated by commas; the first creates topics."""
         super().__init__(bootstrap, control)
 
     def create_topic(

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 
 class BrokerError(Exception):
-    """A broker did not start, or is not in a state in which it could do what it was asked for."""
+    """A broker didn't start, or its state doesn't allow the request."""
 
 
 class ControlError(BrokerError):
-    """The control server refused a request; the text says what would be right."""
+    """The control server rejected a request; the text says what is expected."""
 
     def __init__(self, status: int, message: str) -> None:
-        """`status` is that of HTTP: 404 where there is no such thing, 409 where it cannot be done now or here."""
+        """`status` is the HTTP status: 404 if the thing doesn't exist, 409 if the request can't be carried out now or
+        on this broker."""
         super().__init__(message)
         self.status = status
 
 
 class RequestRefused(BrokerError):
-    """A broker refused a request of Kafka's protocol."""
+    """A broker rejected a request of Kafka's protocol."""
 
     def __init__(self, code: int, message: str) -> None:
         """`code` is one of Kafka's error codes."""
@@ -26,4 +27,4 @@ class RequestRefused(BrokerError):
 
 
 class WaitTimeout(TimeoutError):
-    """A condition did not come true in time; the text has what was there instead."""
+    """A condition did not become true in time; the text has the last state."""

@@ -13,7 +13,7 @@ from odradek.testing.errors import BrokerError
 
 
 class FaultFields(TypedDict, total=False):
-    """A fault: conditions, how often it happens, and one action. docs/control.md has what each field does."""
+    """The fields of a fault: conditions, repetitions and one action (docs/control.md)."""
 
     api: str | int | Sequence[str | int]
     topic: str
@@ -43,11 +43,11 @@ class FaultFields(TypedDict, total=False):
 
 
 class Fault:
-    """A fault of a broker, or of all of a cluster: in force from when this is made until `remove`, or the end of a
-    `with` block. Where the process that set it dies, it goes too."""
+    """A fault of a broker, or of all brokers of a cluster. It is in force until `remove`, the end of a `with` block, or
+    the end of the process that set it."""
 
     def __init__(self, controls: Sequence[Control], fields: FaultFields) -> None:
-        """Raises ControlError for fields that make no fault."""
+        """Sets the fault. Raises ControlError for invalid fields."""
         self._set: list[_FaultOfBroker] = []
         self.is_removed = False
         try:
@@ -59,20 +59,20 @@ class Fault:
 
     @property
     def fired(self) -> int:
-        """Returns how often it has happened; after its end, how often it did. A broker that was killed or restarted
-        meanwhile has forgotten it: of that one, what was last read counts."""
+        """Returns the number of times that it fired. If a broker was killed or restarted meanwhile, its last known
+        number counts."""
         if not self.is_removed:
-            for one in self._set:
-                one.read("GET")
-        return sum(one.fired for one in self._set)
+            for fault in self._set:
+                fault.read("GET")
+        return sum(fault.fired for fault in self._set)
 
     def remove(self) -> None:
-        """Ends it."""
+        """Removes the fault."""
         if not self.is_removed:
             self.is_removed = True
-            for one in self._set:
-                one.read("DELETE")
-                one.connection.close()
+            for fault in self._set:
+                fault.read("DELETE")
+                fault.connection.close()
 
     def __enter__(self) -> Fault:
         return self
@@ -92,7 +92,7 @@ class Fault:
 
 
 class _FaultOfBroker:
-    """A fault that was set on a connection, with which it ends."""
+    """A fault that is set on a connection and ends with it."""
 
     def __init__(self, connection: Connection, fields: FaultFields) -> None:
         self.connection = connection

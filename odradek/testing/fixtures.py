@@ -1,11 +1,11 @@
-"""Fixtures of other scopes and settings than the plugin's.
+"""Fixtures with other scopes and settings than those of the plugin.
 
     from odradek.testing.fixtures import broker_fixture, topic_fixture
 
     secured = broker_fixture(scope="module", users={"alice": "secret"}, tls=True)
     orders = topic_fixture("secured", partitions=3)
 
-Each is a fixture by the name that it is given, in a test module or a conftest.
+The variable's name is the fixture's name, in a test module or a conftest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def broker_fixture(
     users: Mapping[str, str] | None = None,
     acls: Sequence[Acl] | None = None,
 ) -> object:
-    """Returns a fixture: a `Broker` with these arguments."""
+    """Returns a fixture that gives a `Broker` with the arguments."""
 
     @pytest.fixture(scope=scope)
     def broker() -> Iterator[Broker]:
@@ -50,7 +50,7 @@ def broker_fixture(
 def cluster_fixture(
     brokers: int = 3, scope: Scope = "function", settings: Mapping[str, str | int | bool] | None = None
 ) -> object:
-    """Returns a fixture: a `Cluster` of so many brokers."""
+    """Returns a fixture that gives a `Cluster`."""
 
     @pytest.fixture(scope=scope)
     def cluster() -> Iterator[Cluster]:
@@ -67,7 +67,7 @@ def topic_fixture(
     replicas: int | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> object:
-    """Returns a fixture: the name of a topic of the test's own, at the broker that the fixture `broker` gives."""
+    """Returns a fixture that gives the name of a test's own topic, on the broker of the fixture `broker`."""
 
     @pytest.fixture
     def topic(request: pytest.FixtureRequest) -> Iterator[str]:
@@ -83,8 +83,8 @@ def topic_of(
     replicas: int | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """Yields the name of a new topic, which is deleted afterwards. `.mark.odradek_topic(partitions=3)` on the
-    test wins over the arguments."""
+    """Yields the name of a new topic, which is deleted afterwards. `.mark.odradek_topic(partitions=3)` on the test
+    overrides the arguments."""
     marker = request.node.get_closest_marker("odradek_topic")
     wishes: dict[str, Any] = {"partitions": partitions, "replicas": replicas, "configs": configs}
     wishes |= marker.kwargs if marker is not None else {}
@@ -92,14 +92,14 @@ def topic_of(
     yield name
     if isinstance(broker, ServedBroker):
         if not broker.process.is_running or broker.process.is_paused:
-            return  # whose test has killed it, or halted it, has no use for it any more
+            return  # the test has killed or stopped the broker: the topic is not needed
         broker.clear_faults()
     broker.delete_topic(name)
 
 
 def new_name(text: str) -> str:
-    """Returns a name for a topic that nobody else has, which tells whose it is."""
-    from secrets import token_hex  # other suites may be at the same broker
+    """Returns a unique name for a topic, which begins with the test's name."""
+    from secrets import token_hex  # other test suites may use the same broker
 
     words = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:NAME_LENGTH].strip("-.")
     return f"{words}-{next(_numbers)}-{token_hex(3)}"

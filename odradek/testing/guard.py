@@ -1,8 +1,8 @@
-"""A directory of servers that lasts no longer than the process that made it, however that ends.
+"""A directory of servers that is removed when the process that made it ends in any way.
 
-A shell stands by, at the reading end of a pipe whose writing end this process alone has. When this process is gone, by
-whatever signal, the pipe ends, and the shell kills what was started and removes the directory. `PR_SET_PDEATHSIG` would
-kill the servers too, but with the end of the *thread* that started them, and it removes no files.
+A shell process, the guard, reads from a pipe whose writing end only this process has. When this process ends, by any
+signal, the pipe closes, and the guard kills the servers and removes the directory. `PR_SET_PDEATHSIG` would kill the
+servers too, but at the end of the *thread* that started them, and it removes no files.
 """
 
 from __future__ import annotations
@@ -30,25 +30,26 @@ for pid in $pids; do kill -9 "-$pid"; done
 tries=0
 until rm -rf -- "$1"; do tries=$((tries + 1)); [ "$tries" -lt 200 ] || exit 1; sleep 0.05; done
 """
-"""It hears `+ PID` of each process that begins, which leads a group, and `- PID` of each that has ended. A process that
-is killed writes until it is gone: then `rm` fails, and is tried again."""
+"""The guard's script. It reads `+ PID` for each process that starts, which leads a process group, and `- PID` for each
+that has ended. `rm` is tried again if it fails, because a killed process may still write files until it is gone."""
 
 ANNOUNCED: Final = 'echo "+ $$" >&0; exec "$@" </dev/null'
-"""A server says itself that it begins, before it does: no moment is left in which nobody would end it."""
+"""The start command of a server. It announces itself to the guard before it starts, so that the guard can always kill
+it."""
 
 MADE: Final = b"made\n"
 
 
 class GuardedDirectory:
-    """A temporary directory, and the processes that work in it. `close` ends them, and it; so does the end of this
-    process.
+    """A temporary directory, and the processes that use it. `close`, or the end of this process, kills them and removes
+    it.
 
-    A child that was forked without an exec (`multiprocessing` by fork) has the pipe as well: then all of it ends with
-    the last of them.
+    A child that was forked without an exec (`multiprocessing` by fork) also has the pipe; then the last of these
+    processes counts.
     """
 
     def __init__(self) -> None:
-        """Raises OSError where there can be no directory."""
+        """Raises OSError if the directory can't be made."""
         self.path = Path(tempfile.gettempdir()) / f"odradek-{secrets.token_hex(8)}"
         self._guard = subprocess.Popen(
             ["/bin/sh", "-c", GUARD, "odradek-guard", str(self.path)],
@@ -56,19 +57,19 @@ class GuardedDirectory:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            start_new_session=True,  # Ctrl-C is for the tests
+            start_new_session=True,  # Ctrl-C must reach only the tests
         )
         output = _pipe(self._guard.stdout)
         answer = output.readline()
         output.close()
         if answer != MADE:
             self.close()
-            raise OSError(f"{self.path}: no directory can be made there")
+            raise OSError(f"{self.path}: the directory can't be made")
 
     def start(
         self, command: Sequence[str], environment: Mapping[str, str], stderr: IO[bytes]
     ) -> subprocess.Popen[bytes]:
-        """Returns a process that leads a session of its own, with a pipe for its standard output."""
+        """Starts a process in its own session, with a pipe for its standard output."""
         return subprocess.Popen(
             ["/bin/sh", "-c", ANNOUNCED, "odradek", *command],
             stdin=_pipe(self._guard.stdin),
@@ -80,14 +81,14 @@ class GuardedDirectory:
         )
 
     def ended(self, process: subprocess.Popen[bytes]) -> None:
-        """Says that a process has been waited for: its number may be another's from now on."""
-        with suppress(OSError):  # somebody has killed the guard: then nobody is left to be told
+        """Tells the guard that a process has ended, because its process id may be used again."""
+        with suppress(OSError):  # the guard was killed
             pipe = _pipe(self._guard.stdin)
             pipe.write(b"- %d\n" % process.pid)
             pipe.flush()
 
     def close(self) -> None:
-        """Ends the processes, removes the directory, and returns once it is gone. May be called again."""
+        """Kills the processes, and waits until the directory is removed. May be called again."""
         pipe = _pipe(self._guard.stdin)
         with suppress(OSError):
             pipe.close()
@@ -95,5 +96,5 @@ class GuardedDirectory:
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None, "asked for with PIPE"
+    assert pipe is not None, "opened with PIPE"
     return pipe

@@ -1,4 +1,4 @@
-"""The life of a broker or a cluster: from `start` to `close`, or as long as a `with` block."""
+"""The lifetime of a broker or a cluster: from `start` to `close`, or a `with` block."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ A = TypeVar("A")
 
 
 class Lifetime(ABC, Generic[A]):
-    """A context manager, which starts at its beginning and closes at its end; an asynchronous one does it in a thread,
-    and gives the view with coroutines."""
+    """A context manager that starts and closes a broker or cluster. `async with` does so in a thread, and gives the
+    view with coroutines."""
 
     @property
     @abstractmethod
@@ -23,11 +23,12 @@ class Lifetime(ABC, Generic[A]):
 
     @abstractmethod
     def start(self, *, timeout_s: float = START_S) -> None:
-        """Returns once all of it serves. Raises BrokerError, with the end of a log, where it does not."""
+        """Starts all brokers, and returns once they serve. Raises BrokerError, with the end of a log, if a broker
+        doesn't."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends it, and removes its directory. May be called again."""
+        """Stops all brokers, and removes their directory. May be called again."""
 
     def __enter__(self) -> Self:
         self.start()
@@ -42,7 +43,7 @@ class Lifetime(ABC, Generic[A]):
         starting = asyncio.ensure_future(asyncio.to_thread(self.start))
         try:
             await asyncio.shield(starting)
-        except asyncio.CancelledError:  # the thread goes on, and nobody else would end what it has started by then
+        except asyncio.CancelledError:  # the thread continues: wait for it, then close what it has started
             await asyncio.gather(starting, return_exceptions=True)
             await asyncio.to_thread(self.close)
             raise

@@ -1,4 +1,4 @@
-"""Ports of the loopback that stay one's own, before a server begins and over its restarts, until they are released."""
+"""Loopback ports that stay reserved before a server starts and during its restarts, until they are released."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 class ReservedPort:
-    """A port that nobody else gets while this is held.
+    """A port that no other process gets until it is released.
 
-    A socket is bound to it and does not listen. By SO_REUSEADDR, which the broker's listeners have too, they may listen
-    there all the same; for somebody who asks for any free port it is taken.
+    A socket is bound to it but doesn't listen. The broker's listeners can still listen on it, because both set
+    SO_REUSEADDR; a process that asks for any free port doesn't get it.
     """
 
     def __init__(self) -> None:
-        """Raises OSError where there are no ports left."""
+        """Raises OSError if no port is free."""
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -32,5 +32,5 @@ class ReservedPort:
         return f"{LOOPBACK}:{self.number}"
 
     def release(self) -> None:
-        """Lets others have the port."""
+        """Releases the port."""
         self._socket.close()

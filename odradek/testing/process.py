@@ -1,4 +1,4 @@
-"""A server of Odradek's as a process: its options, its life, its log."""
+"""An Odradek server as a process: its options, its start and stop, its log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from odradek.testing.errors import BrokerError
 from odradek.testing.guard import GuardedDirectory
 
 START_S: Final = 60.0
-"""A start takes a fifth of a second; on a machine that is busy with many, much longer."""
+"""Longest start. It usually takes a fifth of a second, but much longer on a busy machine."""
 
 STOP_S: Final = 30.0
 
@@ -30,26 +30,27 @@ import odradek
 sys.path.remove(root)
 sys.exit(odradek.main())
 """
-"""Runs the command of this very package, wherever it is, and leaves the path of all else as it was."""
+"""Runs the command of this package, from any location, without other changes of the path."""
 
 FOREIGN: Final = ("KAFKA_", "COV_CORE_", "COVERAGE_", "ODRADEK_")
-"""Prefixes of environment variables that are not for the broker: options of another, and what would measure it."""
+"""Prefixes of environment variables that must not reach the broker: options of other brokers, and coverage
+measurement."""
 
 SLOWING: Final = frozenset({"PYTHONDEVMODE", "PYTHONWARNINGS", "PYTHONASYNCIODEBUG", "PYTHONTRACEMALLOC", "PYTHONPATH"})
-"""Those that are for the process of the tests alone."""
+"""Environment variables that are only for the test process."""
 
 TAIL_BYTES: Final = 20_000
 
 started: WeakSet[ServerProcess] = WeakSet()
-"""The servers of this process whose logs there are, for reports of tests."""
+"""The servers of this process that have logs, for test reports."""
 
 
 class Ready(NamedTuple):
-    """The addresses of a server that serves."""
+    """The addresses of a ready server."""
 
     address: str
     control: str
-    """The empty string where there is no control server."""
+    """The control server's address; "" if there is none."""
 
 
 class ServerProcess:
@@ -71,7 +72,7 @@ class ServerProcess:
 
     @property
     def is_running(self) -> bool:
-        """True from a start until the process has ended, also while it is paused."""
+        """True from the start until the process has ended, including while it is paused."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -80,21 +81,21 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """Returns the number of the process. Raises BrokerError where there is none."""
+        """Returns the process id. Raises BrokerError if it doesn't run."""
         return self._running().pid
 
     @property
     def log(self) -> str:
-        """Returns what it has logged, over all of its starts."""
+        """Returns the log of all its starts."""
         return self.log_after(0)
 
     @property
     def log_size(self) -> int:
-        """Returns the bytes of its log."""
+        """Returns the size of its log in bytes."""
         return self._log.stat().st_size if self._log.exists() else 0
 
     def log_after(self, position: int, size_bytes: int | None = None) -> str:
-        """Returns what it has logged from a position on, or the last `size_bytes` of that."""
+        """Returns its log from a position on, or the last `size_bytes` of that."""
         if not self._log.exists():
             return ""
         with self._log.open("rb") as file:
@@ -103,9 +104,10 @@ class ServerProcess:
             return file.read().decode(errors="replace")
 
     def start(self, timeout_s: float = START_S) -> Ready:
-        """Returns once it serves. Raises BrokerError, with the end of its log, where it does not."""
+        """Starts the process, and returns once it serves. Raises BrokerError, with the end of its log, if it
+        doesn't."""
         if self.is_running:
-            raise BrokerError(f"{self.name} runs already, as process {self.pid}")
+            raise BrokerError(f"{self.name} already runs, as process {self.pid}")
         self._reap()
         write_properties(self._file, self.settings)
         started.add(self)
@@ -121,7 +123,7 @@ class ServerProcess:
         return ready
 
     def _end_of_start(self, timeout_s: float) -> str:
-        """Ends a process that did not get ready; returns why it did not."""
+        """Kills a process that didn't become ready. Returns the reason."""
         process = self._running()
         try:
             status: int | None = process.wait(0.1)
@@ -131,7 +133,7 @@ class ServerProcess:
         return f"was not ready within {timeout_s:g} s" if status is None else f"ended with status {status}"
 
     def stop(self, timeout_s: float = STOP_S) -> int:
-        """Asks it to end in order, and returns its status. Raises BrokerError, and kills it, where it does not end."""
+        """Stops it with SIGTERM, and returns its status. If it doesn't end, kills it and raises BrokerError."""
         process = self._running()
         self.resume()
         process.send_signal(signal.SIGTERM)
@@ -144,7 +146,7 @@ class ServerProcess:
         return status
 
     def kill(self) -> None:
-        """Ends it at once, with all that it started, as a crash does."""
+        """Kills it and its child processes, like a crash."""
         if self._process is not None:
             if self._process.poll() is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -152,13 +154,13 @@ class ServerProcess:
             self._reap()
 
     def pause(self) -> None:
-        """Makes it stand still, as a machine does that swaps: connections stay, nothing is answered. Raises
-        BrokerError where it does not run."""
+        """Suspends it, like a machine that swaps: connections stay open, but nothing is answered. Raises BrokerError if
+        it doesn't run."""
         self._running().send_signal(signal.SIGSTOP)
         self._is_paused = True
 
     def resume(self) -> None:
-        """Lets it go on after `pause`. Raises BrokerError where it does not run."""
+        """Continues it after `pause`. Raises BrokerError if it doesn't run."""
         if self._is_paused:
             self._running().send_signal(signal.SIGCONT)
             self._is_paused = False
@@ -169,7 +171,7 @@ class ServerProcess:
         return self.log_after(0, TAIL_BYTES)
 
     def forget(self) -> None:
-        """Kills it; its log is in no report any more."""
+        """Kills it, and leaves its log out of later reports."""
         self.kill()
         started.discard(self)
 
@@ -179,7 +181,7 @@ class ServerProcess:
         return self._process
 
     def _reap(self) -> None:
-        """Forgets a process that has ended."""
+        """Clears the process after it has ended."""
         if self._process is not None:
             self._process.wait()
             self._home.ended(self._process)
@@ -189,7 +191,7 @@ class ServerProcess:
 
 
 def command(*words: str) -> list[str]:
-    """Returns the command line of this very package's `odradek`, installed or not."""
+    """Returns the command line of this package's `odradek`, installed or not."""
     return python(LAUNCH, *words)
 
 
@@ -200,7 +202,7 @@ def python(program: str, *words: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Returns the environment of a server: this process's, without what would change the server."""
+    """Returns the environment of a server: this process's, without variables that would affect the server."""
     return {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN) and name not in SLOWING}
 
 
@@ -213,7 +215,7 @@ def parse_ready(lines: bytes) -> Ready | None:
 
 
 def _lines(output: IO[bytes], deadline: float) -> bytes:
-    """Returns what comes until it is ready, its output ends, or the time is over."""
+    """Returns its output until it is ready, the output ends, or the deadline has passed."""
     lines = b""
     poll = select.poll()
     poll.register(output, select.POLLIN)
@@ -229,7 +231,7 @@ def _lines(output: IO[bytes], deadline: float) -> bytes:
 
 
 def write_properties(path: Path, settings: Mapping[str, str]) -> None:
-    """Writes a properties file of Java's, which nobody else may read: there are passwords in it."""
+    """Writes a Java properties file that only this user may read, because it has passwords."""
     path.touch(0o600)
     path.write_text("".join(f"{name}={_escaped(value)}\n" for name, value in settings.items()), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""TLS, users and access control of a broker under test: its options, and those of its clients."""
+"""TLS, users and access control of a broker under test: the options of the broker and of its clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from odradek.testing.control import JsonObject
 from odradek.testing.errors import BrokerError
 
 INTERNAL: Final = "INTERNAL"
-"""The listener by which a broker with TLS or users would speak to others; clients hear of it from nobody."""
+"""The inter-broker listener of a broker with TLS or users. It is not advertised to clients."""
 
 AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -23,7 +23,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 DEFAULT_MECHANISM: Final = "SCRAM-SHA-256"
 
 USER_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
-"""Names that stand in a JAAS line as they are, which has the users of PLAIN."""
+"""Names that need no escaping in a JAAS line, which has the users of PLAIN."""
 
 CERTIFICATE_CONFIG: Final = """\
 [req]
@@ -51,26 +51,26 @@ Operation = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class Acl:
-    """An access control entry: who may do what with one topic, group, transactional id, or the cluster.
+    """An access control entry: a user's permission for a topic, a group, a transactional id or the cluster.
 
     Acl(user="alice", operation="READ", topic="orders")
     """
 
     user: str
-    """The name of a user; `*` is everybody."""
+    """The name of a user; `*` stands for all users."""
     operation: Operation
     topic: str | None = None
     group: str | None = None
     transactional_id: str | None = None
     cluster: bool = False
     prefixed: bool = False
-    """True where the name is how names begin."""
+    """True if the name is a prefix."""
     host: str = "*"
     allow: bool = True
-    """False denies."""
+    """False makes it a DENY entry."""
 
     def fields(self) -> JsonObject:
-        """Returns it as the control server takes it. Raises ValueError unless it is about one resource."""
+        """Returns its fields for the control server. Raises ValueError unless it has exactly one resource."""
         names = {"topic": self.topic, "group": self.group, "transactional_id": self.transactional_id}
         resources: JsonObject = {kind: name for kind, name in names.items() if name is not None}
         if self.cluster:
@@ -91,16 +91,16 @@ class Acl:
 
 @dataclass(frozen=True)
 class Security:
-    """How a broker's clients reach it, and who may do what."""
+    """A broker's TLS, users and access control entries."""
 
     tls: bool = False
     users: Mapping[str, str] | None = None
     acls: Sequence[Acl] | None = None
 
     def check(self) -> None:
-        """Raises ValueError for what contradicts itself."""
+        """Raises ValueError for contradicting settings."""
         if self.acls is not None and not self.users:
-            raise ValueError("acls: without users= every client is anonymous, and nobody can be told from another")
+            raise ValueError("acls: needs users=; without users every client is anonymous")
         for name in self.users or ():
             if USER_NAME.fullmatch(name) is None:
                 raise ValueError(f"users: {name!r}: a name has letters, digits, and the signs . _ -")
@@ -109,12 +109,12 @@ class Security:
 
     @property
     def is_open(self) -> bool:
-        """True where clients need neither TLS nor a password."""
+        """True if clients need neither TLS nor a password."""
         return not self.tls and self.users is None
 
     @property
     def protocol(self) -> str:
-        """Returns the security protocol of clients, which is the listener's name too."""
+        """Returns the security protocol of clients, which is also the listener's name."""
         if self.users is None:
             return "SSL" if self.tls else "PLAINTEXT"
         return "SASL_SSL" if self.tls else "SASL_PLAINTEXT"
@@ -138,7 +138,7 @@ class Security:
         return settings
 
     def scram_users(self) -> list[JsonObject]:
-        """Returns the users for the control server: those of PLAIN are in the options."""
+        """Returns the SCRAM users for the control server; PLAIN users are in the options."""
         return [
             {"user": name, "password": password, "mechanism": mechanism}
             for name, password in (self.users or {}).items()
@@ -146,8 +146,8 @@ class Security:
         ]
 
     def client_config(self, user: str | None, mechanism: str, certificate: Path) -> dict[str, str]:
-        """Returns options of clients, by the names that Java and librdkafka share, and librdkafka's for files and
-        passwords. Raises ValueError for a user or a mechanism that there is not."""
+        """Returns the options of clients, with librdkafka's names, most of which Java shares. Raises ValueError for an
+        unknown user or mechanism."""
         config = {"security.protocol": self.protocol}
         if self.tls:
             config["ssl.ca.location"] = str(certificate)
@@ -159,7 +159,7 @@ class Security:
         if name not in self.users:
             raise ValueError(f"user {name!r}: this broker has {', '.join(self.users) or 'none'}")
         if mechanism not in MECHANISMS:
-            raise ValueError(f"mechanism {mechanism!r}: there are {', '.join(MECHANISMS)}")
+            raise ValueError(f"mechanism {mechanism!r}: expected one of {', '.join(MECHANISMS)}")
         return {
             **config,
             "sasl.mechanism": mechanism,
@@ -178,8 +178,8 @@ def _quoted(text: str) -> str:
 
 
 def make_certificate(directory: Path) -> Path:
-    """Returns a key store for localhost; its certificate, which it signed itself, is beside it as CERTIFICATE. Raises
-    BrokerError where there is no `openssl`."""
+    """Returns a key store for localhost. Its self-signed certificate is beside it as CERTIFICATE. Raises BrokerError if
+    `openssl` is missing or fails."""
     key, certificate, config, keystore = (
         directory / name for name in ("key.pem", CERTIFICATE, "certificate.cnf", "keystore.pem")
     )

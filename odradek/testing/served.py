@@ -1,4 +1,4 @@
-"""A broker in a process of this suite's: it is killed, paused, and started again."""
+"""A broker in a process of the test suite, which can be killed, paused and restarted."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from odradek.testing.security import CERTIFICATE, DEFAULT_MECHANISM, Security
 TEST_SETTINGS: Final[Mapping[str, str]] = {
     "odradek.profile": "test",
     "odradek.control.listener": "127.0.0.1:0",
-    "group.initial.rebalance.delay.ms": "0",  # nobody waits for members who may come
+    "group.initial.rebalance.delay.ms": "0",  # no wait for further members
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
 }
-"""Options that differ from those of other brokers: it is ready sooner, and a group's first member joins at once."""
+"""Options that differ from Kafka's defaults, so that it is ready sooner and a group's first member joins at once."""
 
 PYTHON_NAMES: Final[Mapping[str, str]] = {
     "bootstrap.servers": "bootstrap_servers",
@@ -30,11 +30,11 @@ PYTHON_NAMES: Final[Mapping[str, str]] = {
     "sasl.username": "sasl_plain_username",
     "sasl.password": "sasl_plain_password",
 }
-"""Keywords of kafka-python and aiokafka, by librdkafka's names."""
+"""The keywords of kafka-python and aiokafka, by librdkafka's names."""
 
 
 class ServedBroker(ControlledBroker):
-    """A broker in a process. It keeps its port and its data over restarts."""
+    """A broker in a process. It keeps its port and data during restarts."""
 
     def __init__(self, server: ServerProcess | None = None, security: Security | None = None) -> None:
         super().__init__("", "")
@@ -49,7 +49,7 @@ class ServedBroker(ControlledBroker):
 
     @property
     def is_started(self) -> bool:
-        """True from its start to its end, also while it is killed, stopped or paused."""
+        """True from `start` to `close`, including while it is killed, stopped or paused."""
         return self._server is not None
 
     @property
@@ -67,26 +67,26 @@ class ServedBroker(ControlledBroker):
 
     @property
     def log(self) -> str:
-        """Returns what the broker has logged."""
+        """Returns the broker's log."""
         return self.process.log
 
     @property
     def certificate(self) -> Path:
-        """Returns the file with the certificate that clients trust. Raises BrokerError where it has no TLS."""
+        """Returns the file with the certificate that clients must trust. Raises BrokerError if it has no TLS."""
         if not self._security.tls:
             raise BrokerError("this broker has no certificate: it was made without tls=True")
         return self.directory / CERTIFICATE
 
     def client_config(self, user: str | None = None, *, mechanism: str = DEFAULT_MECHANISM) -> dict[str, str]:
-        """Returns all that a client needs to reach it, by librdkafka's names. `user` is one of `users`, the first
-        unless given. Raises ValueError for a user that there is not."""
+        """Returns the options of a client, with librdkafka's names. `user` is one of `users`, by default the first.
+        Raises ValueError for an unknown user."""
         config = {"bootstrap.servers": self.bootstrap}
         if self._security.is_open and user is None:
             return config
         return config | self._security.client_config(user, mechanism, self.directory / CERTIFICATE)
 
     def client_kwargs(self, user: str | None = None, *, mechanism: str = DEFAULT_MECHANISM) -> dict[str, object]:
-        """Returns the same as keyword arguments of kafka-python and aiokafka."""
+        """Returns the same options as keyword arguments of kafka-python and aiokafka."""
         config = self.client_config(user, mechanism=mechanism)
         arguments: dict[str, object] = {word: config[name] for name, word in PYTHON_NAMES.items() if name in config}
         if self._security.tls:
@@ -96,37 +96,37 @@ class ServedBroker(ControlledBroker):
         return arguments
 
     def restart(self, *, timeout_s: float = START_S) -> None:
-        """Stops it in order, if it runs, and starts it again. Faults are gone, and what was recorded of requests, and
-        its clock is the machine's again."""
+        """Stops it cleanly, if it runs, and starts it again. Its faults and recorded requests are lost, and its clock
+        is the machine's again."""
         if self.process.is_running:
             self.process.stop()
         self.serve(timeout_s)
 
     def serve(self, timeout_s: float = START_S) -> None:
-        """Starts the process, and returns once it serves. Raises BrokerError, with the end of its log, where it does
-        not."""
+        """Starts the process, and returns once it serves. Raises BrokerError, with the end of its log, if it
+        doesn't."""
         ready = self.process.start(timeout_s)
         self._bootstrap, self._control = ready.address, Control(ready.control)
 
     def stop(self, *, timeout_s: float = STOP_S) -> None:
-        """Asks it to end in order; `restart` starts it again. Raises BrokerError where it does not end."""
+        """Stops it cleanly; `restart` starts it again. Raises BrokerError if it doesn't end."""
         self.process.stop(timeout_s)
 
     def kill(self) -> None:
-        """Ends it at once, as kill -9 does; `restart` starts it again."""
+        """Kills it with SIGKILL; `restart` starts it again."""
         self.process.kill()
 
     def pause(self) -> None:
-        """Makes it stand still (SIGSTOP): connections stay, and nothing is answered until `resume`."""
+        """Suspends it with SIGSTOP: connections stay open, and nothing is answered until `resume`."""
         self.process.pause()
 
     def resume(self) -> None:
-        """Lets it go on."""
+        """Continues it after `pause`."""
         self.process.resume()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Makes it stand still for the length of a `with` block."""
+        """Suspends it during a `with` block."""
         self.pause()
         try:
             yield
@@ -134,7 +134,7 @@ class ServedBroker(ControlledBroker):
             self.resume()
 
     def recover(self) -> None:
-        """Has it serve again, without faults, whatever a test has done to it. Its clock stays where it is."""
+        """Restarts or resumes it if it doesn't serve, and removes all faults. Its clock is not changed."""
         self.resume()
         if not self.process.is_running:
             self.serve()

@@ -31,10 +31,10 @@ class Record:
     producer_id: int = -1
     producer_epoch: int = -1
     sequence: int = -1
-    """The number that an idempotent producer gave it; -1 is none."""
+    """The sequence number of an idempotent producer; -1 means none."""
     is_transactional: bool = False
     is_control: bool = False
-    """True for a marker that ends a transaction, which no consumer sees."""
+    """True for a transaction marker, which consumers don't see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """The committed offset of a group in a partition, and how many records are behind it."""
+    """The committed offset of a group in a partition, and the number of records after it."""
 
     topic: str
     partition: int
@@ -71,14 +71,14 @@ class Group:
     offsets: tuple[GroupOffset, ...]
 
     def lag(self, topic: str | None = None) -> int | None:
-        """Returns the records that the group has not committed; None where it has committed nothing there."""
-        lags = [one.lag or 0 for one in self.offsets if topic in (None, one.topic)]
+        """Returns the number of records that the group has not committed; None if it has committed nothing there."""
+        lags = [entry.lag or 0 for entry in self.offsets if topic in (None, entry.topic)]
         return sum(lags) if lags else None
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """A request that the broker got while it recorded them."""
+    """A request that the broker has recorded."""
 
     number: int
     time_ms: int
@@ -92,12 +92,12 @@ class RecordedRequest:
     groups: tuple[str, ...] = ()
     transactional_ids: tuple[str, ...] = ()
     fault: str | None = None
-    """The id of the fault that acted on it."""
+    """The id of the fault that acted on it, if any."""
     answer: str = "sent"
     """waiting, sent, none (acks=0), dropped or closed."""
     took_ms: float | None = None
     body: JsonObject | None = field(default=None, repr=False)
-    """Its fields, where they were asked for."""
+    """Its fields, if they were requested."""
 
 
 def record_of(topic: str, entry: JsonObject) -> Record:
@@ -122,12 +122,18 @@ def record_of(topic: str, entry: JsonObject) -> Record:
 def group_of(answer: JsonObject) -> Group:
     """Returns the group of an answer."""
     members = tuple(
-        Member(one["member_id"], one["client_id"], one["host"], one.get("instance_id"), _partitions(one["partitions"]))
-        for one in answer["members"]
+        Member(
+            entry["member_id"],
+            entry["client_id"],
+            entry["host"],
+            entry.get("instance_id"),
+            _partitions(entry["partitions"]),
+        )
+        for entry in answer["members"]
     )
     offsets = tuple(
-        GroupOffset(one["topic"], one["partition"], one["offset"], one["end_offset"], one["lag"])
-        for one in answer["offsets"]
+        GroupOffset(entry["topic"], entry["partition"], entry["offset"], entry["end_offset"], entry["lag"])
+        for entry in answer["offsets"]
     )
     return Group(answer["group"], answer["type"], answer["state"], answer.get("protocol"), members, offsets)
 
@@ -154,11 +160,11 @@ def request_of(entry: JsonObject) -> RecordedRequest:
 
 
 def _partitions(entries: list[JsonObject]) -> tuple[Partition, ...]:
-    return tuple(Partition(one["topic"], one["partition"]) for one in entries)
+    return tuple(Partition(entry["topic"], entry["partition"]) for entry in entries)
 
 
 def _bytes(value: Any) -> bytes | None:
-    """Bytes are text where they are UTF-8, else an object."""
+    """Returns bytes, which are a text in JSON if they are UTF-8, else an object."""
     if value is None:
         return None
     return value.encode() if isinstance(value, str) else b64decode(value["base64"])

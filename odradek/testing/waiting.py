@@ -1,4 +1,4 @@
-"""Waits for what another process does."""
+"""Waits for conditions in other processes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from odradek.testing.errors import WaitTimeout
 T = TypeVar("T")
 
 PAUSE_S: Final = 0.01
-"""A question to the broker takes a millisecond: it has most of its time for its clients."""
+"""Pause between checks. A check takes a millisecond, so the broker has most of its time for clients."""
 
 WAIT_S: Final = 30.0
-"""Long enough for a machine that is busy with other tests; who waits in vain does so once."""
+"""Default timeout, long enough for a machine that is busy with other tests."""
 
 
 def wait_until(look: Callable[[], T | None], timeout_s: float, explain: Callable[[], str]) -> T:
-    """Returns the first that `look` returns which is not None. Raises WaitTimeout with what `explain` says."""
+    """Calls `look` until its result is not None, and returns it. Raises WaitTimeout with the text of `explain`."""
     deadline = time.monotonic() + timeout_s
     while (result := look()) is None:
         if time.monotonic() >= deadline:

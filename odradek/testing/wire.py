@@ -1,7 +1,7 @@
-"""The two requests of Kafka's protocol that a broker without a control server is asked: to create and delete a topic.
+"""The two requests for a broker without a control server: CreateTopics and DeleteTopics.
 
-The broker's own codec is not here: its packages have names of their own (`protocol`, `broker`), which a user's process
-never sees. The versions are such as Apache Kafka has served since 2.4 and serves still.
+It doesn't use the broker's own codec, because a user's process must not import packages with names such as `protocol`
+and `broker`. Apache Kafka has supported the versions since 2.4.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from odradek.testing.errors import BrokerError, RequestRefused
 
 CREATE_TOPICS, DELETE_TOPICS = 19, 20
-CREATE_TOPICS_VERSION: Final = 4  # the first that takes -1 for the broker's defaults (KIP-464)
+CREATE_TOPICS_VERSION: Final = 4  # the first with -1 for the broker's defaults (KIP-464)
 DELETE_TOPICS_VERSION: Final = 3
 
 TIMEOUT_MS: Final = 30_000
@@ -78,14 +78,14 @@ def _ask(address: str, key: int, version: int, body: bytes) -> _Answer:
             size = struct.unpack(">i", head)[0] if len(head) == 4 else -1
             content = incoming.read(size) if 4 <= size <= MAX_ANSWER_BYTES else b""
     except OSError as error:
-        raise BrokerError(f"no broker answers at {address}: {error}") from None
+        raise BrokerError(f"no broker answered at {address}: {error}") from None
     if len(content) < 4 or len(content) != size or struct.unpack_from(">i", content)[0] != CORRELATION_ID:
-        raise BrokerError(f"{address} does not answer as a broker whose listener is PLAINTEXT")
+        raise BrokerError(f"{address} does not answer like a broker with a PLAINTEXT listener")
     return _Answer(content, 4)
 
 
 class _Answer:
-    """The fields of an answer, in their order."""
+    """Reads the fields of an answer, in order."""
 
     def __init__(self, content: bytes, position: int) -> None:
         self._content = content
@@ -97,7 +97,7 @@ class _Answer:
     def _take(self, count: int) -> bytes:
         end = self._position + count
         if end > len(self._content):
-            raise BrokerError("an answer ends before its fields do")
+            raise BrokerError("the answer is incomplete")
         taken = self._content[self._position : end]
         self._position = end
         return taken

@@ -39,19 +39,19 @@ from storage.disk import Disk, OsDisk
 from storage.meta_properties import META_PROPERTIES
 
 FAILED, MISUSED = 1, 2
-"""Exit codes: the cluster cannot start; the arguments or the configuration are at fault."""
+"""Exit codes: the cluster can't start; the arguments or the configuration are wrong."""
 
 MAX_BROKERS: Final = 100
-"""More processes than any machine has cores for are a slip of the finger."""
+"""Most brokers of a cluster on one machine; a larger number is taken for a typing error."""
 
 DESCRIPTION = """\
 Run a cluster on this machine: one controller and N brokers, each a process on a port of its own. It prints "ready
-HOST:PORT,HOST:PORT,…" on standard output once all brokers serve. Log lines go to standard error, each behind the name
-of its process. A process that dies is started again. SIGTERM and SIGINT stop the brokers, which hand over what they
-lead, and then the controller; a second signal kills. The data and the ids last over restarts.
+HOST:PORT,HOST:PORT,…" on standard output once all brokers serve. Log lines go to standard error, each after the name of
+its process. A process that dies is started again. SIGTERM and SIGINT stop the brokers, which hand over their
+leadership, and then the controller; a second signal kills all processes. The data and the ids survive restarts.
 
 Options have the names that Apache Kafka gives them, and go to every process: --set, or the environment
-(KAFKA_LOG_RETENTION_MS=60000). Internal topics have a replica on each broker, three at most; for topics of your own:
+(KAFKA_LOG_RETENTION_MS=60000). Internal topics have a replica on each broker, at most three; for your own topics:
   --set default.replication.factor=3 --set min.insync.replicas=2
 Metrics of each process, of the controller at port 9404, of broker 1 at 9405, and so on:
   --set odradek.metrics.listener=127.0.0.1:9404
@@ -87,14 +87,14 @@ def parser() -> argparse.ArgumentParser:
     arguments = argparse.ArgumentParser(
         prog="odradek cluster", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw
     )
-    arguments.add_argument("--brokers", type=int, default=3, metavar="N", help="how many brokers (3)")
-    arguments.add_argument("--controllers", type=int, default=1, metavar="1", help="how many controllers: 1")
+    arguments.add_argument("--brokers", type=int, default=3, metavar="N", help="number of brokers (3)")
+    arguments.add_argument("--controllers", type=int, default=1, metavar="1", help="number of controllers: 1")
     arguments.add_argument("--data", default="cluster", metavar="DIR", help="directory of the cluster (./cluster)")
     arguments.add_argument(
         "--listen",
         default="127.0.0.1:9092",
         metavar="HOST:PORT",
-        help="address of the first broker; the next has the next port; port 0 is any free ones (127.0.0.1:9092)",
+        help="address of the first broker; the others have the next ports; port 0 picks free ports (127.0.0.1:9092)",
     )
     arguments.add_argument(
         "--set", metavar="KEY=VALUE", dest="assignments", action="append", default=[], help="set one option; repeatable"
@@ -123,19 +123,19 @@ def _run(options: argparse.Namespace, disk: Disk) -> int:
         plans = _prepare(options, data, metrics, disk)
         environment = child_environment(os.environ)
         identity = from_assignments([f"{name}={value}" for name, value in plans[1].settings.items()])
-        load(identity, from_environment(environment), settings)  # what is wrong with them is said once
-        return _supervise(plans, environment, [f"{one.name}={one.value}" for one in settings])
+        load(identity, from_environment(environment), settings)  # reports wrong options once, not once per process
+        return _supervise(plans, environment, [f"{setting.name}={setting.value}" for setting in settings])
     finally:
         lock.release()
 
 
 def last(settings: Sequence[Setting], name: str) -> str | None:
-    """Returns the value of an option that the last source gives it; None where no source does."""
+    """Returns the value of an option from the last source that sets it; None if no source does."""
     return next((setting.value for setting in reversed(settings) if setting.name == name), None)
 
 
 def _prepare(options: argparse.Namespace, data: str, metrics: FirstAddress | None, disk: Disk) -> list[NodePlan]:
-    """Returns the nodes, formatted and with their files of options written."""
+    """Formats the nodes, writes their option files, and returns them."""
     address = parse_address(options.listen)
     former = read_state(disk, data)
     check_brokers(disk, data, options.brokers)
@@ -181,7 +181,7 @@ def _format(plan: NodePlan, shape: Shape, disk: Disk) -> None:
         new_uuid=lambda: random_uuid(os.urandom),
         now_ms=SystemClock().now_ms(),
     ):
-        pass  # its lines are for who formats by hand
+        pass  # its lines are for the `format` command
 
 
 def _supervise(plans: Sequence[NodePlan], environment: Mapping[str, str], assignments: Sequence[str]) -> int:
@@ -206,8 +206,8 @@ def _supervise(plans: Sequence[NodePlan], environment: Mapping[str, str], assign
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment of a node's process: without the options that the command gives, with the path of these
-    modules."""
+    """Returns the environment of a node's process: without the options that the command sets, and with this process's
+    module path."""
     given = {
         setting.source.removeprefix("environment ")
         for setting in from_environment(environ)

@@ -1,7 +1,7 @@
-"""The directory of a cluster on one machine: a folder per node, and a file that says what it is.
+"""The directory of a cluster on one machine: a folder for each node, and a file that describes the cluster.
 
-The file is written before the folders are formatted, and once more when the controller's is: a start that was cut short
-goes on where it ended, and a controller's folder that vanished is missed.
+The file is written before the folders are formatted, and again after the controller's folder is: so an interrupted
+start continues at the next start, and a missing controller's folder is detected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BROKER: Final = re.compile(r"broker-([1-9]\d{0,8})", re.ASCII)
 
 
 class WrongShape(Exception):
-    """The directory is not this cluster's; the text says what is, and what to do."""
+    """The directory doesn't fit this cluster; the text says why, and what to do."""
 
 
 class ClusterState(NamedTuple):
@@ -36,22 +36,22 @@ class ClusterState(NamedTuple):
 
 
 def read_state(disk: Disk, data: str) -> ClusterState | None:
-    """Returns the state of the directory's cluster; None where there is none yet. Raises WrongShape, OSError."""
+    """Returns the state of the directory's cluster; None for a new cluster. Raises WrongShape, OSError."""
     names = set(disk.listdir(data)) - {LOCK_FILE, f"{STATE_FILE}.tmp"}
     if STATE_FILE not in names:
         if META_PROPERTIES in names:
-            raise WrongShape(f"{data} is the data of one broker, not of a cluster; give --data another directory")
+            raise WrongShape(f"{data} has the data of a single broker, not of a cluster; give --data another directory")
         if names:
             raise WrongShape(
-                f"{data} is not empty, and no cluster's: it has no {STATE_FILE}; give --data another directory"
+                f"{data} is not empty and has no cluster: {STATE_FILE} is missing; give --data another directory"
             )
         return None
     path = os.path.join(data, STATE_FILE)
     state = _parse(path, disk.read_file(path))
     if state.is_formatted and not disk.exists(os.path.join(data, CONTROLLER, META_PROPERTIES)):
         raise WrongShape(
-            f"{os.path.join(data, CONTROLLER)}: the controller's data is gone, and with it what the brokers' folders "
-            "hold: restore it, or give --data another directory"
+            f"{os.path.join(data, CONTROLLER)}: the controller's data is missing, and the brokers' folders are "
+            "useless without it: restore it, or give --data another directory"
         )
     return state
 
@@ -85,21 +85,21 @@ def _port(value: object) -> int:
 
 
 def check_brokers(disk: Disk, data: str, brokers: int) -> None:
-    """Raises WrongShape where the directory has brokers beyond this number: what they lead would have no leader."""
+    """Raises WrongShape if the directory has more brokers: their partitions would have no leader."""
     present = sorted(int(match[1]) for match in map(BROKER.fullmatch, disk.listdir(data)) if match)
     if surplus := [node_id for node_id in present if node_id > brokers]:
         last = surplus[-1]
         folder = os.path.join(data, broker_name(last))
         raise WrongShape(
-            f"{data} has {last} brokers, and --brokers is {brokers}. To take broker {last} away: start all {last}, "
+            f"{data} has {last} brokers, but --brokers is {brokers}. To remove broker {last}: start all {last}, "
             f"move its partitions to others (kafka-reassign-partitions), stop, remove {folder}, start with --brokers "
-            f"{last - 1}, and have the id forgotten (kafka-cluster unregister --id {last})"
+            f"{last - 1}, and unregister the id (kafka-cluster unregister --id {last})"
         )
 
 
 def plan_shape(former: Shape | None, cluster_id: str, brokers: int, address: FirstAddress) -> Shape:
-    """Returns the shape of the cluster from now on: ports that were free stay the same over restarts, where they still
-    are free. Raises ConfigError where ports run out."""
+    """Returns the new shape of the cluster. Ports that were picked before stay the same. Raises ConfigError if there
+    are not enough ports."""
     if address.port and address.port + brokers - 1 > MAX_PORT:
         raise ConfigError(
             f"--listen {address.host}:{address.port}: {brokers} brokers need ports up to {MAX_PORT} and more"
@@ -117,13 +117,13 @@ def plan_shape(former: Shape | None, cluster_id: str, brokers: int, address: Fir
 
 
 def free_ports(count: int, avoided: Iterable[int] = ()) -> list[int]:
-    """Returns ports that nobody has at the moment, and that are not to be avoided."""
+    """Returns ports that are free at the moment and not in `avoided`."""
     avoided = set(avoided)
     ports: list[int] = []
     sockets = []
     while len(ports) < count:
         sock = socket.socket()
-        sockets.append(sock)  # held until all are there, so that none comes twice
+        sockets.append(sock)  # stays open, so that no port is returned twice
         sock.bind((LOOPBACK, 0))
         if (port := sock.getsockname()[1]) not in avoided:
             ports.append(port)

@@ -10,22 +10,22 @@ from broker.config.listeners import metrics_address
 from protocol.config import ConfigError
 
 CONTROLLER_ID: Final = 0
-"""Brokers count from 1, so that more of them never meet it."""
+"""The controller's node id; brokers count from 1."""
 
 CONTROLLER: Final = "controller"
 LOOPBACK: Final = "127.0.0.1"
-"""The controller's host: nobody but brokers of this machine has business with it."""
+"""The controller's host: only brokers on this machine connect to it."""
 
 MAX_REPLICATION_FACTOR: Final = 3
-"""Of internal topics, as Apache Kafka has it: one may be down while another is being restarted."""
+"""Most replicas of internal topics, Apache Kafka's default: one broker may be down while another restarts."""
 
 MAX_PORT: Final = (1 << 16) - 1
 
 REPLICATED: Final = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
-"""The internal topics, by what their options begin with."""
+"""The prefixes of the internal topics' options."""
 
 METRICS: Final = "odradek.metrics.listener"
-"""Given for all, it has the controller's port; each broker has the one behind it by as many as its id says."""
+"""The option with the controller's metrics address. A broker's port is the controller's plus the broker's id."""
 
 GIVEN: Final = frozenset({
     "advertised.listeners",
@@ -41,11 +41,11 @@ GIVEN: Final = frozenset({
     "node.id",
     "process.roles",
 })  # fmt: skip
-"""The options that differ from node to node, which the command gives: no environment, no --set."""
+"""The options that differ from node to node. The command sets them; the environment and --set can't."""
 
 
 class FirstAddress(NamedTuple):
-    """Where brokers listen: the first at this port, the next at the one after it; 0 is any free ones."""
+    """The address of the first node; the others have the next ports. Port 0 picks free ports."""
 
     host: str
     port: int
@@ -85,19 +85,19 @@ def parse_address(text: str) -> FirstAddress:
     """Returns the address of HOST:PORT. Raises ConfigError."""
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdecimal()) or int(port) > MAX_PORT or "/" in host:
-        raise ConfigError(f"--listen {text}: is not HOST:PORT, such as 127.0.0.1:9092; port 0 is any free ones")
+        raise ConfigError(f"--listen {text}: is not HOST:PORT, such as 127.0.0.1:9092; port 0 picks free ports")
     return FirstAddress(host, int(port))
 
 
 def check_assignments(names: Sequence[str]) -> None:
-    """Raises ConfigError for an option that a node gets from the command."""
+    """Raises ConfigError for an option that the command sets."""
     for name in names:
         if name in GIVEN:
-            raise ConfigError(f"--set {name}: every node has its own, which `odradek cluster` gives it")
+            raise ConfigError(f"--set {name}: each node has its own value, which `odradek cluster` sets")
 
 
 def nodes(data: str, host: str, shape: Shape, metrics: FirstAddress | None = None) -> list[NodePlan]:
-    """Returns the controller, then the brokers by their ids; `metrics` is where the controller tells of itself."""
+    """Returns the controller, then the brokers by their ids; `metrics` is the controller's metrics address."""
     controller = f"{LOOPBACK}:{shape.controller_port}"
     quorum = {"controller.listener.names": "CONTROLLER", "controller.quorum.bootstrap.servers": controller}
     internal = internal_topics(len(shape.broker_ports))
@@ -119,19 +119,19 @@ def nodes(data: str, host: str, shape: Shape, metrics: FirstAddress | None = Non
 
 
 def first_metrics(text: str | None, brokers: int) -> FirstAddress | None:
-    """Returns the address of odradek.metrics.listener; None where it is not set. Raises ConfigError, also where ports
-    run out."""
+    """Returns the address of odradek.metrics.listener; None if it is not set. Raises ConfigError, also if there are not
+    enough ports."""
     address = metrics_address(text)
     if address is None:
         return None
     first = FirstAddress(*address)
     if first.port + brokers > MAX_PORT:
-        raise ConfigError(f"{METRICS}={text}: {brokers} brokers need as many ports behind it")
+        raise ConfigError(f"{METRICS}={text}: {brokers} brokers need as many ports after it")
     return first
 
 
 def own_metrics(first: FirstAddress | None, node_id: int) -> dict[str, str]:
-    """Returns the option that says where a node tells of itself: on any free port where the first is 0."""
+    """Returns the option with a node's metrics address; its port is 0, any free port, if the first node's is 0."""
     if first is None:
         return {}
     host = f"[{first.host}]" if ":" in first.host else first.host
@@ -139,8 +139,7 @@ def own_metrics(first: FirstAddress | None, node_id: int) -> dict[str, str]:
 
 
 def internal_topics(brokers: int) -> dict[str, str]:
-    """Returns the replication of internal topics: three replicas where there are as many brokers, and one fewer is
-    enough to write to."""
+    """Returns the replication options of internal topics: at most three replicas, and one fewer as the minimum ISR."""
     factor = min(MAX_REPLICATION_FACTOR, brokers)
     settings = {f"{name}.replication.factor": str(factor) for name in REPLICATED}
     settings |= {f"{name}.min.isr": str(max(factor - 1, 1)) for name in REPLICATED[1:]}

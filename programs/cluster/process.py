@@ -1,4 +1,4 @@
-"""One process of the cluster: its life, and its lines in the log."""
+"""One process of the cluster: its start, its end, and its log lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 
 READ_BYTES: Final = 1 << 16
 MAX_LINE_BYTES: Final = 1 << 20
-"""A line longer than this goes out in pieces: what a process writes without an end is not gathered without one."""
+"""Longest line that is passed on in one piece, so that a process which writes no line end doesn't fill the memory."""
 
 READY: Final = b"ready "
 PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
@@ -25,12 +25,12 @@ Output = Callable[[str, bytes], None]
 
 
 class ChildProcess:
-    """A process that was started. It dies with this one, and with no signal of a terminal's."""
+    """A started process. The kernel kills it when this process dies; signals of the terminal don't reach it."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, output: Output) -> None:
         self.name = name
         self.address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        """Where it serves, once it is ready; cancelled where it ends before."""
+        """The address that it serves once it is ready; cancelled if it ends before."""
         self._process = process
         self._output = output
         assert process.stdout is not None
@@ -43,7 +43,7 @@ class ChildProcess:
         return self._process.pid
 
     async def ended(self) -> int:
-        """Returns its status once it has ended and its last line is out: negative is the number of a signal."""
+        """Waits until it has ended and its last line is written. Returns its status; negative for a signal."""
         status = await self._process.wait()
         await asyncio.wait(self._reading)
         self.address.cancel()
@@ -58,8 +58,8 @@ class ChildProcess:
         rest = b""
         while data := await stream.read(READ_BYTES):
             *lines, rest = (rest + data).split(b"\n")
-            for one in lines:
-                line(one)
+            for complete_line in lines:
+                line(complete_line)
             if len(rest) > MAX_LINE_BYTES:
                 line(rest)
                 rest = b""
@@ -79,12 +79,12 @@ class ChildProcess:
 async def start_process(
     name: str, command: Sequence[str], environment: Mapping[str, str], output: Output
 ) -> ChildProcess:
-    """Starts a process. Raises OSError where there can be none."""
+    """Starts a process. Raises OSError if it can't be started."""
     parent = os.getpid()
 
     def die_with_parent() -> None:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the signal was asked for
+        if os.getppid() != parent:  # the parent died before the call to prctl
             os._exit(1)
 
     process = await asyncio.create_subprocess_exec(
@@ -94,7 +94,7 @@ async def start_process(
         stderr=asyncio.subprocess.PIPE,
         env=environment,
         preexec_fn=die_with_parent,
-        start_new_session=True,  # Ctrl-C is the supervisor's to hear: the controller goes last
+        start_new_session=True,  # Ctrl-C goes to the supervisor alone, which stops the controller last
     )
     return ChildProcess(name, process, output)
 
@@ -111,6 +111,6 @@ def describe_status(status: int) -> str:
 
 def write_line(name: str, line: bytes) -> None:
     """Writes a line of a process on standard error, with its name before it."""
-    with suppress(OSError):  # the terminal is gone: the cluster is not
+    with suppress(OSError):  # the cluster continues without its terminal
         sys.stderr.buffer.write(b"%s | %s\n" % (name.encode(), line))
         sys.stderr.buffer.flush()

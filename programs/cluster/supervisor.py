@@ -16,22 +16,22 @@ from programs.cluster.plan import NodePlan
 from programs.cluster.process import ChildProcess, describe_status
 
 STEADY_MS: Final = 30_000
-"""A process that ran this long had a good start: its next failure is counted as the first."""
+"""Run time after which a process's next failure counts as its first."""
 
 RESTARTS: Final = Backoff(initial_ms=500, max_ms=10_000)
-"""The pauses before a process is started again: what dies at once must not keep a core busy."""
+"""The pauses before a process is started again, so that a process which dies at once doesn't keep a core busy."""
 
 STOP_WITHIN_S: Final = 60.0
-"""The time that brokers have for a controlled shutdown, and the controller after them, before they are killed."""
+"""Time for the brokers' controlled shutdown, and for the controller's after it, before they are killed."""
 
 FAILED: Final = 1
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-log = get_logger("cluster")
+logger = get_logger("cluster")
 
 
 def say(line: Callable[..., None], event: str, **fields: object) -> None:
-    """Logs, and goes on where the terminal is gone: the cluster is not."""
+    """Logs a line; the cluster continues if the terminal is gone."""
     with suppress(OSError):
         line(event, **fields)
 
@@ -40,7 +40,7 @@ Start = Callable[[NodePlan], Awaitable[ChildProcess]]
 
 
 class Pauses(NamedTuple):
-    """The times of a supervisor; tests have shorter ones."""
+    """The times of a supervisor; tests use shorter times."""
 
     restarts: Backoff = RESTARTS
     steady_ms: int = STEADY_MS
@@ -61,7 +61,7 @@ class Supervisor:
         draw: Callable[[], float],
         pauses: Pauses = PAUSES,
     ) -> None:
-        """`start` starts the process of a node; `draw` gives random numbers from 0 up to 1."""
+        """`start` starts the process of a node; `draw` returns random numbers from 0 up to 1."""
         self._plans = plans
         self._start = start
         self._clock = clock
@@ -75,26 +75,30 @@ class Supervisor:
         self._exit_code = 0
 
     async def run(self) -> int:
-        """Returns the exit code once all have ended: 1 where one could not start."""
+        """Runs until all processes have ended. Returns the exit code: 1 if a process couldn't start."""
         keeping = [asyncio.create_task(self._keep(plan)) for plan in self._plans]
         for task in keeping:
-            task.add_done_callback(lambda _: self._stop.set())  # it ends before the rest by a fault of ours alone
+            task.add_done_callback(lambda _: self._stop.set())  # a task ends before the stop only through a bug
         await self._stop.wait()
         await self._stop_all()
         await asyncio.gather(*keeping)
         return self._exit_code
 
     def signalled(self, number: signal.Signals) -> None:
-        """Stops all in order; called again, kills all."""
+        """Stops all processes in order; the second call kills them."""
         if not self._stop.is_set():
-            say(log.info, "stopping: brokers first, then the controller; once more kills", signal=number.name)
+            say(
+                logger.info,
+                "stopping: brokers first, then the controller; a second signal kills all",
+                signal=number.name,
+            )
             self._stop.set()
         elif not self._kill.is_set():
-            say(log.warning, "killing all processes", signal=number.name)
+            say(logger.warning, "killing all processes", signal=number.name)
             self._kill.set()
 
     async def _keep(self, plan: NodePlan) -> None:
-        """Runs a node's process, again and again until the cluster stops."""
+        """Runs a node's process, and starts it again until the cluster stops."""
         failures = 0
         while not self._stop.is_set():
             began_ms = self._clock.monotonic_ms()
@@ -106,7 +110,7 @@ class Supervisor:
                 return
             failures = 1 if self._clock.monotonic_ms() - began_ms >= self._pauses.steady_ms else failures + 1
             delay_ms = self._pauses.restarts.delay_ms(failures, self._draw())
-            say(log.warning, "process ended; starting it again", process=plan.name, reason=reason, after_ms=delay_ms)
+            say(logger.warning, "process ended; starting it again", process=plan.name, reason=reason, after_ms=delay_ms)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), delay_ms / 1000)
 
@@ -117,8 +121,8 @@ class Supervisor:
         except OSError as error:
             return f"cannot be started: {error}", FAILED
         self._running[plan.name] = process
-        say(log.info, "process started", process=plan.name, pid=process.pid)
-        if self._stop.is_set():  # the signal came while it was being started: it has nothing to lose yet
+        say(logger.info, "process started", process=plan.name, pid=process.pid)
+        if self._stop.is_set():  # the signal came during the start: the process has no state to save yet
             process.signal(signal.SIGKILL)
         process.address.add_done_callback(lambda address: self._ready(plan, address))
         status = await process.ended()
@@ -130,22 +134,22 @@ class Supervisor:
             return
         self._addresses[plan.name] = address.result()
         if self._has_been_ready:
-            say(log.info, "process is ready again", process=plan.name, address=address.result())
+            say(logger.info, "process is ready again", process=plan.name, address=address.result())
         elif len(self._addresses) == len(self._plans):
             self._has_been_ready = True
-            brokers = ",".join(self._addresses[one.name] for one in self._plans if not one.is_controller)
+            brokers = ",".join(self._addresses[node.name] for node in self._plans if not node.is_controller)
             with suppress(OSError):
                 sys.stdout.write(f"ready {brokers}\n")
                 sys.stdout.flush()
 
     def _fail(self, plan: NodePlan, reason: str) -> None:
-        """Gives up where a process ends by itself before the cluster has ever been ready: it would end again."""
-        say(log.error, "cannot start", process=plan.name, reason=reason)
+        """Stops the cluster, because a process failed before the cluster was ever ready: it would fail again."""
+        say(logger.error, "cannot start", process=plan.name, reason=reason)
         self._exit_code = FAILED
         self._stop.set()
 
     async def _stop_all(self) -> None:
-        """Stops the brokers, which need the controller for that, and then the controller."""
+        """Stops the brokers, which need the controller for their shutdown, and then the controller."""
         for is_controller in (False, True):
             await self._stop_some([plan.name for plan in self._plans if plan.is_controller is is_controller])
 
@@ -160,7 +164,7 @@ class Supervisor:
         killed.cancel()
         for process, task in zip(processes, ending, strict=True):
             if not task.done():
-                say(log.warning, "process is killed", process=process.name, reason=self._why_killed())
+                say(logger.warning, "process is killed", process=process.name, reason=self._why_killed())
                 process.signal(signal.SIGKILL)
         await ended
 

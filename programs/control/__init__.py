@@ -1,4 +1,4 @@
-"""The control server of the profile `test`: faults, time and a look inside, for tests (docs/control.md).
+"""The control server of the profile `test`: injects faults, moves time and shows state, for tests (docs/control.md).
 
-No other broker imports any of it: `programs/run/controlling.py` does, where odradek.control.listener is set.
+Only `programs/run/controlling.py` imports it, if odradek.control.listener is set.
 """

@@ -1,7 +1,7 @@
 """The actions of faults on requests: each answers a request in the broker's place, or changes what the broker answers.
 
-The rest of the broker is asked through `ask`, by frames, as if no fault were there. So an action works for every API,
-and for short cuts and handlers alike.
+An action gets the broker's own answer through `ask`, by frames. So it works for every API, and for short cuts and
+handlers alike.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class Exchange:
         self.ask = ask
 
     def pass_on(self, frame: memoryview | None = None) -> Answer:
-        """Returns the broker's own answer, to this frame or to the client's."""
+        """Returns the broker's own answer to `frame`, or else to the client's frame."""
         return self.ask(self.view.connection, self.view.frame if frame is None else frame)
 
     def awaited(self, frame: memoryview | None = None) -> Awaited:
-        """Returns the broker's own answer, for a coroutine to wait for."""
+        """Returns the broker's own answer, for a coroutine to await."""
         return Awaited(self.view.connection, self.pass_on(frame))
 
     def closing(self) -> ProtocolError:
-        """Returns the error by which the connection is closed, with a line in the log."""
+        """Returns the error that closes the connection and is logged."""
         return ProtocolError(f"closed by fault {self.fault.id}, on {self.view.name}", offset=0)
 
 
@@ -58,7 +58,7 @@ class Action(Protocol):
     """The part of a fault that answers a request."""
 
     def concerns(self, view: RequestView) -> bool:
-        """True for a request that it has something to do with, whatever the conditions."""
+        """True if the action can apply to the request, regardless of the conditions."""
         ...
 
     def answer(self, exchange: Exchange) -> Answer:
@@ -67,14 +67,14 @@ class Action(Protocol):
 
 
 class EveryRequest:
-    """An action on whatever the conditions hold for."""
+    """An action on every request that meets the conditions."""
 
     def concerns(self, view: RequestView) -> bool:
         return True
 
 
 class Delay(EveryRequest):
-    """The answer comes later; `is_after` carries the request out at once all the same."""
+    """Delays the answer; with `is_after` the request is still carried out at once."""
 
     def __init__(self, delay_ms: int, is_after: bool) -> None:
         self._delay_s = delay_ms / 1000
@@ -89,7 +89,7 @@ class Delay(EveryRequest):
 
 
 class Disconnect(EveryRequest):
-    """The connection is closed in place of an answer."""
+    """Closes the connection instead of an answer."""
 
     def __init__(self, is_after: bool) -> None:
         self._is_after = is_after
@@ -105,7 +105,7 @@ class Disconnect(EveryRequest):
 
 
 class Drop(EveryRequest):
-    """Nothing is answered as long as the fault is there; then the connection is closed, so that its client goes on."""
+    """Sends no answer until the fault is removed, and then closes the connection, so that the client continues."""
 
     def __init__(self, is_after: bool) -> None:
         self._is_after = is_after
@@ -121,7 +121,7 @@ class Drop(EveryRequest):
 
 
 class HalfAnswer(EveryRequest):
-    """Half of the answer's bytes are sent, then the connection is closed."""
+    """Sends half of the answer's bytes, then closes the connection."""
 
     def answer(self, exchange: Exchange) -> Answer:
         return Running(self._half(exchange, exchange.awaited()))
@@ -135,7 +135,7 @@ class HalfAnswer(EveryRequest):
 
 
 class Changed(EveryRequest):
-    """An action that changes the response of a request that is carried out."""
+    """An action that changes the broker's response."""
 
     def answer(self, exchange: Exchange) -> Answer:
         return Running(self._changed(exchange, exchange.awaited()))
@@ -148,12 +148,12 @@ class Changed(EveryRequest):
         return buffers_of(exchange.view, self.change(exchange, response))
 
     def change(self, exchange: Exchange, response: object) -> object:
-        """Returns the response that the client gets."""
+        """Returns the response to send to the client."""
         return response
 
 
 class Throttle(Changed):
-    """The client is told to wait, and its connection is muted meanwhile, as by a quota."""
+    """Answers with a throttle time, and mutes the connection meanwhile, like a quota."""
 
     def __init__(self, throttle_ms: int) -> None:
         self._throttle_ms = throttle_ms
@@ -166,7 +166,7 @@ class Throttle(Changed):
 
 
 class Shuffle(Changed):
-    """Topics and partitions come in another order, the same for the same seed."""
+    """Shuffles topics and partitions, in the same order for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -183,7 +183,7 @@ class Shuffle(Changed):
 
 
 class Refuse(EveryRequest):
-    """The request, or the part of it that the conditions mean, is refused."""
+    """Rejects the request, or the part of it that meets the conditions."""
 
     def __init__(self, code: ErrorCode, is_after: bool, *, of_coordinator: bool = False) -> None:
         self.code = code
@@ -242,7 +242,7 @@ class Refuse(EveryRequest):
 
     async def _overridden(self, exchange: Exchange, begun: Awaited) -> AnswerBuffers:
         buffers = await begun.buffers()
-        assert buffers is not None  # it is no Produce
+        assert buffers is not None  # only Produce may have no answer
         response = response_in(exchange.view, buffers)
         override = OVERRIDDEN[exchange.view.header.key]
         override(exchange.broker, exchange.view, response, exchange.fault.conditions, self.code)

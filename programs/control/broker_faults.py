@@ -1,4 +1,4 @@
-"""Faults of the broker itself, which no request meets: they begin when they are set, and end when they go."""
+"""Faults of the broker itself, not of requests: they start when they are set, and end when they are removed."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ class BrokerFault(Protocol):
     """A fault of the broker itself."""
 
     async def begin(self, fault: InjectedFault) -> None:
-        """It happens from now on. Raises RequestError."""
+        """Starts the fault. Raises RequestError."""
         ...
 
     async def end(self) -> None:
-        """It happens no more."""
+        """Ends the fault."""
         ...
 
 
 class DiskFull:
-    """There is no room for records."""
+    """A disk without room for records."""
 
     def __init__(self, disk: FullableDisk) -> None:
         self._disk = disk
 
     async def begin(self, fault: InjectedFault) -> None:
         if self._disk.on_refused is not None:
-            raise RequestError(409, "the disk is full by another fault already")
+            raise RequestError(409, "another fault already fills the disk")
 
         def refuse() -> None:
             fault.fired += 1
@@ -45,7 +45,7 @@ class DiskFull:
 
 
 class LeaderChange:
-    """A partition is led by somebody else, or by nobody, in the metadata: every client and broker sees it."""
+    """Another leader of a partition, or none, in the metadata, which all clients and brokers see."""
 
     def __init__(self, broker: Broker, topic: str, partition: int, leader: int) -> None:
         self._broker = broker
@@ -65,7 +65,7 @@ class LeaderChange:
             fault.fired += 1
 
     async def end(self) -> None:
-        """The leader before leads again, unless the cluster has chosen otherwise meanwhile."""
+        """Restores the former leader, unless the cluster has elected another one meanwhile."""
         topic = self._broker.image.topic(self._name)
         partition = None if topic is None else topic.partitions.get(self._index)
         if topic is None or partition is None or partition.leader != self._leader or self._before == self._leader:
@@ -80,7 +80,9 @@ class LeaderChange:
     def _controller(self) -> LocalController:
         controller = self._broker.controller
         if not isinstance(controller, LocalController):
-            raise RequestError(409, "only the controller changes leaders, and it is in another process: ask there")
+            raise RequestError(
+                409, "only the controller changes leaders, and it runs in another process: send the fault there"
+            )
         return controller
 
     def _partition(self) -> tuple[Topic, PartitionRegistration]:

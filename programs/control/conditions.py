@@ -1,4 +1,4 @@
-"""The conditions of a fault: which requests it is about."""
+"""The conditions that select the requests of a fault."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from programs.control.request_view import RequestView, SubjectPartition
 
 
 class Conditions(NamedTuple):
-    """All of these hold for a request that a fault acts on; None and nothing hold for every one."""
+    """The conditions that a request must all meet; None or an empty set accepts every request."""
 
     apis: frozenset[int] = frozenset()
     topic: str | None = None
@@ -20,7 +20,7 @@ class Conditions(NamedTuple):
     listener: str | None = None
 
     def hold(self, view: RequestView) -> bool:
-        """True where all of them hold for the request."""
+        """True if the request meets all conditions."""
         header, subjects = view.header, view.subjects
         return (
             (not self.apis or header.key in self.apis)
@@ -32,16 +32,16 @@ class Conditions(NamedTuple):
         )
 
     def mean(self, place: SubjectPartition) -> bool:
-        """True where the topic and the partition are those of the conditions; a topic as a whole has each partition."""
+        """True if the conditions select the partition. A topic without a partition stands for all of its partitions."""
         return self.topic in (None, place.topic) and (
             self.partition is None or place.partition is None or self.partition == place.partition
         )
 
 
 class Cause(Protocol):
-    """The fault by which an action acts."""
+    """The fault that an action belongs to."""
 
     id: str
     conditions: Conditions
     gone: asyncio.Event
-    """Set once the fault is taken away."""
+    """Set once the fault is removed."""

@@ -1,4 +1,4 @@
-"""This broker, and the topics of its cluster, as they are now."""
+"""Describes this broker and the topics of its cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_REPLICA_HERE = dict.fromkeys(
 def describe_broker(
     broker: Broker, listeners: Sequence[Listener], advertised: Sequence[ListenerAddress], version: str
 ) -> dict[str, object]:
-    """Returns the broker, as JSON has it."""
+    """Returns the broker's description for JSON."""
     return {
         "version": version,
         "profile": broker.config.odradek_profile,
@@ -31,12 +31,14 @@ def describe_broker(
         "cluster_id": broker.image.cluster_id,
         "listeners": {listener.name: address(listener) for listener in advertised},
         "connections": sum(len(listener.connections) for listener in listeners),
-        "topics": [describe_topic(broker, topic) for topic in sorted(broker.image.topics(), key=lambda one: one.name)],
+        "topics": [
+            describe_topic(broker, topic) for topic in sorted(broker.image.topics(), key=lambda topic: topic.name)
+        ],
     }
 
 
 def describe_topic(broker: Broker, topic: Topic) -> dict[str, object]:
-    """Returns a topic, as JSON has it."""
+    """Returns a topic's description for JSON."""
     return {
         "topic": topic.name,
         "topic_id": uuid_text(topic.topic_id),
@@ -46,7 +48,7 @@ def describe_topic(broker: Broker, topic: Topic) -> dict[str, object]:
 
 
 def describe_partition(broker: Broker, topic: Topic, index: int) -> dict[str, object]:
-    """Returns a partition, as JSON has it."""
+    """Returns a partition's description for JSON."""
     registration, here = topic.partitions[index], broker.replicas.topic(topic.name).get(index)
     offsets = NO_REPLICA_HERE if here is None else {**offsets_of(here), "size_bytes": here.size_bytes}
     return {

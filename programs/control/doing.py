@@ -1,4 +1,4 @@
-"""Requests that have a broker do something: let time pass, look after its logs, make what a test needs.
+"""Control requests that change a broker: they advance its time, maintain its logs, and create a test's resources.
 
 Methods raise RequestError.
 """
@@ -20,11 +20,11 @@ from programs.control.travelling import TravellingClock, TravellingLoop
 from protocol.errors import KafkaError
 
 MAX_JOURNEY_MS: Final = 100 * 366 * 24 * 3_600_000
-"""A century: times stay far from where 64 bits end."""
+"""Longest journey, a century: times stay far below 64 bits."""
 
 
 class Doing:
-    """Carries out what is asked of the broker."""
+    """Carries out control requests that change the broker."""
 
     def __init__(self, broker: Broker, maintenance: Maintenance, random_bytes: Callable[[int], bytes]) -> None:
         self._broker = broker
@@ -32,11 +32,11 @@ class Doing:
         self._random_bytes = random_bytes
 
     async def clock(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Tells the time."""
+        """Returns the broker's time."""
         return ControlAnswer(200, clock_content(self._broker.clock))
 
     async def travel(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Lets time pass. At its end what is done at intervals is done once more, so that all that is due has
+        """Advances time. At the end it runs retention and file deletion once more, so that all that is due has
         happened."""
         fields = Fields(content_of(request))
         distance_ms = fields.number("advance_ms", at_most=MAX_JOURNEY_MS)
@@ -45,7 +45,7 @@ class Doing:
         if distance_ms is None:
             raise RequestError(400, 'advance_ms is missing, as in {"advance_ms": 604800000}')
         if not isinstance(loop, TravellingLoop):
-            raise RequestError(409, "the event loop of this process goes by the machine's clock alone")
+            raise RequestError(409, "the event loop of this process can only use the machine's clock")
         timers = await loop.travel(distance_ms, self._look_after_logs)
         return ControlAnswer(200, {**clock_content(self._broker.clock), "timers": timers})
 
@@ -54,7 +54,7 @@ class Doing:
         await self._maintenance.delete_files()
 
     async def retention(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Deletes what retention lets go."""
+        """Applies retention to logs."""
         return ControlAnswer(200, {"partitions": await self._maintenance.apply_retention(topic_in(request))})
 
     async def compaction(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
@@ -75,7 +75,7 @@ class Doing:
         return ControlAnswer(200, await decided(delete_topic(self._broker, request.path[-1])))
 
     async def add_user(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Gives a user a password."""
+        """Sets a user's SCRAM password."""
         fields = Fields(content_of(request))
         return ControlAnswer(201, await decided(add_user(self._broker, fields, self._random_bytes)))
 
@@ -85,7 +85,7 @@ class Doing:
 
 
 async def decided(request: Awaitable[dict[str, object]]) -> dict[str, object]:
-    """Awaits what the controller makes of a request. Raises RequestError where it refuses it as a whole."""
+    """Returns the controller's answer. Raises RequestError if the controller rejects the whole request."""
     try:
         return await request
     except KafkaError as error:
@@ -93,7 +93,7 @@ async def decided(request: Awaitable[dict[str, object]]) -> dict[str, object]:
 
 
 def topic_in(request: ControlRequest) -> str | None:
-    """Returns the topic that a request is about, None for all."""
+    """Returns the topic that a request names; None for all topics."""
     fields = Fields(content_of(request))
     topic = fields.text("topic")
     fields.end()
@@ -101,6 +101,6 @@ def topic_in(request: ControlRequest) -> str | None:
 
 
 def clock_content(clock: Clock) -> dict[str, object]:
-    """Returns the time, as JSON has it."""
+    """Returns the broker's time for JSON."""
     ahead_ms = clock.ahead_ns // 1_000_000 if isinstance(clock, TravellingClock) else 0
     return {"now_ms": clock.now_ms(), "monotonic_ms": clock.monotonic_ms(), "travelled_ms": ahead_ms}

@@ -1,4 +1,4 @@
-"""A fault: what it does, to which requests, and how often it has."""
+"""A fault: its action, its conditions, and the number of times it fired."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from programs.control.request_view import RequestView
 
 
 class InjectedFault:
-    """One fault, from the moment it is set until it is taken away."""
+    """One fault, from its setting to its removal."""
 
     def __init__(
         self,
@@ -24,26 +24,26 @@ class InjectedFault:
         times: int | None = None,
         owner: object = None,
     ) -> None:
-        """`action` is None of a fault of the broker itself, which no request meets; `fields` say it as JSON has it. It
-        goes with its owner, if it has one."""
+        """`action` is None for a fault of the broker itself. `fields` are the fault's JSON. The fault is removed when
+        its owner disconnects, if it has one."""
         self.id = fault_id
         self.conditions = conditions
         self.action = action
         self.owner = owner
         self.fired = 0
         self.gone = asyncio.Event()
-        """Set once it is taken away."""
+        """Set once the fault is removed."""
         self._fields = fields
         self._skip = skip
         self._times = times
 
     @property
     def is_over(self) -> bool:
-        """True once it has happened as often as it was to."""
+        """True once it has fired `times` times."""
         return self._times is not None and self.fired >= self._times
 
     def takes(self, view: RequestView) -> bool:
-        """True where it acts on the request, which counts then."""
+        """True if the fault acts on the request, which is then counted."""
         if self.action is None or self.is_over or not self.conditions.hold(view) or not self.action.concerns(view):
             return False
         if self._skip > 0:
@@ -54,13 +54,13 @@ class InjectedFault:
 
     @property
     def content(self) -> dict[str, object]:
-        """The fault as JSON has it."""
+        """The fault's description for JSON."""
         left = {} if self._times is None else {"left": self._times - self.fired}
         return {"id": self.id, "fired": self.fired, **left, **self._fields}
 
 
 class FaultSet:
-    """The faults of a broker, in the order in which they were set."""
+    """The faults of a broker, in the order of their setting."""
 
     def __init__(self) -> None:
         self.faults: dict[str, InjectedFault] = {}
@@ -75,14 +75,14 @@ class FaultSet:
         self.faults[fault.id] = fault
 
     def take(self, view: RequestView) -> InjectedFault | None:
-        """Returns the fault that acts on a request; None where the broker answers it as ever."""
+        """Returns the fault that acts on a request; None if no fault does."""
         return next((fault for fault in self.faults.values() if fault.takes(view)), None)
 
     def remove(self, fault: InjectedFault) -> None:
-        """Takes a fault away; what hangs by it goes on."""
+        """Removes a fault; requests that it blocks continue."""
         self.faults.pop(fault.id, None)
         fault.gone.set()
 
     def of_owner(self, owner: object) -> list[InjectedFault]:
-        """Returns the faults that go with their owner."""
+        """Returns the faults of an owner."""
         return [fault for fault in self.faults.values() if fault.owner is owner]

@@ -1,4 +1,4 @@
-"""The faults of one broker, as requests set them and take them away. Methods raise RequestError."""
+"""The control requests that set and remove the faults of a broker. Methods raise RequestError."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from programs.control.server import ControlConnection
 
 
 class FaultControl:
-    """Sets faults, tells of them and takes them away."""
+    """Sets, shows and removes faults."""
 
     def __init__(self, broker: Broker, disk: FullableDisk, faults: FaultSet) -> None:
         self._broker = broker
@@ -29,7 +29,7 @@ class FaultControl:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def add(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Sets a fault, which holds from the answer on."""
+        """Sets a fault, which is in force when the answer is sent."""
         content = content_of(request)
         fields = Fields(content)
         name = action_named(fields)
@@ -55,11 +55,11 @@ class FaultControl:
         return ControlAnswer(201, fault.content)
 
     def _fault_of_broker(self, name: str, fields: Fields, conditions: Conditions) -> BrokerFault:
-        """Returns a fault of the broker itself, to be begun."""
+        """Returns a fault of the broker itself that is not started yet."""
         if name == "disk_full":
             check_true(fields, name)
             if conditions != Conditions():
-                raise RequestError(400, "disk_full is about all records, and has no conditions")
+                raise RequestError(400, "disk_full applies to all records, and has no conditions")
             return DiskFull(self._disk)
         leader = NO_LEADER
         if name == "no_leader":
@@ -73,21 +73,21 @@ class FaultControl:
         return LeaderChange(self._broker, topic, partition, leader)
 
     async def list_all(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Tells of all faults."""
+        """Shows all faults."""
         return ControlAnswer(200, {"faults": [fault.content for fault in self._faults.faults.values()]})
 
     async def describe(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Tells of one fault."""
+        """Shows one fault."""
         return ControlAnswer(200, self._named(request).content)
 
     async def remove(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Takes one fault away."""
+        """Removes one fault."""
         fault = self._named(request)
         await self._remove(fault)
         return ControlAnswer(200, fault.content)
 
     async def remove_all(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Takes all faults away."""
+        """Removes all faults."""
         faults = list(self._faults.faults.values())
         for fault in faults:
             await self._remove(fault)
@@ -106,7 +106,7 @@ class FaultControl:
             await of_broker.end()
 
     def owner_gone(self, connection: ControlConnection) -> None:
-        """Takes the faults away that were to go with a connection, which has ended."""
+        """Removes the faults of a connection that has ended."""
         for fault in self._faults.of_owner(connection):
             task = asyncio.ensure_future(self._remove(fault))
             self._ending.add(task)

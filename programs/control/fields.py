@@ -1,6 +1,5 @@
-"""The fields of a JSON object, or the arguments of a query, read one by one; whatever nobody reads is refused.
-
-Each error names the field, its value and what would be right.
+"""Reads the fields of a JSON object, or the arguments of a query, one by one; fields that were not read are rejected.
+Each error names the field, its value and the expected value.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ MAX_NUMBER: Final = (1 << 63) - 1
 
 
 class Fields:
-    """The fields of one object. Methods return None for a field that is not there, and raise RequestError."""
+    """The fields of one object. Methods return None for a missing field, and raise RequestError."""
 
     def __init__(self, values: Mapping[str, object], *, is_query: bool = False) -> None:
-        """The values of a query are texts, whatever they stand for."""
+        """All values of a query are strings."""
         self._values = dict(values)
         self._is_query = is_query
         self._names: dict[str, None] = {}
-        """The fields that were looked for."""
+        """The fields that were requested."""
 
     def __contains__(self, name: str) -> bool:
         self._names[name] = None
@@ -39,7 +38,7 @@ class Fields:
         return value
 
     def needed_text(self, name: str) -> str:
-        """Returns a text that must be there."""
+        """Returns a required text."""
         text = self.text(name)
         if not text:
             raise RequestError(400, f"{name} is missing")
@@ -66,21 +65,21 @@ class Fields:
         return value
 
     def choice(self, name: str, choices: Iterable[str]) -> str | None:
-        """Returns a text that is one of a few."""
+        """Returns a text that must be one of `choices`."""
         text = self.text(name)
         if text is not None and text not in choices:
             raise RequestError(400, f"{name} {text!r} is unknown{suggestion(text, choices)}")
         return text
 
     def items(self, name: str) -> list[object]:
-        """Returns the items of a list, or the one value that stands for a list of it."""
+        """Returns the items of a list; a single value counts as a list with one item."""
         value = self._take(name)
         if value is None:
             return []
         return list(value) if isinstance(value, list) else [value]
 
     def each_of(self, name: str, read: Callable[[object], T]) -> list[T]:
-        """Returns what `read` makes of each item of a list."""
+        """Returns the result of `read` for each item of a list."""
         return [read(item) for item in self.items(name)]
 
     def objects(self, name: str) -> list[Fields]:
@@ -93,17 +92,17 @@ class Fields:
         return Fields(item)
 
     def wrong(self, name: str, value: object, right: str) -> RequestError:
-        """Returns the error for a value that a field cannot have."""
+        """Returns the error for a wrong value of a field."""
         return RequestError(400, f"{name} is {value!r}, not {right}")
 
     def end(self) -> None:
-        """Raises RequestError where there is a field that nobody has looked for."""
+        """Raises RequestError if a field was not requested."""
         for name in self._values:
-            raise RequestError(400, f"{name!r} is no field here{suggestion(name, self._names)}")
+            raise RequestError(400, f"{name!r} is an unknown field{suggestion(name, self._names)}")
 
 
 def suggestion(text: str, choices: Iterable[str]) -> str:
-    """Returns the rest of a sentence that names what may have been meant, else what there is."""
+    """Returns the end of a sentence that names the most similar choice, or else the choices."""
     from difflib import get_close_matches
 
     names = list(choices)
@@ -111,4 +110,4 @@ def suggestion(text: str, choices: Iterable[str]) -> str:
     near = get_close_matches(text.lower(), lowered, n=1, cutoff=0.6)
     if near:
         return f"; did you mean {lowered[near[0]]}?"
-    return f"; there are {', '.join(names)}" if 0 < len(names) <= 30 else ""
+    return f"; expected one of {', '.join(names)}" if 0 < len(names) <= 30 else ""

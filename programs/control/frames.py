@@ -1,4 +1,4 @@
-"""Frames taken apart and put together: other requests in a client's place, other answers in the broker's."""
+"""Decodes and encodes frames, to change a client's request or the broker's answer."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from protocol.schema import Versions
 from protocol.types import Buffer
 
 RESPONSE_HEAD_BYTES: Final = 8
-"""The size, and the correlation id."""
+"""Bytes of the size and the correlation id."""
 
 ANSWER_TO_ANY_VERSION: Final = 0
-"""The version of an answer to ApiVersions of a version that is not served."""
+"""The version of the answer to ApiVersions with an unsupported version."""
 
 
 def request_frame_of(view: RequestView, request: object) -> memoryview:
-    """Returns the frame of another request, behind the header of a client's."""
+    """Returns the frame of another request, with the header of the client's request."""
     return memoryview(bytearray(encode(request, view.header.version, bytes(view.frame[: view.body_at]))))
 
 
@@ -44,7 +44,7 @@ def buffers_of(view: RequestView, response: object) -> list[Buffer]:
 
 
 def response_in(view: RequestView, buffers: Sequence[Buffer]) -> object:
-    """Returns the response that an answer's buffers have."""
+    """Decodes the response in an answer's buffers."""
     assert view.api is not None
     data = b"".join(buffers)
     position = RESPONSE_HEAD_BYTES
@@ -56,13 +56,13 @@ def response_in(view: RequestView, buffers: Sequence[Buffer]) -> object:
 
 
 def answered_version(view: RequestView, api: Api) -> int:
-    """Returns the version of the answer, which is that of the request if it is served."""
+    """Returns the version of the answer: the request's, if it is supported."""
     served: Versions = api.versions
     return view.header.version if view.header.version in served else ANSWER_TO_ANY_VERSION
 
 
 def finished(view: RequestView, buffers: AnswerBuffers) -> AnswerBuffers:
-    """Takes an answer that no handler has made through the interceptors, as every answer goes once."""
+    """Passes an answer that no handler has made through the interceptors, like every other answer."""
     header = view.header
     context = Context(
         view.connection, header.key, header.version, header.correlation_id, header.client_id, len(view.frame)
@@ -71,7 +71,7 @@ def finished(view: RequestView, buffers: AnswerBuffers) -> AnswerBuffers:
 
 
 class Awaited:
-    """An answer that is waited for. It is given up when its connection ends, even where nobody began to wait."""
+    """An answer to wait for. It is cancelled when its connection ends, even if no coroutine awaits it."""
 
     def __init__(self, connection: ClientConnection, answer: Answer) -> None:
         self._connection = connection
@@ -82,7 +82,7 @@ class Awaited:
             connection.on_close.append(self._give_up)
 
     def _begin(self, answer: Parked | Running) -> None:
-        """Waits from now on: whoever begins later may miss that a parked request was woken."""
+        """Starts to wait at once: a later start could miss the wake-up of a parked request."""
         self._answer = answer
         self._future = asyncio.get_running_loop().create_future()
         answer.begin(self._settle)
@@ -92,8 +92,8 @@ class Awaited:
             self._future.set_result(answer)
 
     async def buffers(self) -> AnswerBuffers:
-        """Returns the answer's buffers once they are there, and None where there is no answer. Raises what its handler
-        raised."""
+        """Returns the answer's buffers once they are complete; None if there is no answer. Raises the handler's
+        error."""
         try:
             while self._future is not None:
                 result = await self._future

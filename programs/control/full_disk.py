@@ -1,4 +1,4 @@
-"""A disk that can be full for the records of partitions, from one moment on and until another."""
+"""A disk that can pretend to be full for the records of partitions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from storage.open_files import OpenFiles
 
 RECORDS: Final = ".log"
 METADATA_FOLDER: Final = "__cluster_metadata-"
-"""Its records are written all the same: a broker without its metadata log ends."""
+"""The folder whose records are always written: a broker stops if its metadata log fails."""
 
 
 class FullableDisk(OsDisk):
-    """The operating system's files, of which those with records may have no room."""
+    """The operating system's files, with a switch that makes writes of records fail with ENOSPC."""
 
     def __init__(self, open_files: OpenFiles) -> None:
         super().__init__(open_files)
         self.on_refused: Callable[[], None] | None = None
-        """Called for every write that is refused; None while there is room."""
+        """Called for every write that fails; None while the disk isn't full."""
         self._with_records: set[int] = set()
 
     def open(self, path: str, *, writable: bool = True, create: bool = False, truncate: bool = False) -> int:

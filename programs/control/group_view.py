@@ -1,4 +1,4 @@
-"""Groups whose coordinator is here: their members, with what they have, and their offsets, with what is left."""
+"""The groups that this broker coordinates: members with their partitions, and offsets with lags."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DESCRIBE_VERSION: Final = 6
 
 
 class MemberRow(NamedTuple):
-    """A member, as JSON has it."""
+    """A member's description for JSON."""
 
     member_id: str
     instance_id: str | None
@@ -33,7 +33,7 @@ class MemberRow(NamedTuple):
 
 
 def list_groups(broker: Broker) -> list[dict[str, object]]:
-    """Returns the groups here."""
+    """Returns the groups that this broker coordinates."""
     return [
         {"group": group_id, "type": group.type.value, "state": group.state_name}
         for shard in list(broker.groups.shards.values())
@@ -82,7 +82,7 @@ def shard_of(broker: Broker, group_id: str) -> GroupShard:
 
 
 async def members_of(broker: Broker, group_id: str, group: Group) -> tuple[str, list[MemberRow]]:
-    """Returns the protocol that a group's members speak, or their assignor, and its members."""
+    """Returns the protocol or assignor of a group, and its members."""
     client = Client(version=DESCRIBE_VERSION)
     if group.type is GroupType.CLASSIC:
         (classic,) = await broker.groups.decided(group_id, describe_classic, [group_id], client)
@@ -90,18 +90,20 @@ async def members_of(broker: Broker, group_id: str, group: Group) -> tuple[str, 
     if group.type is GroupType.CONSUMER:
         consumer = await broker.groups.decided(group_id, consumer_groups.describe, group_id, client)
         return consumer.assignor_name, [
-            MemberRow(one.member_id, one.instance_id, one.client_id, one.client_host, assigned(one.assignment))
-            for one in consumer.members
+            MemberRow(
+                member.member_id, member.instance_id, member.client_id, member.client_host, assigned(member.assignment)
+            )
+            for member in consumer.members
         ]
     share = await broker.groups.decided(group_id, share_groups.describe, group_id, client)
     return share.assignor_name, [
-        MemberRow(one.member_id, None, one.client_id, one.client_host, assigned(one.assignment))
-        for one in share.members
+        MemberRow(member.member_id, None, member.client_id, member.client_host, assigned(member.assignment))
+        for member in share.members
     ]
 
 
 def classic_member(member: DescribedGroupMember) -> MemberRow:
-    """Returns a member of the classic protocol; what other protocols than consumers' assign is not known."""
+    """Returns a classic member. Its partitions are known only for consumers."""
     try:
         assignment = consumer_protocol.read(consumer_protocol.ConsumerProtocolAssignment, member.member_assignment)
         partitions = rows((topic.topic, topic.partitions) for topic in assignment.assigned_partitions)
@@ -116,7 +118,7 @@ def assigned(assignment: ConsumerAssignment | ShareAssignment) -> list[dict[str,
 
 
 def rows(topics: Iterable[tuple[str, Iterable[int]]]) -> list[dict[str, object]]:
-    """Returns partitions, in their order."""
+    """Returns partitions, sorted."""
     pairs = sorted((topic, partition) for topic, partitions in topics for partition in partitions)
     return [{"topic": topic, "partition": partition} for topic, partition in pairs]
 
@@ -131,13 +133,13 @@ def offsets_of(broker: Broker, shard: GroupShard, group_id: str) -> list[dict[st
 
 
 def share_offsets(broker: Broker, group_id: str) -> list[dict[str, object]]:
-    """Returns the start offsets of a share group's partitions that are at work here."""
+    """Returns the start offsets of a share group's partitions that are active on this broker."""
     at_work = [
         (topic, key.partition, hosted)
         for key, hosted in broker.share_groups.at_work()
         if key.group_id == group_id and (topic := broker.replicas.name_of(key.topic_id)) is not None
     ]
-    at_work.sort(key=lambda one: one[:2])
+    at_work.sort(key=lambda entry: entry[:2])
     return [
         {**offset_row(broker, topic, index, hosted.engine.start_offset), "lag": hosted.lag}
         for topic, index, hosted in at_work
@@ -145,7 +147,7 @@ def share_offsets(broker: Broker, group_id: str) -> list[dict[str, object]]:
 
 
 def offset_row(broker: Broker, topic: str, index: int, offset: int) -> dict[str, object]:
-    """Returns an offset, with the partition's end where it is known here."""
+    """Returns an offset, with the partition's end if this broker has a replica."""
     partition = broker.replicas.topic(topic).get(index)
     end = None if partition is None else partition.high_watermark
     lag = None if end is None else max(end - offset, 0)

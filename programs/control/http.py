@@ -1,4 +1,4 @@
-"""HTTP as the control server speaks it: requests with a small JSON body, on a connection that stays open. Pure.
+"""The control server's HTTP: requests with a small JSON body on persistent connections. Pure.
 
 Source: RFC 9112, and RFC 9110 for the statuses.
 """
@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote
 
 MAX_CONTROL_HEAD_BYTES: Final = 16 * 1024
 MAX_BODY_BYTES: Final = 1 << 20
-"""Faults are some hundred bytes; users and access control lists of a test are a few thousand."""
+"""Largest body: a fault has some hundred bytes, the users and access control lists of a test a few thousand."""
 
 CONTROL_HEAD_END: Final = b"\r\n\r\n"
 JSON: Final = "application/json"
@@ -35,7 +35,7 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class ControlRequest(NamedTuple):
-    """One request: its path is decoded, and in parts; the headers are by name in lower case."""
+    """One request. Its path is decoded and split; its headers have lower-case names."""
 
     method: str
     path: tuple[str, ...]
@@ -45,12 +45,12 @@ class ControlRequest(NamedTuple):
 
     @property
     def stays_open(self) -> bool:
-        """True where the client may send another request on the connection."""
+        """True if the client may send another request on the connection."""
         return self.headers.get("connection", "").lower() != "close"
 
 
 class ControlAnswer(NamedTuple):
-    """A status, and what the body says, as JSON has it."""
+    """A status, and the content of the JSON body."""
 
     status: int
     content: object
@@ -58,7 +58,7 @@ class ControlAnswer(NamedTuple):
 
 
 class RequestError(Exception):
-    """A request that is not carried out; its text is for whoever wrote it, and says what would be right."""
+    """The rejection of a request; its text tells the client what is expected."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] = NO_HEADERS) -> None:
         super().__init__(reason)
@@ -66,17 +66,17 @@ class RequestError(Exception):
 
 
 def parse_request(received: bytes | bytearray) -> tuple[ControlRequest, int] | None:
-    """Returns the first request and the bytes that it takes; None while its end has not come. Raises RequestError,
-    after which the connection is of no use."""
+    """Returns the first request and its size in bytes; None if it is incomplete. Raises RequestError, after which the
+    connection must be closed."""
     end = received.find(CONTROL_HEAD_END, 0, MAX_CONTROL_HEAD_BYTES)
     if end < 0:
         if len(received) >= MAX_CONTROL_HEAD_BYTES:
-            raise RequestError(431, f"a request has {MAX_CONTROL_HEAD_BYTES} bytes of headers at most")
+            raise RequestError(431, f"a request may have at most {MAX_CONTROL_HEAD_BYTES} bytes of headers")
         return None
     line, *lines = received[:end].decode("latin-1").split("\r\n")
     words = line.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1.") or not words[1].startswith("/"):
-        raise RequestError(400, f"{line[:80]!r} is no request line of HTTP/1.1, such as GET /v1/faults HTTP/1.1")
+        raise RequestError(400, f"{line[:80]!r} is not a request line of HTTP/1.1, such as GET /v1/faults HTTP/1.1")
     headers = {name.strip().lower(): value.strip() for name, _, value in (text.partition(":") for text in lines)}
     start = end + len(CONTROL_HEAD_END)
     behind = start + _body_bytes(words[0], headers)
@@ -93,17 +93,17 @@ def _body_bytes(method: str, headers: Mapping[str, str]) -> int:
         raise RequestError(411, "a body is sent with Content-Length, not in chunks")
     text = headers.get("content-length", "0")
     if not (text.isascii() and text.isdecimal()):
-        raise RequestError(400, f"Content-Length: {text!r} is no number of bytes")
+        raise RequestError(400, f"Content-Length: {text!r} is not a number of bytes")
     if int(text) > MAX_BODY_BYTES:
-        raise RequestError(413, f"a body has {MAX_BODY_BYTES} bytes at most")
+        raise RequestError(413, f"a body may have at most {MAX_BODY_BYTES} bytes")
     if method == "POST" and "content-length" not in headers:
-        raise RequestError(411, "a POST needs Content-Length; 0 where it has no body")
+        raise RequestError(411, "a POST needs Content-Length; 0 without a body")
     return int(text)
 
 
 def check_origin(request: ControlRequest, hosts: frozenset[str]) -> None:
-    """Raises RequestError for what a browser sends for a page: it could be anybody's, and the broker is on the same
-    machine as whoever looks at it. `hosts` are the names by which the server is reached, none where any will do."""
+    """Raises RequestError for a browser's request on behalf of a web page: a foreign page could otherwise control a
+    broker on the machine of its visitor. `hosts` are the server's own names; an empty set accepts any."""
     if "origin" in request.headers:
         raise RequestError(403, "web pages have no access; a client sends no Origin")
     host = request.headers.get("host", "")
@@ -113,7 +113,7 @@ def check_origin(request: ControlRequest, hosts: frozenset[str]) -> None:
 
 
 def content_of(request: ControlRequest) -> Mapping[str, object]:
-    """Returns the JSON object in a request's body, an empty one where there is no body. Raises RequestError."""
+    """Returns the JSON object in a request's body, {} without a body. Raises RequestError."""
     if not request.body:
         return {}
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -124,7 +124,7 @@ def content_of(request: ControlRequest) -> Mapping[str, object]:
     except (ValueError, RecursionError) as error:
         raise RequestError(400, f"the body is not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise RequestError(400, 'the body is no JSON object, such as {"api": "Fetch", "delay_ms": 100}')
+        raise RequestError(400, 'the body is not a JSON object, such as {"api": "Fetch", "delay_ms": 100}')
     return content
 
 

@@ -1,4 +1,4 @@
-"""The interposer stands before the dispatcher of a broker under control, and so before short cuts and handlers.
+"""The interposer answers requests in front of a broker's dispatcher, and so in front of short cuts and handlers.
 
 Without faults and without a recording it passes frames on.
 """
@@ -25,7 +25,7 @@ UNREADABLE: Final = (ProtocolError, *MALFORMED)
 
 
 class Interposer:
-    """Answers frames as the dispatcher does, but for faults; and takes down what was asked."""
+    """Applies faults to frames, passes all others to the dispatcher, and records requests."""
 
     def __init__(self, broker: Broker, ask: Callable[[ClientConnection, memoryview], Answer]) -> None:
         """`ask` is the dispatcher's answer."""
@@ -45,7 +45,7 @@ class Interposer:
         try:
             view = RequestView(self.host, connection, frame)
         except UNREADABLE:
-            return self._ask(connection, frame)  # it is refused there
+            return self._ask(connection, frame)  # the dispatcher rejects it
         fault = self.faults.take(view)
         entry = self.recorder.begin(view, fault)
         if entry is None:
@@ -58,7 +58,7 @@ class Interposer:
         return self._recorded(view, entry, answer)
 
     async def _after_journey(self, loop: TravellingLoop, connection: ClientConnection, frame: memoryview) -> Answer:
-        """Answers a request that came while the clock travelled: to its client, that took no time at all."""
+        """Answers a request that arrived during a journey, after its end: for the client the journey takes no time."""
         await loop.arrived()
         return await Awaited(connection, self.answer(connection, frame)).buffers()
 

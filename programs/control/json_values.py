@@ -1,4 +1,4 @@
-"""Values of Kafka's as JSON has them: messages, bytes, ids."""
+"""Converts Kafka's messages, bytes and ids to JSON values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from protocol.types import Uuid
 
 
 def json_of(value: object) -> object:
-    """Returns a message, or a part of one: fields by their names, records and other bytes by their number, ids as
+    """Returns a message, or a part of it: fields by name, only the size of records and other bytes, ids in
     base64url."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -26,12 +26,12 @@ def json_of(value: object) -> object:
 
 
 def uuid_text(value: Uuid) -> str:
-    """Returns an id as Kafka's tools print it."""
+    """Returns an id in the form that Kafka's tools print."""
     return urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
 def bytes_of(value: bytes | None) -> object:
-    """Returns bytes of a record: as text where they are UTF-8, else in base64."""
+    """Returns bytes of a record: as text if they are UTF-8, else in base64."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A look at what a broker got and what it has, as requests ask for it. Methods raise RequestError."""
+"""Control requests that show a broker's requests, records, groups and state. Methods raise RequestError."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class LookingIn:
         self._version = version
 
     async def recording(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Tells whether requests are recorded."""
+        """Shows whether requests are recorded."""
         return ControlAnswer(200, self._recorder.content)
 
     async def record(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Records requests from now on, or no more."""
+        """Starts or stops the recording of requests."""
         fields = Fields(content_of(request))
         is_recording = fields.flag("enabled")
         limit = fields.number("limit", at_least=1, at_most=MAX_LIMIT)
@@ -54,7 +54,7 @@ class LookingIn:
         return ControlAnswer(200, self._recorder.content)
 
     async def forget(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Forgets the requests that were recorded."""
+        """Deletes the recorded requests."""
         self._recorder.forget()
         return ControlAnswer(200, self._recorder.content)
 
@@ -85,10 +85,12 @@ class LookingIn:
             for partition in partitions
             for record in records_of(partition, isolation, offset, limit or DEFAULT_RECORDS)
         ]
-        return ControlAnswer(200, {"records": records, "partitions": [offsets_of(one) for one in partitions]})
+        return ControlAnswer(
+            200, {"records": records, "partitions": [offsets_of(partition) for partition in partitions]}
+        )
 
     async def groups(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:
-        """Lists the groups whose coordinator is here."""
+        """Lists the groups that this broker coordinates."""
         return ControlAnswer(200, {"groups": list_groups(self._broker)})
 
     async def group(self, request: ControlRequest, connection: ControlConnection) -> ControlAnswer:

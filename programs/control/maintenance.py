@@ -1,4 +1,4 @@
-"""Retention, compaction and flushes, which otherwise wait for their intervals, done at once."""
+"""Runs retention, compaction and flushes at once, without waiting for their intervals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from storage.log import Log
 
 
 class Maintenance:
-    """Looks after logs, as the jobs of housekeeping do."""
+    """Maintains logs like the housekeeping jobs."""
 
     def __init__(self, broker: Broker, cleaner: Cleaner, workers: Workers) -> None:
         self._broker = broker
@@ -21,13 +21,13 @@ class Maintenance:
         self._workers = workers
 
     def logs_of(self, topic: str | None) -> list[Log]:
-        """Returns the logs of a topic that are here, or all. Raises RequestError."""
+        """Returns the logs of a topic on this broker; None selects all topics. Raises RequestError."""
         if topic is not None and self._broker.image.topic(topic) is None:
             raise RequestError(404, f"there is no topic {topic}")
         return [log for log in self._broker.logs if topic in (None, log.topic_partition.topic)]
 
     async def apply_retention(self, topic: str | None) -> list[dict[str, object]]:
-        """Deletes the segments that retention lets go, and returns the partitions that have lost some."""
+        """Deletes expired segments. Returns the partitions that have lost some."""
         shortened: list[dict[str, object]] = []
         for log in self.logs_of(topic):
             now_ms = self._broker.clock.now_ms()
@@ -43,11 +43,11 @@ class Maintenance:
         return shortened
 
     async def delete_files(self) -> None:
-        """Deletes the files that were set aside long enough ago."""
+        """Deletes the renamed files whose delay is over."""
         await self._workers.call(partial(self._broker.logs.delete_expired, self._broker.clock.now_ms()))
 
     async def compact(self, topic: str | None) -> list[dict[str, object]]:
-        """Cleans compacted logs to their ends. Returns those that were dirty, or had tombstones whose time is over."""
+        """Cleans compacted logs up to their ends. Returns the logs that were dirty or had expired tombstones."""
         cleaned: list[dict[str, object]] = []
         for log in self.logs_of(topic):
             if not log.config.compact:
@@ -65,7 +65,7 @@ class Maintenance:
         return cleaned
 
     async def flush(self) -> int:
-        """Flushes all logs to the device, writes the checkpoints, and returns how many logs there are."""
+        """Flushes all logs to the device, and writes the checkpoints. Returns the number of logs."""
         logs = self.logs_of(None)
         for log in logs:
             try:
@@ -78,5 +78,5 @@ class Maintenance:
 
 
 def failed(log: Log, error: KafkaError) -> RequestError:
-    """Returns what a client is told of a log that cannot be worked on."""
+    """Returns the error for a log whose maintenance failed."""
     return RequestError(409, f"{log.topic_partition}: {error}")

@@ -1,6 +1,6 @@
-"""Errors put into answers to requests that only read: those are carried out, and what is meant is told otherwise.
+"""Puts errors into the answers of read requests: the request is carried out, and its answer is changed.
 
-A Fetch in a session does not name what it is about, and Metadata may name nothing at all.
+The request alone is not enough: a Fetch in a session names no unchanged partitions, and Metadata may name no topic.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ NO_OFFSET: Final = -1
 
 
 def without_wait(request: object) -> object:
-    """Returns the request without the time that it may wait for records: an error is answered at once."""
+    """Returns the request with a wait time of 0, so that the error is answered at once."""
     return changed(request, "max_wait_ms", 0) if hasattr(request, "max_wait_ms") else request
 
 
 def override_fetch(
     broker: Broker, view: RequestView, response: object, conditions: Conditions, code: ErrorCode
 ) -> None:
-    """Refuses partitions of a Fetch: those that its session has, too."""
+    """Puts the error into partitions of a Fetch, including those of its session."""
     assert isinstance(response, FetchResponse)
     topics: list[object] = list(response.responses)
     for place in view.subjects.places:
@@ -47,7 +47,7 @@ def override_fetch(
 def fetched_error(
     broker: Broker, view: RequestView, name: str, partition: int, code: ErrorCode
 ) -> FetchableTopicResponse:
-    """Returns the part of an answer that refuses one partition."""
+    """Returns the entry of a Fetch answer that rejects one partition."""
     data = PartitionData(
         partition_index=partition, error_code=int(code), high_watermark=NO_OFFSET, records=b"", aborted_transactions=[]
     )
@@ -60,7 +60,7 @@ def fetched_error(
 def override_metadata(
     broker: Broker, view: RequestView, response: object, conditions: Conditions, code: ErrorCode
 ) -> None:
-    """Tells of a topic, or of one partition, that it has an error; one without a leader is told to have none."""
+    """Puts the error into a topic or a partition. With LEADER_NOT_AVAILABLE the partition has no leader."""
     assert isinstance(response, MetadataResponse | DescribeTopicPartitionsResponse)
     for topic in response.topics:
         name = topic_name(broker, topic)

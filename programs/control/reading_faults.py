@@ -1,4 +1,4 @@
-"""Faults as clients write them: the table of actions, and what their fields may be."""
+"""Parses the faults of control requests: the table of actions and their fields."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COORDINATORS: Final = {
 
 
 def api_key(value: object) -> int:
-    """Returns the key of an API that is named, or given by its key. Raises RequestError."""
+    """Returns the key of an API, from its name or key. Raises RequestError."""
     key = KEYS.get(value.lower()) if isinstance(value, str) else value
     if isinstance(key, int) and not isinstance(key, bool) and key in ApiKey._value2member_map_:
         return int(key)
@@ -50,7 +50,7 @@ def api_key(value: object) -> int:
 
 
 def error_code_named(value: object) -> ErrorCode:
-    """Returns the error that is named, or given by its code. Raises RequestError."""
+    """Returns an error, from its name or code. Raises RequestError."""
     names = ErrorCode.__members__
     if isinstance(value, str) and value.upper() in names:
         return names[value.upper()]
@@ -60,7 +60,7 @@ def error_code_named(value: object) -> ErrorCode:
 
 
 def conditions_in(fields: Fields) -> Conditions:
-    """Returns the conditions that fields say. Raises RequestError."""
+    """Returns the conditions in the fields. Raises RequestError."""
     conditions = Conditions(
         frozenset(fields.each_of("api", api_key)),
         fields.text("topic"),
@@ -76,14 +76,14 @@ def conditions_in(fields: Fields) -> Conditions:
 
 
 def is_after(fields: Fields) -> bool:
-    """True where the request is carried out first."""
+    """True if the request is carried out before the fault acts."""
     return fields.choice("when", ("before", "after")) == "after"
 
 
 def check_true(fields: Fields, name: str) -> None:
-    """Raises RequestError for a flag that is anything but true."""
+    """Raises RequestError if a flag is not true."""
     if fields.flag(name) is not True:
-        raise fields.wrong(name, False, "true: a fault is taken away by DELETE")
+        raise fields.wrong(name, False, "true: DELETE removes a fault")
 
 
 def _error(fields: Fields, conditions: Conditions) -> tuple[Action, Conditions]:
@@ -130,7 +130,7 @@ def _max_version(fields: Fields, conditions: Conditions) -> tuple[Action, Condit
 def _release(fields: Fields, conditions: Conditions) -> tuple[Action, Conditions]:
     release = fields.choice("release", RELEASES)
     if conditions.apis or release is None:
-        raise RequestError(400, "release is about all APIs; leave api out, or set max_version")
+        raise RequestError(400, "release applies to all APIs; leave api out, or set max_version")
     return LimitVersions(latest_versions(release), hides_others=True, hides_features=True), conditions
 
 
@@ -143,7 +143,9 @@ def _coordinator(fields: Fields, conditions: Conditions) -> tuple[Action, Condit
         apis |= {int(ApiKey.FIND_COORDINATOR)}
     narrowed = conditions._replace(apis=conditions.apis & apis if conditions.apis else apis)
     if not narrowed.apis:
-        raise RequestError(400, "coordinator is about requests that a coordinator answers, and api names no such one")
+        raise RequestError(
+            400, "coordinator applies to requests that a coordinator answers, and api names none of them"
+        )
     return Refuse(COORDINATORS[state], is_after(fields), of_coordinator=True), narrowed
 
 
@@ -159,14 +161,14 @@ ACTIONS: Final[dict[str, Callable[[Fields, Conditions], tuple[Action, Conditions
     "release": _release,
     "coordinator": _coordinator,
 }
-"""(fields, conditions) → the action, and the conditions under which it is to be asked."""
+"""(fields, conditions) → the action, and its conditions."""
 
 BROKER_ACTIONS: Final = ("disk_full", "no_leader", "move_leader")
-"""Faults of the broker itself, which no request meets."""
+"""The faults of the broker itself."""
 
 
 def action_named(fields: Fields) -> str:
-    """Returns the name of the one action that there is. Raises RequestError."""
+    """Returns the name of the only action in the fields. Raises RequestError."""
     names = [name for name in (*ACTIONS, *BROKER_ACTIONS) if name in fields]
     if len(names) != 1:
         what = f"{' and '.join(names)} are" if names else "no action is"

@@ -1,4 +1,4 @@
-"""The records of partitions that are on this broker, as they are in its logs."""
+"""The records in the logs of this broker's partitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMESTAMP_TYPES: Final = {TimestampType.CREATE_TIME: "create", TimestampType.LOG
 
 
 def partitions_here(broker: Broker, topic: str, index: int | None) -> list[Partition]:
-    """Returns a topic's partitions that are here, or the one with this number. Raises RequestError."""
+    """Returns the topic's partitions on this broker, or only the one with the given number. Raises RequestError."""
     here = broker.replicas.topic(topic)
     if broker.image.topic(topic) is None:
         raise RequestError(404, f"there is no topic {topic}")
@@ -32,7 +32,7 @@ def partitions_here(broker: Broker, topic: str, index: int | None) -> list[Parti
 
 
 def offsets_of(partition: Partition) -> dict[str, object]:
-    """Returns the offsets of a partition, as JSON has them."""
+    """Returns the offsets of a partition for JSON."""
     snapshot = partition.snapshot(READ_UNCOMMITTED)
     return {
         "partition": partition.name.partition,
@@ -44,7 +44,7 @@ def offsets_of(partition: Partition) -> dict[str, object]:
 
 
 def records_of(partition: Partition, isolation_level: int, offset: int | None, limit: int) -> list[dict[str, object]]:
-    """Returns records from an offset on, or from the start. Raises RequestError."""
+    """Returns records from an offset on; None starts at the log's start. Raises RequestError."""
     try:
         return list(_records_of(partition, isolation_level, offset, limit))
     except KafkaError as error:
@@ -74,7 +74,7 @@ def _records_of(
 
 
 class AbortedBatches:
-    """The aborted transactions of what was read: from the first offset of each to its marker."""
+    """The aborted transactions of the read batches, each from its first offset to its marker."""
 
     def __init__(self, partition: Partition, offset: int, data: memoryview) -> None:
         self._transactions = [
@@ -82,7 +82,7 @@ class AbortedBatches:
         ]
 
     def has(self, header: BatchHeader) -> bool:
-        """True where a batch is of one of them; its marker is not."""
+        """True if a batch belongs to an aborted transaction; False for its marker."""
         return (
             header.is_transactional
             and not header.is_control
@@ -94,7 +94,7 @@ class AbortedBatches:
 
 
 def record_content(partition: Partition, header: BatchHeader, record: Record) -> dict[str, object]:
-    """Returns one record, as JSON has it."""
+    """Returns a record for JSON."""
     delta = record.offset - header.base_offset
     has_sequence = header.base_sequence != NO_SEQUENCE
     return {

@@ -1,4 +1,4 @@
-"""The requests that the broker got, for as long as somebody wants to know; no more of them than a limit."""
+"""Records the broker's requests while recording is enabled, up to a limit."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT: Final = 1_000
 MAX_LIMIT: Final = 100_000
-"""Some hundred megabytes of small requests."""
+"""Most recorded requests; small requests take some hundred megabytes then."""
 
 
 class RequestEntry:
-    """One request, and what became of it."""
+    """One request and its result."""
 
     def __init__(self, number: int, view: RequestView, fault: InjectedFault | None, clock: Clock) -> None:
         self.number = number
@@ -31,23 +31,23 @@ class RequestEntry:
         self._fault = fault
         self._answer = "waiting"
         self._answer_bytes = 0
-        self._request = described(view)  # and no more of it: a frame may have a megabyte of records
+        self._request = described(view)  # without the frame, which may have a megabyte of records
         self._body = json_of(view.request)
         self._subjects = view.subjects
 
     def answered(self, buffers: Sequence[Buffer] | None) -> None:
-        """Its answer is there, or it gets none."""
+        """Sets the answer; None if the request has none."""
         self._answer = "none" if buffers is None else "sent"
         self._answer_bytes = sum(map(len, buffers or ()))
         self._took_ns = self._clock.monotonic_ns() - self._begun_ns
 
     def closed(self) -> None:
-        """Its connection is closed instead."""
+        """Sets that its connection was closed instead of an answer."""
         self._answer = "closed"
         self._took_ns = self._clock.monotonic_ns() - self._begun_ns
 
     def concerns(self, api: str | None, client_id: str | None, topic: str | None, group: str | None) -> bool:
-        """True of a request of this API and client, about this topic and group; None is any."""
+        """True if the request has this API, client, topic and group; None stands for any."""
         request, subjects = self._request, self._subjects
         return (
             api in (None, request["api"])
@@ -57,7 +57,7 @@ class RequestEntry:
         )
 
     def content(self, *, with_body: bool) -> dict[str, object]:
-        """Returns the request as JSON has it."""
+        """Returns the request for JSON."""
         body = {"body": self._body} if with_body else {}
         return {
             "number": self.number,
@@ -72,7 +72,7 @@ class RequestEntry:
 
 
 def described(view: RequestView) -> dict[str, object]:
-    """Returns whose a request is, and what it is about, as JSON has it."""
+    """Returns the client and the subjects of a request for JSON."""
     header, subjects, connection = view.header, view.subjects, view.connection
     return {
         "api": view.name,
@@ -90,7 +90,7 @@ def described(view: RequestView) -> dict[str, object]:
 
 
 class Recorder:
-    """Takes requests down, the last ones up to a limit."""
+    """Keeps the latest requests, up to a limit."""
 
     def __init__(self, clock: Clock) -> None:
         self.is_recording = False
@@ -99,17 +99,17 @@ class Recorder:
         self._count = 0
 
     def record(self, is_recording: bool, limit: int | None) -> None:
-        """Records from now on, or no more; with a limit, so many are remembered at most."""
+        """Starts or stops recording. A limit sets the most requests to keep."""
         self.is_recording = is_recording
         if limit is not None and limit != self._entries.maxlen:
             self._entries = deque(self._entries, maxlen=limit)
 
     def forget(self) -> None:
-        """Forgets what was recorded; numbers go on."""
+        """Deletes the recorded requests; the numbering continues."""
         self._entries.clear()
 
     def begin(self, view: RequestView, fault: InjectedFault | None) -> RequestEntry | None:
-        """Takes down a request that has come; None where nobody wants to know."""
+        """Records a request that has arrived. Returns None if recording is off."""
         if not self.is_recording:
             return None
         self._count += 1
@@ -118,12 +118,12 @@ class Recorder:
         return entry
 
     def entries(self, after: int) -> Iterator[RequestEntry]:
-        """Yields the requests behind a number, the oldest first."""
+        """Yields the requests after a number, the oldest first."""
         return (entry for entry in self._entries if entry.number > after)
 
     @property
     def content(self) -> dict[str, object]:
-        """The recording as JSON has it."""
+        """The recording's state for JSON."""
         return {
             "enabled": self.is_recording,
             "limit": self._entries.maxlen,

@@ -1,4 +1,4 @@
-"""Answers that refuse a part of a request: the partitions that are meant by a fault, beside those that are not."""
+"""Answers that reject a part of a request: the partitions that a fault selects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from protocol.schema import fields_of
 
 
 class Parts(NamedTuple):
-    """The lists of a request that is carried out partition by partition."""
+    """The names of the topic and partition lists of a request that is carried out partition by partition."""
 
     topics: str
     partitions: str
@@ -33,8 +33,8 @@ BY_PARTITION: Final[dict[int, Parts]] = {
 
 
 def split(request: object, parts: Parts, is_meant: Callable[[object, int], bool]) -> tuple[object, object]:
-    """Returns two requests: one of the partitions that are meant, one of the rest. `is_meant` is asked with a topic's
-    entry and a partition's number."""
+    """Returns two requests: the first with the selected partitions, the second with the rest. `is_meant` takes a
+    topic's entry and a partition's number."""
     meant: list[object] = []
     rest: list[object] = []
     for topic in getattr(request, parts.topics) or ():
@@ -54,12 +54,12 @@ def changed(message: object, field: str, value: object) -> object:
 
 
 def is_empty(request: object, parts: Parts) -> bool:
-    """True where a request names no partition."""
+    """True if a request names no partition."""
     return not getattr(request, parts.topics)
 
 
 def joined(api: Api, response: object, refused: object) -> object:
-    """Returns the response with the refused partitions among its own, in place of any that it has of the same name."""
+    """Returns the response with the rejected partitions, which replace its own of the same name."""
     for field in fields_of(api.response):
         if field.name in REPEATED and field.kind.items is not None and field.kind.items.struct is not None:
             topics = [*getattr(response, field.name)]
@@ -70,7 +70,7 @@ def joined(api: Api, response: object, refused: object) -> object:
 
 
 def put_topic(topics: list[object], topic: object) -> None:
-    """Puts a topic's partitions in a list of topics, in place of what it has of them."""
+    """Puts a topic's partitions into a list of topics; they replace entries of the same partitions."""
     name = partitions_field(topic)
     own = next((other for other in topics if identity_of(other) == identity_of(topic)), None)
     if own is None:
@@ -87,14 +87,14 @@ def partitions_field(topic: object) -> str:
 
 
 def identity_of(topic: object) -> tuple[object, ...]:
-    """Returns the fields that say which topic it is."""
+    """Returns the fields that identify a topic."""
     return tuple(getattr(topic, field, None) for field in ("name", "topic", "topic_id"))
 
 
 def in_other_order(topics: Sequence[object], rank: Callable[[tuple[object, ...], int], int]) -> list[object]:
-    """Returns topics, and their partitions, in the order of a rank of (topic, partition)."""
+    """Returns topics and their partitions, ordered by a rank of (topic, partition)."""
     for topic in topics:
         own, field = identity_of(topic), partitions_field(topic)
-        ranked = [(rank(own, partition_number(one)), n, one) for n, one in enumerate(getattr(topic, field))]
-        setattr(topic, field, [one for _, _, one in sorted(ranked)])
+        ranked = [(rank(own, partition_number(part)), n, part) for n, part in enumerate(getattr(topic, field))]
+        setattr(topic, field, [part for _, _, part in sorted(ranked)])
     return sorted(topics, key=lambda topic: rank(identity_of(topic), -1))

@@ -1,7 +1,6 @@
-"""The releases of Apache Kafka that a broker can pretend to be: which APIs each knew, and up to which version.
-
-Each row has what changed since the one before it, as brokers of the release answered ApiVersions. The oldest is the
-first that did.
+"""The releases of Apache Kafka that a broker can pretend to be: the APIs of each, with their latest versions. Each row
+has the changes since the row before, taken from the ApiVersions answers of that release's brokers. The oldest row is
+the first release with ApiVersions.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 GONE: Final = -1
-"""The last version of an API that a release has no more."""
+"""The version of an API that a release has removed."""
 
 RELEASES: Final[dict[str, dict[int, int]]] = {
     "0.10.0": {
@@ -67,7 +66,7 @@ RELEASES: Final[dict[str, dict[int, int]]] = {
 
 
 def latest_versions(release: str) -> dict[int, int]:
-    """Returns the last version of each API that a release knew."""
+    """Returns the latest version of each API of a release."""
     versions: dict[int, int] = {}
     for name, changes in RELEASES.items():
         versions |= changes

@@ -1,7 +1,7 @@
-"""A request as faults and recordings look at it: its header, and which partitions, groups and transactions it is about.
+"""The view of a request that faults and recordings use: its header, partitions, groups and transactions.
 
-Nothing is known here of single APIs but for the names that Kafka's messages give to topics, partitions, groups and
-transactional ids; so it holds for every API, and for those that come.
+It depends on no single API, only on the names that Kafka's messages give to topics, partitions, groups and
+transactional ids. So it works for every API, including future ones.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ TOPIC_LISTS: Final = ("topics", "topic_data", "topic_names", "v3_and_below_topic
 GROUP_LISTS: Final = ("groups", "groups_names", "group_ids")
 TRANSACTIONAL_IDS: Final = ("transactional_id", "v3_and_below_transactional_id")
 GROUP_KEY, TRANSACTION_KEY = 0, 1
-"""The types of a key of FindCoordinator."""
+"""The key types of FindCoordinator."""
 
 
 class SubjectPartition(NamedTuple):
-    """A partition that a request is about, or a topic as a whole."""
+    """A partition that a request names, or a topic as a whole."""
 
     topic: str
     partition: int | None
@@ -50,18 +50,18 @@ class Header(NamedTuple):
 
 
 class Subjects:
-    """The partitions, groups and transactions that a request is about."""
+    """The partitions, groups and transactions that a request names."""
 
     def __init__(self) -> None:
         self.places: list[SubjectPartition] = []
         self.groups: list[str] = []
         self.transactional_ids: list[str] = []
         self.has_every_topic = False
-        """True of a request for metadata of all topics, which names none."""
+        """True if the request asks for the metadata of all topics, and names none."""
 
 
 class RequestView:
-    """One request, in bytes that are its own: an append stamps its records in place."""
+    """One request, with a copy of its bytes, because an append changes records in place."""
 
     def __init__(self, broker: Broker, connection: ClientConnection, frame: memoryview) -> None:
         """Raises ProtocolError, or one of MALFORMED, for a frame without a whole header."""
@@ -71,12 +71,12 @@ class RequestView:
         self.api: Api | None = broker.apis.find(key)
         self.header, self.body_at = read_header(self.frame, self.api)
         self.request: object | None = None
-        """The message; None where it is of an API or version that is not served, or malformed."""
+        """The message; None if its API or version is unsupported, or if it is malformed."""
         if self.api is not None and self.header.version in self.api.versions:
             try:
                 self.request, _ = decode(self.api.request, self.header.version, self.frame, self.body_at)
             except (ProtocolError, *MALFORMED):
-                pass  # it is refused by who answers it
+                pass  # the dispatcher rejects it
         self.subjects = Subjects()
         collect(broker, self.request, self.subjects)
         self.subjects.has_every_topic = is_about_every_topic(self.request, self.header.version)
@@ -85,12 +85,12 @@ class RequestView:
 
     @property
     def name(self) -> str:
-        """The name of its API, as Kafka writes it."""
+        """Kafka's name of its API."""
         return name_of_api(self.header.key)
 
     @property
     def response_has_tags(self) -> bool:
-        """True where the response's header has tags behind the correlation id."""
+        """True if the response's header has tags after the correlation id."""
         return (
             self.api is not None
             and self.header.key != ApiKey.API_VERSIONS
@@ -99,7 +99,7 @@ class RequestView:
 
 
 def read_header(frame: memoryview, api: Api | None) -> tuple[Header, int]:
-    """Returns the header, and where the body begins."""
+    """Returns the header, and the position of the body."""
     if len(frame) < HEADER_BYTES:
         raise ProtocolError(f"a request has a header of {HEADER_BYTES} bytes at least", offset=0)
     front = bytes(frame[:FRONT_BYTES])
@@ -116,14 +116,14 @@ def read_header(frame: memoryview, api: Api | None) -> tuple[Header, int]:
 
 
 def name_of_api(key: int) -> str:
-    """Returns the name of an API as Kafka writes it: ListOffsets."""
+    """Returns Kafka's name of an API, such as ListOffsets."""
     if key not in ApiKey._value2member_map_:
         return str(key)
     return "".join(word.capitalize() for word in ApiKey(key).name.split("_"))
 
 
 def collect(broker: Broker, message: object, subjects: Subjects) -> None:
-    """Adds what a message is about, and the structs in it."""
+    """Adds the subjects of a message and of the structs in it."""
     if message is None or not hasattr(message, "__wire__"):
         return
     for field in fields_of(type(message)):
@@ -156,7 +156,7 @@ def collect_keys(message: object, subjects: Subjects) -> None:
 
 
 def places_of(broker: Broker, topic: object) -> Iterator[SubjectPartition]:
-    """Yields the partitions that an entry of a list of topics names, or the topic alone."""
+    """Yields the partitions of an entry in a list of topics; the topic alone if it names none."""
     name = topic_name(broker, topic)
     if name is None:
         return
@@ -169,7 +169,7 @@ def places_of(broker: Broker, topic: object) -> Iterator[SubjectPartition]:
 
 
 def topic_name(broker: Broker, topic: object) -> str | None:
-    """Returns the name of a topic that is named, or has an id; None of one that does not exist."""
+    """Returns the name of a topic, from its name or id; None if it doesn't exist."""
     if isinstance(topic, str):
         return topic
     for field in TOPIC_NAMES:
@@ -187,14 +187,14 @@ def partition_number(partition: object) -> int:
 
 
 def is_about_every_topic(request: object, version: int) -> bool:
-    """True of a request that gets metadata of all topics."""
+    """True if the request asks for the metadata of all topics."""
     if isinstance(request, MetadataRequest):
         return request.topics is None or (version == 0 and not request.topics)
     return isinstance(request, DescribeTopicPartitionsRequest) and not request.topics
 
 
 def session_places(broker: Broker, request: object) -> Iterator[SubjectPartition]:
-    """Yields the partitions of the fetch session that a request goes on with; those that it names are told already."""
+    """Yields the partitions of the fetch session that a request continues, in addition to those that it names."""
     session = broker.fetches.sessions.sessions.get(getattr(request, "session_id", 0))
     if session is None:
         return

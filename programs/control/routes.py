@@ -1,4 +1,4 @@
-"""The paths of the control server: who answers what."""
+"""The paths of the control server and their handlers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Handle = Callable[[ControlRequest, ControlConnection], Awaitable[ControlAnswer]]
 
 VERSION: Final = "v1"
 ANY: Final = "*"
-"""A part of a path that is a name, or an id."""
+"""The part of a path that is a name or an id."""
 
 
 class Routes:
-    """The table of paths, and of their methods."""
+    """The table of paths and their methods."""
 
     def __init__(self, faults: FaultControl, looking_in: LookingIn, doing: Doing) -> None:
         self._paths: dict[tuple[str, ...], dict[str, Handle]] = {
@@ -49,7 +49,7 @@ class Routes:
         methods = self._methods(request.path)
         if methods is None:
             first = ", ".join(sorted({f"/{VERSION}/{known_path[0]}" for known_path in self._paths}))
-            raise RequestError(404, f"there is no {path}; there are {first}")
+            raise RequestError(404, f"there is no {path}; the paths are {first}")
         handle = methods.get(request.method)
         if handle is None:
             allowed = ", ".join(methods)
@@ -57,7 +57,7 @@ class Routes:
         return await handle(request, connection)
 
     def _methods(self, path: tuple[str, ...]) -> dict[str, Handle] | None:
-        """Returns the methods of a path; None where there is no such path."""
+        """Returns the methods of a path; None if the path doesn't exist."""
         if not path or path[0] != VERSION:
             return None
         named = path[1:]

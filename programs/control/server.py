@@ -1,4 +1,4 @@
-"""The listener of the control server: connections that stay open, each with its requests one after the other."""
+"""The listener of the control server: persistent connections, each with one request at a time."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from programs.control.http import (
 )
 
 MAX_CONTROL_CONNECTIONS: Final = 256
-"""One or a few for each process of a test suite."""
+"""Most connections: a few for each process of a test suite."""
 
 MAX_PIPELINED_BYTES: Final = MAX_CONTROL_HEAD_BYTES + MAX_BODY_BYTES
 OWNER_ONLY: Final = 0o600
 
 Respond = Callable[[ControlRequest, "ControlConnection"], Awaitable[ControlAnswer]]
 
-log = get_logger("broker.control")
+logger = get_logger("broker.control")
 
 
 class ControlServer:
@@ -40,13 +40,13 @@ class ControlServer:
         self.respond = respond
         self.connections: set[ControlConnection] = set()
         self.on_end: Callable[[ControlConnection], None] = lambda connection: None
-        """Called with each connection that has ended."""
+        """Called with each connection that ended."""
         self.hosts: frozenset[str] = frozenset()
         self._server: asyncio.AbstractServer | None = None
         self._path = ""
 
     async def listen(self, address: ControlAddress) -> str:
-        """Binds the address, serves it from now on, and returns it as clients dial it. Raises OSError."""
+        """Binds and serves the address. Returns it in the form that clients connect to. Raises OSError."""
         loop = asyncio.get_running_loop()
         try:
             if address.path:
@@ -65,7 +65,7 @@ class ControlServer:
         return f"{host}:{server.sockets[0].getsockname()[1]}"
 
     def close(self) -> None:
-        """Serves nobody any more."""
+        """Stops serving, and closes all connections."""
         if self._server is not None:
             self._server.close()
         for connection in tuple(self.connections):
@@ -75,8 +75,8 @@ class ControlServer:
 
 
 def _owned_socket(path: str) -> socket.socket:
-    """Returns a socket bound to the path, which nobody but its owner may connect to from the first moment on. What
-    another broker has left there goes."""
+    """Returns a socket bound to the path, to which only its owner may connect. Replaces a socket that another broker
+    left there."""
     _remove_socket(path)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o777 & ~OWNER_ONLY)
@@ -105,7 +105,9 @@ class ControlConnection(asyncio.Protocol):
 
     def __init__(self, server: ControlServer) -> None:
         self._server = server
-        self._transport: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
+        self._transport: asyncio.Transport = cast(
+            asyncio.Transport, None
+        )  # connection_made sets it before any other call
         self._received = bytearray()
         self._task: asyncio.Task[None] | None = None
 
@@ -123,7 +125,7 @@ class ControlConnection(asyncio.Protocol):
             self._next()
 
     def _next(self) -> None:
-        """Begins the next request, if all of it has come."""
+        """Starts the next request, if it is complete."""
         try:
             parsed = parse_request(self._received)
         except RequestError as error:
@@ -150,8 +152,8 @@ class ControlConnection(asyncio.Protocol):
         except RequestError as error:
             return error.answer
         except Exception as error:
-            log.error("a request of control failed", path="/".join(request.path), exc_info=error)
-            return ControlAnswer(500, {"error": f"a fault of the broker's: {error!r}"})
+            logger.error("control request failed", path="/".join(request.path), exc_info=error)
+            return ControlAnswer(500, {"error": f"the broker failed: {error!r}"})
 
     def _send(self, answer: ControlAnswer, *, stays_open: bool) -> None:
         if not self._transport.is_closing():
@@ -160,7 +162,7 @@ class ControlConnection(asyncio.Protocol):
                 self._transport.close()
 
     def abort(self) -> None:
-        """Closes at once, whatever is still to be sent."""
+        """Closes at once, without sending pending bytes."""
         self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""Topics, users and access control lists for a test, made as an administrator's client would have them made."""
+"""Creates a test's topics, users and access control lists through the requests of an admin client."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ DEFAULT_COUNT: Final = -1
 TIMEOUT_MS: Final = 30_000
 SALT_BYTES: Final = 16
 ITERATIONS: Final = 4096
-"""The fewest that Apache Kafka takes: a test's password is no secret."""
+"""Apache Kafka's minimum: a test's password is not a secret."""
 ALL_OPERATIONS: Final = 2
 """AclOperation.ALL."""
 
 
 def raise_if(code: int, message: str | None, what: str) -> None:
-    """Raises RequestError for an error of the controller's."""
+    """Raises RequestError if the controller answered an error."""
     if code:
         status = 404 if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else 409
         raise RequestError(status, f"{what}: {error_code(code).name}{f', {message}' if message else ''}")
 
 
 async def create_topic(broker: Broker, fields: Fields) -> dict[str, object]:
-    """Creates a topic, and returns once it can be written to. Raises RequestError."""
+    """Creates a topic, and waits until it can be written to. Raises RequestError."""
     name = fields.needed_text("topic")
     partitions = fields.number("partitions", at_least=1) or DEFAULT_COUNT
     replication_factor = fields.number("replication_factor", at_least=1) or DEFAULT_COUNT
@@ -63,7 +63,7 @@ async def create_topic(broker: Broker, fields: Fields) -> dict[str, object]:
 
 
 def texts_in(fields: Fields, name: str) -> Mapping[str, str]:
-    """Returns an object of texts; numbers and flags stand for theirs."""
+    """Returns an object with text values; numbers and flags are converted to text."""
     (values,) = fields.items(name)[:1] or [{}]
     if not isinstance(values, dict):
         raise fields.wrong(name, values, 'an object, such as {"retention.ms": "1000"}')
@@ -79,7 +79,7 @@ async def delete_topic(broker: Broker, name: str) -> dict[str, object]:
 
 
 async def add_user(broker: Broker, fields: Fields, random_bytes: Callable[[int], bytes]) -> dict[str, object]:
-    """Gives a user a password for SCRAM. Raises RequestError."""
+    """Sets a user's SCRAM password. Raises RequestError."""
     user, password = fields.needed_text("user"), fields.needed_text("password")
     name = fields.choice("mechanism", MECHANISMS) or next(iter(MECHANISMS))
     fields.end()
@@ -98,7 +98,7 @@ async def add_user(broker: Broker, fields: Fields, random_bytes: Callable[[int],
 
 
 def member_of(enumeration: type[E], text: str | None, name: str) -> E:
-    """Returns a member of an enumeration by its name, in whatever case. Raises RequestError."""
+    """Returns a member of an enumeration by its name, in any case. Raises RequestError."""
     named = (text or "").upper().replace("-", "_")
     if named not in enumeration.__members__:
         raise RequestError(400, f"{name} {text!r} is unknown{suggestion(named, enumeration.__members__)}")

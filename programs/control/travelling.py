@@ -1,7 +1,7 @@
-"""Time that can be let pass: a clock that runs ahead of the machine's, and the event loop whose timers follow it.
+"""Time that tests can advance: a clock ahead of the machine's, and an event loop whose timers follow it.
 
-The loop is where every timer of the process is made: the clock's, those of `asyncio.sleep` and of `asyncio.timeout`.
-A journey calls them in the order of their times, and lets each of them finish what it began before the clock goes on.
+The loop makes every timer of the process: those of the clock, of `asyncio.sleep` and of `asyncio.timeout`. A journey
+(an advance of time) runs them in the order of their times, and waits for the work of each before the clock moves on.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Arguments = TypeVarTuple("Arguments")
 NS_PER_S: Final = 1_000_000_000
 
 LATE_SHARE: Final = 20
-"""A timer that is set on a journey may be late by this part of the way so far. Without it a week would take the jobs of
-each second six hundred thousand rounds; with it, some hundred."""
+"""Divisor of the time travelled so far; the quotient is the most that a timer of a journey may be late. Without it a
+job that runs every second would run 600,000 times in a week; with it, about a hundred times."""
 
 QUIET_TURNS: Final = 2
-"""The turns of the loop without a new callback after which what a timer began is done, or waits: for a thread, for a
-socket, or for time. One turn may be that of a callback out of a socket."""
+"""Turns of the loop without a new callback after which a timer's work is done, or waits for a thread, a socket or time.
+One turn may run a socket's callback."""
 
 MAX_TURNS: Final = 1_000
-"""The turns that a timer is waited for at most: busy clients keep the loop going for ever."""
+"""Most turns to wait for a timer's work: busy clients can keep the loop running forever."""
 
 MAX_THREAD_WAIT_S: Final = 10.0
-"""How long a timer's work in threads is waited for, in the machine's time, before the clock goes on all the same."""
+"""Longest wait for a timer's work in threads, in the machine's time, before the clock moves on."""
 
 MIN_CANCELLED: Final = 1_000
-"""Cancelled timers below which it is not worth the while to clear them away."""
+"""Least number of cancelled timers that are worth removing."""
 
 
 async def nothing_more() -> None:
@@ -45,7 +45,7 @@ async def nothing_more() -> None:
 
 
 class TravellingClock:
-    """A `broker.clock.Clock` that is ahead of the machine's by what its journeys took."""
+    """A `broker.clock.Clock` that is ahead of the machine's by the sum of its journeys."""
 
     def __init__(self) -> None:
         self._system = SystemClock()
@@ -67,33 +67,33 @@ class TravellingClock:
         return asyncio.get_running_loop().call_later(delay_ms / 1000, then)
 
     def go_on_to(self, monotonic_ns: int) -> None:
-        """Lets time pass up to then; a time that is past already changes nothing."""
+        """Advances to a time; a time in the past changes nothing."""
         self.ahead_ns += max(monotonic_ns - self.monotonic_ns(), 0)
 
 
 class TravellingLoop(uvloop.Loop):
-    """An event loop whose timers go by a clock that travels."""
+    """An event loop whose timers follow a TravellingClock."""
 
     def __init__(self, clock: TravellingClock) -> None:
         self.clock = clock
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._count = 0
         self._cancelled = 0
-        """Timers cancelled since those were cleared away the last time."""
+        """Number of timers cancelled since the last removal."""
         self._alarm: asyncio.TimerHandle | None = None
-        """The machine's timer, for the first of ours."""
+        """The machine's timer for the first timer of this loop."""
         self._alarm_s = 0.0
         self._callbacks = 0
-        """How many callbacks were made ready, ever."""
+        """Number of callbacks scheduled so far."""
         self._in_threads: set[asyncio.Future[object]] = set()
         self._unending: set[asyncio.Future[object]] = set()
-        """Work in threads that a journey has given up waiting for."""
+        """Work in threads that a journey no longer waits for."""
         self.is_travelling = False
         self._arrived = asyncio.Event()
         self._turn = asyncio.Lock()
         super().__init__()
 
-    # The loop as everybody uses it
+    # The event loop's public methods
 
     def time(self) -> float:
         return self.clock.monotonic_ns() / NS_PER_S
@@ -132,7 +132,8 @@ class TravellingLoop(uvloop.Loop):
         self._unending.discard(ended)
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """A cancelled timer stays in its place, and is passed over there; once most are such, they go."""
+        """Leaves the cancelled timer in the heap, where it is skipped. Removes all cancelled timers once they are the
+        majority."""
         self._cancelled += 1
         if self._cancelled >= MIN_CANCELLED and 2 * self._cancelled > len(self._timers):
             self._timers = [entry for entry in self._timers if not entry[2].cancelled()]
@@ -142,7 +143,7 @@ class TravellingLoop(uvloop.Loop):
     # The machine's time
 
     def _arm(self) -> None:
-        """Has the machine's timer ring for the first of ours; on a journey none rings."""
+        """Sets the machine's timer to the first timer of this loop, except during a journey."""
         while self._timers and self._timers[0][2].cancelled():
             heapq.heappop(self._timers)
         if self.is_travelling or not self._timers:
@@ -166,7 +167,7 @@ class TravellingLoop(uvloop.Loop):
         self._arm()
 
     def _taken(self, until_s: float) -> list[asyncio.TimerHandle]:
-        """Takes the timers that are due up to then out of the row, in the order of their times."""
+        """Removes and returns the timers that are due at `until_s`, in the order of their times."""
         taken: list[asyncio.TimerHandle] = []
         while self._timers and self._timers[0][0] <= until_s:
             taken.append(heapq.heappop(self._timers)[2])
@@ -175,9 +176,9 @@ class TravellingLoop(uvloop.Loop):
     # Journeys
 
     async def travel(self, distance_ms: int, at_end: Callable[[], Awaitable[None]] = nothing_more) -> int:
-        """Lets so much time pass, with all that is due in it, and returns how many timers were. `at_end` is the last
-        thing that happens on the way."""
-        async with self._turn:  # two journeys are one after the other
+        """Advances time by `distance_ms` and runs all timers that become due, then `at_end`. Returns the number of
+        timers."""
+        async with self._turn:  # journeys run one after another
             self.is_travelling = True
             self._arrived.clear()
             try:
@@ -194,7 +195,7 @@ class TravellingLoop(uvloop.Loop):
                 self._arm()
 
     async def arrived(self) -> None:
-        """Returns once no journey is under way."""
+        """Waits until no journey is in progress."""
         while self.is_travelling:
             await self._arrived.wait()
 
@@ -204,7 +205,7 @@ class TravellingLoop(uvloop.Loop):
         await self._settled()
         while True:
             now_ns, first_ns = self.clock.monotonic_ns(), self._first_ns()
-            end_ns = now_ns - self.clock.ahead_ns + ahead_at_end_ns  # the machine's time passes meanwhile, too
+            end_ns = now_ns - self.clock.ahead_ns + ahead_at_end_ns  # the machine's time also passes
             if first_ns is None or first_ns > end_ns:
                 break
             step_ns = min(max(first_ns, now_ns + (now_ns - begun_ns) // LATE_SHARE), end_ns)
@@ -225,7 +226,7 @@ class TravellingLoop(uvloop.Loop):
         return round(self._timers[0][0] * NS_PER_S) if self._timers else None
 
     async def _settled(self) -> None:
-        """Returns once what was begun is done, or waits for something else than this loop and its threads."""
+        """Waits until the started work is done, or waits for something other than this loop and its threads."""
         quiet = turns = 0
         while quiet < QUIET_TURNS and turns < MAX_TURNS:
             before = self._callbacks
@@ -236,7 +237,7 @@ class TravellingLoop(uvloop.Loop):
                 quiet = 0
 
     async def _threads_went_on(self) -> bool:
-        """Waits for one of the threads at work; False where none ends within MAX_THREAD_WAIT_S."""
+        """Waits until one of the working threads ends. Returns False if none ends within MAX_THREAD_WAIT_S."""
         ended = self.create_future()
 
         def end(result: bool) -> None:

@@ -1,4 +1,4 @@
-"""A broker that pretends to be older: it tells of fewer APIs and versions, and refuses the others."""
+"""Lets the broker pretend to be older: it advertises fewer APIs and versions, and rejects the others."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from protocol.errors import ProtocolError
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 NOT_SERVED: Final = 0x7FFF
-"""A version of ApiVersions that no broker serves: its answer says which ones are, as to a client that is too new."""
+"""A version of ApiVersions that no broker supports: the answer is that for a client that is too new."""
 HIDDEN: Final = -1
 
 
 class LimitVersions:
-    """The broker knows no later versions of APIs than an older one would, and some APIs not at all."""
+    """Limits the versions of APIs, and hides some APIs."""
 
     def __init__(self, latest: Mapping[int, int], *, hides_others: bool = False, hides_features: bool = False) -> None:
-        """`latest` has the last version by API, HIDDEN for an API that is unknown. All others stay as they are, or are
-        hidden; so are the features of the cluster."""
+        """`latest` has the latest version of each API, HIDDEN for an API to hide. `hides_others` hides all other APIs,
+        `hides_features` the features of the cluster."""
         self._latest = latest
         self._hides_others = hides_others
         self._hides_features = hides_features
@@ -36,7 +36,7 @@ class LimitVersions:
         return self._latest.get(key, HIDDEN if self._hides_others else as_it_is)
 
     def concerns(self, view: RequestView) -> bool:
-        """True for ApiVersions, and for what an older broker would not know."""
+        """True for ApiVersions, and for requests that the older broker wouldn't support."""
         return view.header.key == ApiKey.API_VERSIONS or self._is_beyond(view)
 
     def answer(self, exchange: Exchange) -> Answer:
@@ -51,7 +51,7 @@ class LimitVersions:
 
     async def _limited(self, exchange: Exchange, begun: Awaited) -> AnswerBuffers:
         buffers = await begun.buffers()
-        assert buffers is not None  # it is no Produce
+        assert buffers is not None  # only Produce may have no answer
         response = response_in(exchange.view, buffers)
         assert isinstance(response, ApiVersionsResponse)
         response.api_keys = [api for api in response.api_keys if self._narrow(api)]
@@ -61,6 +61,6 @@ class LimitVersions:
         return buffers_of(exchange.view, response)
 
     def _narrow(self, api: ApiVersion) -> bool:
-        """Limits what is told of an API; False where there is nothing to tell."""
+        """Limits the advertised versions of an API. Returns False if none is left."""
         api.max_version = min(api.max_version, self._limit(api.api_key, api.max_version))
         return api.max_version >= api.min_version

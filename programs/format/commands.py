@@ -28,14 +28,14 @@ from storage.disk import OsDisk
 from storage.meta_properties import MetaProperties, read_meta_properties
 
 FAILED, MISUSED = 1, 2
-"""Exit codes: the directories could not be formatted, or are not; the configuration is at fault."""
+"""Exit codes: the directories could not be formatted, or are not formatted; the configuration is wrong."""
 
 SALT_BYTES: Final = 16
 CLUSTER_ID: Final = re.compile(r"[!-~]{1,256}")
-"""A cluster id travels in every fetch of the metadata: printable, without spaces."""
+"""A cluster id is in every fetch of the metadata: printable characters without spaces."""
 
 FORMAT = f"""\
-Format the log directories of a node: a controller, or a broker of controllers elsewhere. It takes the arguments of
+Format the log directories of a node: a controller, or a broker with remote controllers. It takes the arguments of
 Apache Kafka's `kafka-storage format`, and writes the same files: either broker starts on them. A broker that is its own
 controller needs no format: `odradek run` does it.
 
@@ -54,7 +54,7 @@ examples:
 
 exit codes: 0 formatted, 1 not formatted, 2 wrong arguments or configuration
 """
-INFO = "Print whose the log directories of a node are. The exit code is 1 where one is not formatted, or another's."
+INFO = "Print the owners of a node's log directories. The exit code is 1 if one is not formatted, or has another owner."
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -83,7 +83,7 @@ def parser() -> argparse.ArgumentParser:
         "-t", "--cluster-id", required=True, metavar="ID", help="the cluster; `odradek random-uuid` draws a new one"
     )
     formatting.add_argument(
-        "-g", "--ignore-formatted", action="store_true", help="leave formatted directories as they are, format the rest"
+        "-g", "--ignore-formatted", action="store_true", help="keep formatted directories, format the others"
     )
     formatting.add_argument("-r", "--release-version", metavar="RELEASE", help="such as 4.2 or 4.2-IV1")
     formatting.add_argument(
@@ -106,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", description=INFO)
     info.set_defaults(run=_info)
     _add_config(info)
-    commands.add_parser("random-uuid", description="Print an id, such as a new cluster or directory has.").set_defaults(
+    commands.add_parser("random-uuid", description="Print an id for a new cluster or directory.").set_defaults(
         run=_random_uuid
     )
     return arguments
@@ -120,7 +120,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def _config(options: argparse.Namespace, *, generate_id: bool = False) -> BrokerConfig:
-    """Returns the node's configuration; with `generate_id` a broker that ZooKeeper is to number has its number."""
+    """Returns the node's configuration; with `generate_id` ZooKeeper assigns the broker id if that is configured."""
     file = from_file(options.config, read_file(options.config)) if options.config is not None else []
     config = load_only(OPTIONS, file, from_environment(os.environ), from_assignments(options.assignments))
     if not config.generates_id:
@@ -134,7 +134,7 @@ def _config(options: argparse.Namespace, *, generate_id: bool = False) -> Broker
 def _format(options: argparse.Namespace) -> int:
     choice = QuorumChoice(options.standalone, options.no_initial_controllers, options.initial_controllers)
     if CLUSTER_ID.fullmatch(options.cluster_id) is None:
-        raise ConfigError("--cluster-id: an id has printable characters only, and no spaces")
+        raise ConfigError("--cluster-id: an id has only printable characters, without spaces")
     config = _config(options, generate_id=True)
     voters = choose_voters(config, choice, _new_uuid)
     features = new_cluster_features(

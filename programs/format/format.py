@@ -1,4 +1,4 @@
-"""Formats directories: those that are formatted already stay as they are.
+"""Formats directories; formatted directories are not changed.
 
 Source: Kafka's Formatter.
 """
@@ -18,18 +18,18 @@ from storage.disk import Disk
 from storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 
 EXPECTED: Final = frozenset({LOCK_FILE, "lost+found"})
-"""Names in an empty directory: the lock of the moment, and what a file system makes in its root."""
+"""Names that an empty directory may have: the lock file, and the folder that a file system makes in its root."""
 
 NAMED: Final = 5
-"""Strange files of a directory that are named."""
+"""Most unexpected files that the warning names."""
 
 
 class AlreadyFormatted(Exception):
-    """A directory is formatted; the text names it."""
+    """A directory is already formatted; the text names it."""
 
 
 class NodeFormat(NamedTuple):
-    """A node's directories, and what is to be in them."""
+    """A node's directories and their new content."""
 
     cluster_id: str
     node_id: int
@@ -45,9 +45,9 @@ class NodeFormat(NamedTuple):
 def format_node(
     node: NodeFormat, *, ignore_formatted: bool, disk: Disk, new_uuid: Callable[[], Uuid], now_ms: int
 ) -> Iterator[str]:
-    """Formats the node's directories while nobody uses them; yields a line before each, and
-    for each that is not empty. Raises AlreadyFormatted where
-    one is formatted and that is not to be ignored; WrongOwner, CorruptCheckpoint, DirectoryInUse, OSError."""
+    """Formats the node's directories under their locks. Yields a line for each directory, and a warning if it is not
+    empty. Raises AlreadyFormatted if a directory is formatted and `ignore_formatted` is False; also WrongOwner,
+    CorruptCheckpoint, DirectoryInUse, OSError."""
     with contextlib.ExitStack() as stack:
         for directory in node.directories:
             stack.callback(DirectoryLock(directory).release)
@@ -69,13 +69,13 @@ def format_node(
 
 
 def _strange(directory: str, disk: Disk) -> Iterator[str]:
-    """Yields a line about files that are in a directory before it is formatted: a mistyped path, or a former cluster's
-    data, of which a broker takes folders of partitions for its own."""
+    """Yields a warning about files in a directory before it is formatted: the path may be wrong, or have a former
+    cluster's data, whose partition folders a broker would use as its own."""
     names = sorted(set(disk.listdir(directory)) - EXPECTED)
     if names:
         named = ", ".join(names[:NAMED])
         rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        yield f"Log directory {directory} is not empty; what is in it stays: {named}{rest}."
+        yield f"Log directory {directory} is not empty; its content stays: {named}{rest}."
 
 
 def _format(node: NodeFormat, directory: str, disk: Disk, new_uuid: Callable[[], Uuid], now_ms: int) -> None:
@@ -87,7 +87,7 @@ def _format(node: NodeFormat, directory: str, disk: Disk, new_uuid: Callable[[],
 
 
 def _own_directory_id(node: NodeFormat) -> Uuid | None:
-    """Returns the id that the voters give to this node's metadata directory; None where it is none of them."""
+    """Returns the id of this node's metadata directory among the voters; None if the node is not a voter."""
     return next((voter.directory_id for voter in node.voters or () if voter.node_id == node.node_id), None)
 
 

@@ -1,4 +1,4 @@
-"""The node that directories are formatted for: its options, and the voters of its quorum.
+"""The node whose directories are formatted: its options, and the voters of its quorum.
 
 Source: Kafka's StorageTool.runFormatCommand.
 """
@@ -36,14 +36,14 @@ OPTIONS: Final = frozenset({
     "zookeeper.session.timeout.ms",
     "zookeeper.set.acl",
 })  # fmt: skip
-"""The options that a format depends on."""
+"""The options that formatting uses."""
 
 CONTROLLER: Final = ListenerAddress("CONTROLLER", "127.0.0.1", 9093, "PLAINTEXT")
-"""The controller of a node that has it in the process, where the configuration has no listener for it."""
+"""The controller's listener in a combined node whose configuration has none."""
 
 
 class QuorumChoice(NamedTuple):
-    """Who the first voters are, of the command's three options that exclude each other."""
+    """The choice of the first voters: the command's three options, which exclude each other."""
 
     standalone: bool = False
     no_initial_controllers: bool = False
@@ -57,8 +57,8 @@ class QuorumChoice(NamedTuple):
 def choose_voters(
     config: BrokerConfig, choice: QuorumChoice, new_uuid: Callable[[], Uuid]
 ) -> tuple[InitialVoter, ...] | None:
-    """Returns the voters that the metadata begins with; None where they are configured, or come later. Raises
-    ConfigError for a combination that makes no quorum."""
+    """Returns the first voters in the metadata; None if they are configured, or join later. Raises ConfigError for an
+    invalid combination of options."""
     is_controller = "controller" in config.process_roles
     if choice.is_dynamic and config.controller_quorum_voters:
         raise ConfigError(
@@ -81,19 +81,19 @@ def choose_voters(
 
 
 def controller_listener_name(config: BrokerConfig) -> str:
-    """Returns the name of the listener at which controllers find each other."""
+    """Returns the name of the controllers' listener."""
     return config.controller_listener_names[0].upper() if config.controller_listener_names else CONTROLLER.name
 
 
 def _standalone_voter(config: BrokerConfig, directory_id: Uuid) -> InitialVoter:
     listener = _controller_listener(config)
     if not listener.port:
-        raise ConfigError(f"listeners: {listener.name} has port 0; a controller needs one that others can know")
+        raise ConfigError(f"listeners: {listener.name} has port 0; a controller needs a fixed port")
     return InitialVoter(config.node_id, listener.host, listener.port, directory_id)
 
 
 def _controller_listener(config: BrokerConfig) -> ListenerAddress:
-    """Returns the listener of the controller as others reach it: the first of controller.listener.names."""
+    """Returns the advertised listener of the controller: the first of controller.listener.names."""
     if not config.controller_listener_names:
         return CONTROLLER
     name = controller_listener_name(config)

@@ -1,1 +1,1 @@
-"""`odradek log`: shows a data directory to people, and checks that all of it is sound. Needs no running broker."""
+"""`odradek log`: shows, verifies and repairs data directories, without a running broker."""

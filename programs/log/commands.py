@@ -23,81 +23,81 @@ from storage.checkpoint import CorruptCheckpoint
 from storage.disk import Disk, OsDisk
 
 SOUND, UNSOUND, MISUSED = range(3)
-"""Exit codes: all is well; something is damaged; the arguments make no sense, or the data is in use."""
+"""Exit codes: no problem; damage; wrong arguments, or data in use."""
 
 DUMP = """\
-Print what is in files, folders of partitions or log directories: batches and records, indexes, producer snapshots,
+Print the content of files, partition folders or log directories: batches and records, indexes, producer snapshots,
 checkpoints. Records of internal topics (__consumer_offsets, __transaction_state, __share_group_state,
 __cluster_metadata) are decoded by the name of their folder, or as --as says.
 """
 VERIFY = """\
 Check every checksum, index, snapshot and checkpoint of log directories or folders of partitions, while no broker uses
-them. Prints one line for each problem, and for each note of something that the next start puts right by itself.
+them. Prints a line for each problem, and a note for each fault that the next start repairs.
 """
 METADATA = """\
-Show what the metadata log of a controller still has: topics, brokers with the ids of their log directories, where the
-log is damaged, and which records behind the damage would be given up. A controller doesn't start on a log that has lost
-records. Restore the log from a backup if there is one. If not, --accept has the next start go on with the records
-before the damage, and keeps the others in a file (.torn) beside the log. The partitions of topics that are lost this
-way stay on disk, as folders that end in -stray.
+Show the content of a controller's metadata log: topics, brokers with the ids of their log directories, the position of
+damage, and the records after it, which would be given up. A controller doesn't start on a log that has lost
+records. Restore the log from a backup if there is one. If not, --accept makes the next start continue with the records
+before the damage, and keeps the others in a file (.torn) beside the log. Partitions of topics that are lost this way
+stay on disk, as folders that end in -stray.
 
-DIR is the directory with __cluster_metadata-0; with --accept, name the other log directories of the node behind it.
+DIR is the directory with __cluster_metadata-0; with --accept, name the other log directories of the node after it.
 """
 REPAIR = """\
-Show the records that recovery has set aside: after an unclean stop a log is cut where its first damaged batch begins,
-and what can still be read behind it is kept in the partition's folder, as set-aside-N files. They stay until you
+Show the records that recovery has set aside: after an unclean stop a log is truncated at its first damaged
+batch, and the readable records after it are kept in the partition's folder, as set-aside-N files. They stay until you
 restore or remove them. Without --restore or --discard nothing is changed.
 
-  odradek log repair /var/lib/odradek                      what is set aside, and what could be restored
-  odradek log repair --restore /var/lib/odradek/orders-3   put back what the log has room for
+  odradek log repair /var/lib/odradek                      show the records set aside, and which can be restored
+  odradek log repair --restore /var/lib/odradek/orders-3   restore the records for which the log has room
 
---restore appends records with the offsets that they had. That works until the log has records of its own at these
-offsets, or of a later leader epoch: stop the broker before producers go on. What stays can be read by `odradek log
-dump`. A replica that has a leader elsewhere needs no repair: it has fetched the records again.
+--restore appends records with their original offsets. That works until the log has records of its own at these
+offsets, or of a later leader epoch: stop the broker before producers continue. The other records can be read with
+`odradek log dump`. A follower needs no repair: it has fetched the records from its leader again.
 """
 CODES = "exit codes: 0 no problem, 1 problems, 2 wrong arguments or data in use"
-REPAIR_CODES = "exit codes: 0 nothing is set aside now, 1 records are, 2 wrong arguments or data in use"
+REPAIR_CODES = "exit codes: 0 no records are set aside now, 1 some are, 2 wrong arguments or data in use"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; the process's exit code."""
+    """Runs the command. Returns the exit code."""
     options = _parser().parse_args(arguments)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever reads the output may have seen enough
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader of the output may close it
     status: int = options.run(options, OsDisk())
     return status
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="odradek log", description="Look into data directories.")
+    parser = argparse.ArgumentParser(prog="odradek log", description="Show, verify and repair data directories.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     raw = argparse.RawDescriptionHelpFormatter
-    dumping = commands.add_parser("dump", help="print what is in files", description=DUMP, formatter_class=raw)
+    dumping = commands.add_parser("dump", help="print the content of files", description=DUMP, formatter_class=raw)
     dumping.add_argument("paths", nargs="+", metavar="PATH", help="a file, a partition's folder or a log directory")
     dumping.add_argument("--batches", action="store_true", help="batches only, no records")
     dumping.add_argument(
-        "--from", dest="offset", type=int, default=0, metavar="OFFSET", help="leave out what is before"
+        "--from", dest="offset", type=int, default=0, metavar="OFFSET", help="skip records before OFFSET"
     )
     dumping.add_argument("--as", dest="topic", metavar="TOPIC", help="decode records as those of this topic")
     dumping.set_defaults(run=_dump)
     verifying = commands.add_parser(
-        "verify", help="check that all is sound", description=VERIFY, epilog=CODES, formatter_class=raw
+        "verify", help="check for damage", description=VERIFY, epilog=CODES, formatter_class=raw
     )
     verifying.add_argument("paths", nargs="+", metavar="DIR", help="a log directory or a partition's folder")
     verifying.add_argument("--deep", action="store_true", help="decompress and decode every record too")
     verifying.set_defaults(run=_verify)
     examining = commands.add_parser(
         "metadata",
-        help="show what a controller's log has lost, and go on without",
+        help="show the lost records of a controller's log, and accept the loss",
         description=METADATA,
         epilog=CODES,
         formatter_class=raw,
     )
     examining.add_argument("paths", nargs="+", metavar="DIR", help="the log directory with the metadata, then others")
-    examining.add_argument("--accept", action="store_true", help="go on without the records that are lost")
+    examining.add_argument("--accept", action="store_true", help="continue without the lost records")
     examining.set_defaults(run=_metadata)
     repairing = commands.add_parser(
         "repair",
-        help="show and restore what was set aside",
+        help="show and restore the records set aside",
         description=REPAIR,
         epilog=REPAIR_CODES,
         formatter_class=raw,
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     repairing.add_argument("paths", nargs="+", metavar="DIR", help="a log directory or a partition's folder")
     action = repairing.add_mutually_exclusive_group()
     action.add_argument("--restore", action="store_true", help="append the records that the log has room for")
-    action.add_argument("--discard", action="store_true", help="remove all that was set aside, for good")
+    action.add_argument("--discard", action="store_true", help="permanently remove the records set aside")
     repairing.set_defaults(run=_repair)
     return parser
 
@@ -125,10 +125,10 @@ def _dump(options: argparse.Namespace, disk: Disk) -> int:
 
 
 def _are_usable(disk: Disk, paths: Sequence[str]) -> bool:
-    """True if all paths are directories that no broker uses; says on standard error which is not."""
+    """True if all paths are directories that no broker uses. Otherwise prints the reason to standard error."""
     for path in paths:
         problem = None if _is_folder(disk, path) else f"{path}: there is no such directory"
-        problem = problem or (f"{path}: a broker uses it: stop it first" if in_use(path) else None)
+        problem = problem or (f"{path}: in use by a broker: stop it first" if in_use(path) else None)
         if problem:
             sys.stderr.write(f"odradek: {problem}\n")
             return False
@@ -174,7 +174,7 @@ def _accept(paths: Sequence[str], disk: Disk) -> int:
     except (WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
         sys.stderr.write(f"odradek: {error}\n")
         return UNSOUND
-    sys.stdout.write(f"accepted: the next start goes on at offset {end_offset}\n")
+    sys.stdout.write(f"accepted: the next start continues at offset {end_offset}\n")
     return SOUND
 
 
@@ -207,13 +207,13 @@ def _is_folder(disk: Disk, path: str) -> bool:
 
 
 def in_use(path: str) -> bool:
-    """True when a broker holds the lock of a log directory, or of the one that a partition's folder is in."""
+    """True if a broker holds the lock of a log directory, or of a partition folder's log directory."""
     for directory in (path, os.path.dirname(os.path.abspath(path))):
         if os.path.exists(os.path.join(directory, LOCK_FILE)):
             try:
                 DirectoryLock(directory).release()
             except DirectoryInUse:
                 return True
-            except OSError:  # a volume that cannot be written to: no broker runs on it
+            except OSError:  # a read-only volume: no broker runs on it
                 return False
     return False

@@ -17,11 +17,11 @@ from storage.segment.time_index import TimeIndex
 from storage.segment.txn_index import TransactionIndex
 
 ANY_SIZE = 1 << 40
-"""Indexes are read as large as they are."""
+"""No limit on the size of indexes."""
 
 
 class Options(NamedTuple):
-    """Which records to show, and as which topic's."""
+    """The records to show, and the topic whose format decodes them."""
 
     with_records: bool = True
     from_offset: int = 0
@@ -29,12 +29,11 @@ class Options(NamedTuple):
 
 
 class Unreadable(Exception):
-    """A file that is not of the kind that its name says: the text has the path and the fault."""
+    """A file whose content doesn't match its name; the text has the path and the fault."""
 
 
 def dump(disk: Disk, path: str, options: Options) -> Iterator[str]:
-    """Yields the lines about a path. Raises OSError and Unreadable, for a folder after everything that could be
-    read."""
+    """Yields the lines about a path. Raises OSError and Unreadable; for a folder only after all readable files."""
     info = disk.stat(path)
     if info is None:
         raise Unreadable(f"{path}: there is no such file")
@@ -54,19 +53,19 @@ def dump(disk: Disk, path: str, options: Options) -> Iterator[str]:
 
 
 def files_in(disk: Disk, path: str) -> Iterator[str]:
-    """Yields the files of a folder that are of a known kind, then those of the partitions in it. Raises OSError."""
+    """Yields the files of a folder that can be dumped, then the files of the partitions in it. Raises OSError."""
     names = [os.path.join(path, name) for name in disk.listdir(path)]
     dumped = [name for name in names if is_dumped(disk, name)]
     folders = partitions(disk, path)
     if not dumped and not folders:
-        raise Unreadable(f"{path}: there is nothing in it to dump")
+        raise Unreadable(f"{path}: it has no file that can be dumped")
     yield from dumped
     for folder in folders:
         yield from (name for below in disk.listdir(folder) if is_dumped(disk, name := os.path.join(folder, below)))
 
 
 def is_dumped(disk: Disk, path: str) -> bool:
-    """True when it is a file of a known kind; other files in a folder are passed over."""
+    """True if it is a file of a known kind; other files in a folder are skipped."""
     info = disk.stat(path)
     return info is not None and not info.is_directory and kind_of(path) in (*KINDS, *TEXTS)
 
@@ -75,7 +74,7 @@ def dump_file(disk: Disk, path: str, options: Options) -> Iterator[str]:
     kind = kind_of(path)
     show = KINDS.get(kind, _text if kind in TEXTS else None)
     if show is None:
-        raise Unreadable(f"{path}: {kind} is no kind of file that is known: {', '.join((*KINDS, *TEXTS))} are")
+        raise Unreadable(f"{path}: {kind} is not a known kind of file; expected one of {', '.join((*KINDS, *TEXTS))}")
     nothing = True
     try:
         for line in show(disk, path, options):
@@ -99,7 +98,7 @@ def _batches(disk: Disk, path: str, options: Options) -> Iterator[str]:
             yield from record_lines(view, header, show)
     with window(disk, path) as (_, size):
         if end != size:
-            raise Unreadable(f"{path}: {size - end} bytes from {end} on are no whole batch")
+            raise Unreadable(f"{path}: {size - end} bytes from {end} on are not a whole batch")
 
 
 def _metadata_snapshot(disk: Disk, path: str, options: Options) -> Iterator[str]:
@@ -138,7 +137,7 @@ def _text(disk: Disk, path: str, options: Options) -> Iterator[str]:
 def _base_offset(path: str) -> int:
     offset = base_offset_of(os.path.basename(path))
     if offset is None:
-        raise Unreadable(f"{path}: its name has no base offset, by which the entries count")
+        raise Unreadable(f"{path}: its name has no base offset, which its entries need")
     return offset
 
 

@@ -1,4 +1,4 @@
-"""The files of a data directory by their kinds, opened to be read."""
+"""The kinds of files in a data directory, and functions that read them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from storage.recovering.kept import KEPT
 from storage.segment.batches import Window, walk
 
 UNFINISHED = (CLEANED, SWAP, DELETED)
-"""Suffixes of files on their way in or out; the kind of the file is before the suffix."""
+"""Suffixes of files that are about to be added or deleted; the file's kind is before the suffix."""
 
 
 def kind_of(path: str) -> str:
-    """Returns the extension that says what a file is, or the whole name of one that has none."""
+    """Returns a file's extension, or its whole name if it has no extension."""
     name = os.path.basename(path)
     for suffix in (*UNFINISHED, KEPT):
         name = name.removesuffix(suffix)
@@ -26,14 +26,14 @@ def kind_of(path: str) -> str:
 
 
 def topic_of(path: str) -> str | None:
-    """Returns the topic whose partition's folder a file is in."""
+    """Returns the topic of the partition folder that has the file."""
     folder = parse_folder(os.path.basename(os.path.dirname(os.path.abspath(path))))
     return None if folder is None else folder.topic_partition.topic
 
 
 @contextmanager
 def window(disk: Disk, path: str) -> Iterator[tuple[Window, int]]:
-    """Yields a window on a file's bytes, and their number. Raises OSError."""
+    """Yields a window on a file's bytes, and the file's size. Raises OSError."""
     handle = disk.open(path, writable=False)
     try:
         size = disk.size(handle)
@@ -45,7 +45,7 @@ def window(disk: Disk, path: str) -> Iterator[tuple[Window, int]]:
 
 def batches(disk: Disk, path: str) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """Yields position, header and bytes of each whole batch. Raises OSError, and KafkaError(CORRUPT_MESSAGE) at the
-    first that cannot be one."""
+    first position that can't be a batch."""
     with window(disk, path) as (view, size):
         for position, header in walk(view, 0, size):
             yield position, header, view(position, position + header.size_bytes)

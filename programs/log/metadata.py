@@ -1,6 +1,6 @@
-"""`odradek log metadata`: what a controller's metadata log still has, and what it has lost.
+"""`odradek log metadata`: the content of a controller's metadata log, and its lost records.
 
-It reads past the damage, which a start refuses, and changes nothing.
+It reads past damage, unlike a start, and changes nothing.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ from storage.recovering.salvage import sound_batches
 
 
 class Stored(NamedTuple):
-    """The batches of a metadata log up to the first damaged batch, and the whole batches behind it."""
+    """The batches of a metadata log up to the first damaged batch, and the whole batches after it."""
 
     sound: list[MetadataBatch]
     damage: str | None
-    """Where the first damaged batch is; None if there is none."""
+    """The position of the first damaged batch; None if there is none."""
     lost: list[MetadataBatch]
 
 
 def examine(disk: Disk, log_dir: str) -> Iterator[tuple[str, bool]]:
-    """Yields lines about the metadata log in a log directory, each with whether it is about a problem. Raises
-    OSError."""
+    """Yields (line, is_problem) about the metadata log in a log directory. Raises OSError."""
     folder = os.path.join(log_dir, FOLDER)
     names = disk.listdir(folder) if disk.exists(folder) else []
     stored = read_batches(disk, folder, names)
@@ -57,7 +56,7 @@ def examine(disk: Disk, log_dir: str) -> Iterator[tuple[str, bool]]:
         yield stored.damage, True
         kinds = Counter(type(record).__name__ for batch in stored.lost for record in batch.records)
         records = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "none"
-        yield f"whole batches behind it: {len(stored.lost)}; their records: {records}", True
+        yield f"whole batches after it: {len(stored.lost)}; their records: {records}", True
     try:
         evidence = find_evidence(folder, [log_dir], disk)
         reason = missing(end_offset, epoch, snapshots, read_quorum_state(disk, folder), evidence)
@@ -68,7 +67,7 @@ def examine(disk: Disk, log_dir: str) -> Iterator[tuple[str, bool]]:
 
 
 def _load_snapshot(loader: MetadataLoader, disk: Disk, folder: str, snapshots: list[SnapshotId]) -> str | None:
-    """Loads the newest snapshot; returns what is wrong with it."""
+    """Loads the newest snapshot. Returns its fault; None if it is sound."""
     for snapshot_id in snapshots[-1:]:
         path = snapshot_path(folder, snapshot_id)
         try:
@@ -100,7 +99,7 @@ def read_batches(disk: Disk, folder: str, names: list[str]) -> Stored:
 
 
 def contents(image: Image) -> Iterator[str]:
-    """Yields lines about the cluster. A directory's id is what its meta.properties must have."""
+    """Yields lines about the cluster. The meta.properties of a directory must have the shown id."""
     topics = list(image.topics())
     yield f"topics: {len(topics)}, with {sum(len(topic.partitions) for topic in topics)} partitions"
     for broker in image.brokers.values():

@@ -1,4 +1,4 @@
-"""How far long work has come: a bar on a terminal, a line now and then elsewhere, both on standard error."""
+"""The progress of long work, on standard error: a bar on a terminal, else a line now and then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LINE_EVERY_MS = 5_000
 
 
 class Progress:
-    """The progress of work on `total` bytes; `advance` as they are done, `close` at the end."""
+    """The progress of work on `total_bytes`; call `advance` as bytes are done, and `clear` before other output."""
 
     def __init__(self, total_bytes: int, stream: TextIO, clock: Clock) -> None:
         self._total = total_bytes
@@ -31,7 +31,7 @@ class Progress:
             self._tell()
 
     def clear(self) -> None:
-        """Makes room for a line of output; the bar comes back by itself."""
+        """Removes the bar before a line of output; the next `advance` draws it again."""
         if self._drawn:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

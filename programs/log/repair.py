@@ -1,5 +1,5 @@
-"""`odradek log repair`: records that recovery has set aside, shown, put back where the log still has room for them, or
-removed."""
+"""`odradek log repair`: shows the records that recovery has set aside, restores those for which the log has room, or
+removes them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from storage.recovering.scan import OffsetBounds, order_fault
 from storage.segment.batches import check
 
 CONFIG = LogConfig(cleanup_policy="compact")
-"""The config under which a log is opened here: as far as it knows, offsets may be missing anywhere."""
+"""The config with which a log is opened here; in a compacted log offsets may be missing anywhere."""
 
 
 class ReadableBatch(NamedTuple):
@@ -63,19 +63,19 @@ class Aside:
         self.files = kept_files(folder, disk.listdir(folder))
 
     def describe(self) -> Iterator[str]:
-        """Yields a line for each number under which files were set aside: the records in them, and the reason."""
+        """Yields a line for each number of set-aside files: their records, and the reason."""
         for number in sorted({file.number for file in self.files}):
             batches = [batch.header for batch in self._batches() if batch.file.number == number]
             yield f"{self._folder}: set aside {number}: {_offsets(batches)}: {self._reason(number)}"
 
     def preview(self) -> str:
-        """Returns what `restore` would do. Changes no file."""
+        """Returns a line about the result that `restore` would have. Changes no file."""
         end = self._end()
         return self._text(end, self._restorable(end), "can be restored")
 
     def restore(self, now_ms: int) -> str:
-        """Append the batches that the log has room for, remove the files that have no others, and return what was
-        done."""
+        """Appends the batches for which the log has room, and removes the files that have no other batches. Returns a
+        line about the result."""
         log = self._open(now_ms)
         end = EndOfLog(log.log_end_offset, log.last_leader_epoch)
         batches = self._restorable(end)
@@ -93,7 +93,7 @@ class Aside:
         return self._text(end, batches, "restored")
 
     def discard(self) -> str:
-        """Remove all files that were set aside, and return what was done."""
+        """Removes all set-aside files. Returns a line about the result."""
         text = f"{self._folder}: removed {_offsets([batch.header for batch in self._batches()])}"
         self._remove(self.files)
         return text
@@ -105,7 +105,7 @@ class Aside:
                 yield ReadableBatch(file, header, content[position : position + header.size_bytes])
 
     def _in_order(self) -> Iterator[ReadableBatch]:
-        """Yields the batches whose base offsets can be right: by the names of files, and by what follows."""
+        """Yields the batches whose base offsets are plausible, given the file names and the following batches."""
         ends = [after.base_offset if after.number == file.number else MAX_LONG for file, after in pairwise(self.files)]
         for file, limit in zip(self.files, [*ends, MAX_LONG], strict=True):
             batches = [batch for batch in self._batches() if batch.file == file]
@@ -124,7 +124,7 @@ class Aside:
             return "the file with the reason is missing"
 
     def _end(self) -> EndOfLog:
-        """Returns the end of the log as its files have it, up to a batch that is damaged."""
+        """Returns the end of the log in its files, up to the first damaged batch."""
         end = EndOfLog(0, -1)
         bases = [
             (base, name)
@@ -142,8 +142,8 @@ class Aside:
         return end
 
     def _restorable(self, end: EndOfLog) -> list[ReadableBatch]:
-        """Returns the batches that can be appended as they are: behind the log's end, in order, and of no older leader
-        epoch, or followers could not tell where they differ."""
+        """Returns the batches that can be appended unchanged: after the log's end, in order, and without an older
+        leader epoch, which would prevent followers from finding where logs differ."""
         restorable: list[ReadableBatch] = []
         for batch in sorted(self._in_order(), key=lambda batch: batch.header.base_offset):
             header = batch.header
@@ -155,7 +155,7 @@ class Aside:
     def _text(self, end: EndOfLog, batches: list[ReadableBatch], done: str) -> str:
         ends = f"{self._folder}: the log ends at offset {end.offset}"
         if not batches:
-            return f"{ends}, in leader epoch {end.epoch}: nothing fits there that could be restored"
+            return f"{ends}, in leader epoch {end.epoch}: no records can be restored there"
         headers = [batch.header for batch in batches]
         gap = headers[0].base_offset - end.offset
         return f"{ends}: {_offsets(headers)} {done}" + (f"; {gap} offsets before them stay missing" if gap else "")
@@ -186,7 +186,8 @@ class Aside:
             return {}
 
     def _write_recovery_point(self, log: Log) -> None:
-        """Has the next start trust what was restored: recovery would set it aside again, behind its gap."""
+        """Moves the recovery point past the restored records; otherwise recovery would set them aside again, because of
+        the gap before them."""
         points = self._offsets_in(checkpoint.RECOVERY_POINTS)
         points[self.topic_partition] = log.checkpointed_recovery_point
         checkpoint.write_offsets(self._disk, os.path.join(self._log_dir(), checkpoint.RECOVERY_POINTS), points)
@@ -195,7 +196,7 @@ class Aside:
         return os.path.dirname(os.path.abspath(self._folder))
 
     def _remove(self, files: list[KeptFile]) -> None:
-        """Removes files, and the reasons of the numbers that have no other."""
+        """Removes files, and the reason files of numbers that have no file left."""
         for file in files:
             self._disk.unlink(file.path)
         numbers_left = {file.number for file in self.files if file not in files}
@@ -206,7 +207,7 @@ class Aside:
 
 
 def _offsets(headers: list[BatchHeader]) -> str:
-    """Returns how many records are in these batches, and their range of offsets, as text."""
+    """Returns a text with the number of records in the batches and their range of offsets."""
     records = sum(header.records_count for header in headers)
     text = f"{records} record{'' if records == 1 else 's'}"
     if not headers:

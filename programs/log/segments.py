@@ -1,4 +1,4 @@
-"""One segment, verified: its batches, and its indexes against them."""
+"""Verifies a segment: its batches, and its indexes against the batches."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ ANY_SIZE = 1 << 40
 
 
 class SegmentToVerify(NamedTuple):
-    """A segment to verify, and the facts about it beforehand."""
+    """A segment to verify."""
 
     folder: str
     base_offset: int
     end_offset: int | None
-    """Where the next one begins."""
+    """The base offset of the next segment."""
     limit: int
-    """The offset that no batch of it can reach beyond: where the next one begins, or the log was closed."""
+    """The end of its possible offsets: the base offset of the next segment, or the log's end when it was closed."""
     is_recovered: bool
-    """True when the next start will scan it and make its indexes anew."""
+    """True if the next start will scan it and rebuild its indexes."""
     names: frozenset[str]
     """The files in its folder."""
 
@@ -44,7 +44,7 @@ class SegmentToVerify(NamedTuple):
 
 
 class SegmentFault(NamedTuple):
-    """A fault of one of its files; recoverable if the next start puts it right."""
+    """A fault of one of its files; recoverable if the next start repairs it."""
 
     path: str
     text: str
@@ -60,7 +60,7 @@ class SegmentReport(NamedTuple):
 
 
 class Places:
-    """The positions of the batches, and how far offsets and timestamps had come there."""
+    """The positions of the batches, with the last offset and the latest timestamp at each."""
 
     def __init__(self) -> None:
         self.positions: list[int] = []
@@ -68,10 +68,10 @@ class Places:
         self.latest: list[int] = []
         """The largest timestamp up to and with each batch."""
         self.damaged: set[int] = set()
-        """Positions of batches of which only the length can be believed."""
+        """Positions of damaged batches, of which only the length is reliable."""
         self.end = 0
         self.is_whole = False
-        """True when the batches reach to the end of the file."""
+        """True if the batches reach the end of the file."""
 
     def add(self, position: int, header: BatchHeader, *, damaged: bool) -> None:
         last_offset = self.last_offsets[-1] if self.last_offsets else -1
@@ -84,7 +84,7 @@ class Places:
         self.end = position + header.size_bytes
 
     def has_batch(self, position: int, offset: int) -> bool:
-        """True when a batch with the offset begins there, as far as can be told."""
+        """True if a batch with the offset starts at the position, or if damage makes that possible."""
         if position in self.damaged or (position >= self.end and not self.is_whole):
             return True
         at = bisect_left(self.positions, position)
@@ -103,7 +103,7 @@ def check_segment(disk: Disk, segment: SegmentToVerify, watch: Callable[[int], N
 def _batches(
     disk: Disk, segment: SegmentToVerify, places: Places, watch: Callable[[int], None], deep: bool
 ) -> Iterator[SegmentFault]:
-    """Yields each batch that is damaged, and the position from where no further one can be made out."""
+    """Yields each damaged batch, and the position after which no batch can be read."""
     path = segment.path(LOG)
     size, next_offset = 0, segment.base_offset
     bounds = OffsetBounds(segment.limit, gaps=True)
@@ -125,19 +125,19 @@ def _batches(
     else:
         places.is_whole = places.end == size
         if not places.is_whole:
-            text = f"{size - places.end} bytes from {places.end} on are no whole batch"
+            text = f"{size - places.end} bytes from {places.end} on are not a whole batch"
             yield SegmentFault(path, text, segment.is_recovered)
     watch(size - places.end)
     if segment.end_offset is not None and next_offset > segment.end_offset:
-        text = f"reaches to offset {next_offset - 1}, but the next one begins at {segment.end_offset}"
+        text = f"reaches to offset {next_offset - 1}, but the next segment starts at {segment.end_offset}"
         yield SegmentFault(path, text)
     elif segment.end_offset is not None and next_offset < segment.end_offset and not places.damaged:
-        text = f"ends at offset {next_offset}, and the next one begins at {segment.end_offset}: is it compacted?"
+        text = f"ends at offset {next_offset}, and the next segment starts at {segment.end_offset}: is it compacted?"
         yield SegmentFault(path, text, recoverable=True)
 
 
 def _problem(view: memoryview, header: BatchHeader, deep: bool) -> str | None:
-    """Returns the fault of a batch, or None."""
+    """Returns the fault of a batch; None if it is sound."""
     try:
         check(view, 0, header)
         if deep and header.magic >= MAGIC_V2:
@@ -151,11 +151,11 @@ def _problem(view: memoryview, header: BatchHeader, deep: bool) -> str | None:
 def _sound(
     segment: SegmentToVerify, index: OffsetIndex | TimeIndex, extension: str
 ) -> Generator[SegmentFault, None, bool]:
-    """Yields that an index is missing, or cannot be right by itself; returns whether its entries can be looked at. The
-    last segment's indexes are written when it is closed, so theirs may be missing."""
+    """Yields a fault if an index is missing or inconsistent; returns whether its entries can be checked. The indexes of
+    the last segment are written when it is closed, so they may be missing."""
     if not segment.has(extension):
         if segment.end_offset is not None or not segment.is_recovered:
-            yield SegmentFault(index.path, "is missing: the next start makes it anew", recoverable=True)
+            yield SegmentFault(index.path, "is missing: the next start rebuilds it", recoverable=True)
         return False
     try:
         index.verify()
@@ -172,7 +172,7 @@ def _offset_index(disk: Disk, segment: SegmentToVerify, places: Places) -> Itera
         return
     for offset, position in index:
         if not places.has_batch(position, offset):
-            text = f"offset {offset} at byte {position}: no batch that has it begins there"
+            text = f"offset {offset} at byte {position}: no batch with it starts there"
             yield SegmentFault(path, text, segment.is_recovered)
             return
 
@@ -185,11 +185,11 @@ def _time_index(disk: Disk, segment: SegmentToVerify, places: Places) -> Iterato
     for timestamp, offset in index:
         at = bisect_left(places.last_offsets, offset + 1) - 1  # the last batch that ends at the offset or before
         if at >= 0 and places.latest[at] > timestamp:
-            text = f"says {timestamp} up to offset {offset}, where {places.latest[at]} is the largest"
+            text = f"has {timestamp} up to offset {offset}, but the largest timestamp is {places.latest[at]}"
             yield SegmentFault(path, text, segment.is_recovered)
             return
     if segment.end_offset is not None and places.latest and index.last_entry.timestamp < places.latest[-1]:
-        text = f"ends at {index.last_entry.timestamp}, where {places.latest[-1]} is the segment's largest"
+        text = f"ends at {index.last_entry.timestamp}, but the segment's largest timestamp is {places.latest[-1]}"
         yield SegmentFault(path, text, segment.is_recovered)
 
 

@@ -1,4 +1,4 @@
-"""Batches and records as lines of text; the records of internal topics with their fields by name."""
+"""Formats batches and records as lines of text; records of internal topics with the names of their fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from protocol.types import uuid_to_text
 from storage.names import METADATA_TOPIC
 
 MAX_TEXT = 200
-"""Characters of a key or value that are shown."""
+"""Most characters of a key or value that are shown."""
 
 Decoder = Callable[[Record], str]
 
@@ -29,7 +29,8 @@ NOT_RECORDS = (KafkaError, ProtocolError)
 
 
 def decoder(topic: str | None) -> Decoder:
-    """Returns the function that shows a topic's records: by field names when it is internal, else as text or bytes."""
+    """Returns the function that formats a topic's records: with field names if it is internal, else as text or
+    bytes."""
     if topic == METADATA_TOPIC:
         return _metadata
     table = COORDINATORS.get(topic or "")
@@ -37,7 +38,7 @@ def decoder(topic: str | None) -> Decoder:
 
 
 def batch_line(position: int, header: BatchHeader) -> str:
-    """One line about a batch."""
+    """Returns a line about a batch."""
     words = [f"batch {header.base_offset} to {header.last_offset}, {_count(header.records_count, 'record')}"]
     words.append(f"{header.size_bytes} bytes at {position}")
     if header.magic < MAGIC_V2:
@@ -116,7 +117,7 @@ def _field(value: object) -> str:
 
 
 def text(data: bytes | None) -> str:
-    """Returns bytes as text when they are printable, else in hexadecimal; cut when long."""
+    """Returns bytes as text if they are printable, else in hexadecimal; truncates a long text."""
     if data is None:
         return "null"
     try:
@@ -128,7 +129,7 @@ def text(data: bytes | None) -> str:
 
 
 def moment(timestamp_ms: int) -> str:
-    """Returns a timestamp in UTC, as far as calendars go."""
+    """Returns a timestamp in UTC; in milliseconds if no calendar has it."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")[:23] + "Z"
     except (ValueError, OverflowError, OSError):

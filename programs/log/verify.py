@@ -1,4 +1,4 @@
-"""`odradek log verify`: every checksum, index and checkpoint of a data directory, and whether they agree."""
+"""`odradek log verify`: checks every checksum, index and checkpoint of a data directory, and that they agree."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OFFSET_CHECKPOINTS = (
 
 
 class Finding(NamedTuple):
-    """A finding about a file: a problem, or a note that the next start will put it right by itself."""
+    """A finding about a file: a problem, or a note about a fault that the next start repairs."""
 
     path: str
     text: str
@@ -67,7 +67,7 @@ class CheckpointedState(NamedTuple):
 
 
 def size_of(disk: Disk, folders: Iterable[str]) -> int:
-    """Bytes of batches in these partitions: what there is to do."""
+    """Returns the bytes of batches in the partitions, the total of the progress."""
     total = 0
     for folder in folders:
         for name in disk.listdir(folder):
@@ -77,7 +77,7 @@ def size_of(disk: Disk, folders: Iterable[str]) -> int:
 
 
 def folders_of(disk: Disk, path: str) -> list[str]:
-    """Returns the partitions in a log directory; or the one that the path is itself."""
+    """Returns the partition folders in a log directory; or the path, if it is a partition folder."""
     is_partition = parse_folder(os.path.basename(os.path.abspath(path))) is not None
     return [path] if is_partition else partitions(disk, path)
 
@@ -91,7 +91,7 @@ def verify(disk: Disk, path: str, counts: Counts, watch: Watch, *, deep: bool) -
         yield from _directory(disk, path, state)
         yield from _others(disk, path)
         if not state.clean and folders:
-            text = "was not closed in order: the ends of its logs are as they were left"
+            text = "was not shut down cleanly: the ends of its logs may be incomplete"
             yield Finding(path, text, is_problem=False)
     for folder in folders:
         counts.partitions += 1
@@ -111,7 +111,7 @@ def _directory(disk: Disk, path: str, state: CheckpointedState) -> Iterator[Find
         if name == checkpoint.RECOVERY_POINTS:
             state.recovery_points.update(offsets)
         if (info := disk.stat(os.path.join(path, name))) is not None and not info.size_bytes:
-            yield Finding(os.path.join(path, name), "is empty, as before it is first written", is_problem=False)
+            yield Finding(os.path.join(path, name), "is empty: it was not written yet", is_problem=False)
     try:
         if read_meta_properties(disk, path) is None:
             yield Finding(path, "meta.properties is missing: the directory was never formatted", is_problem=False)
@@ -120,7 +120,7 @@ def _directory(disk: Disk, path: str, state: CheckpointedState) -> Iterator[Find
 
 
 def _others(disk: Disk, path: str) -> Iterator[Finding]:
-    """Yields findings about other things in a log directory than its checkpoints and partitions."""
+    """Yields findings about the other files and folders of a log directory."""
     bootstrap = os.path.join(path, BOOTSTRAP)
     if disk.exists(bootstrap):
         try:
@@ -131,7 +131,7 @@ def _others(disk: Disk, path: str) -> Iterator[Finding]:
         below = os.path.join(path, name)
         info = disk.stat(below)
         if info is not None and info.is_directory and name not in OTHER_FOLDERS and parse_folder(name) is None:
-            yield Finding(below, "is not a folder of a partition: it is left alone", is_problem=False)
+            yield Finding(below, "is not a partition folder: ignored", is_problem=False)
 
 
 def _without_path(error: CorruptCheckpoint) -> str:
@@ -164,20 +164,20 @@ def _partition(
 
 
 def _orphans(folder: str, names: list[str], state: CheckpointedState) -> Iterator[Finding]:
-    """Yields the indexes whose segment is not there; only a crash may leave some."""
+    """Yields the indexes whose segment is missing; only a crash may leave some."""
     present = frozenset(names)
     for name in names:
         base = base_offset_of(name)
         if base is not None and name.endswith(INDEXES) and (log := segment_file(base, LOG)) not in present:
-            yield Finding(os.path.join(folder, name), f"is the index of {log}, which is not there", state.clean)
+            yield Finding(os.path.join(folder, name), f"is the index of {log}, which is missing", state.clean)
 
 
 def _small_files(disk: Disk, folder: str, names: list[str]) -> Iterator[Finding]:
     if unfinished := sum(name.endswith(UNFINISHED) for name in names):
-        text = f"files that are on their way in or out: {unfinished}; the next start sees to them"
+        text = f"files that are about to be added or deleted: {unfinished}; the next start completes that"
         yield Finding(folder, text, is_problem=False)
     if aside := kept_files(folder, names):
-        text = f"{len(aside)} files of records that recovery has set aside: odradek log repair {folder}"
+        text = f"{len(aside)} files with records that recovery has set aside: odradek log repair {folder}"
         yield Finding(folder, text, is_problem=False)
     for name in names:
         path = os.path.join(folder, name)

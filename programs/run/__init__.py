@@ -1,1 +1,1 @@
-"""The process: its command line, its life, its background jobs."""
+"""The process of a node: its command line, its start and stop, its background jobs."""

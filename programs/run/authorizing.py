@@ -1,4 +1,4 @@
-"""Gives a process its authorizer, and its handlers their guards."""
+"""Sets up a process's authorizer, and the guards of its handlers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from broker.requests.host import Host
 
 
 def authorize(host: Host) -> StandardAuthorizer:
-    """Has every request of a client checked from now on. The image has all access control entries by now: clients are
-    let in only after it was loaded."""
+    """Authorizes all client requests from now on. The metadata image already has all access control entries, because
+    clients are accepted only after it was loaded."""
     config = host.config
     authorizer = StandardAuthorizer(
         config.super_user_names, allows_unknown=config.allow_everyone_if_no_acl_found, audit=AuditLog(host.clock)

@@ -1,4 +1,4 @@
-"""The `odradek` command: reads the configuration and runs a broker; exits with 2 where the configuration is invalid."""
+"""The `odradek` command: reads the configuration and runs a broker; exits with 2 if the configuration is invalid."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ CONFIG_ERROR = 2
 NOTHING_BESIDE: Final[Mapping[str, str]] = MappingProxyType({})
 
 DEV_PROFILE = "odradek.profile=dev"
-"""The profile of a broker without a file of options, to try things with."""
+"""The profile of a broker that is started without an options file, for trying it out."""
 
 FORMATTING = {
-    "format": "make a node's log directories a cluster's, as kafka-storage format does",
-    "info": "print whose log directories these are",
+    "format": "format a node's log directories for a cluster, as kafka-storage format does",
+    "info": "print the owners of log directories",
     "random-uuid": "print an id for a new cluster or directory",
 }
-"""The commands of `kafka-storage`, and what they are for."""
+"""The commands of `kafka-storage`, with their purposes."""
 
-DESCRIPTION = "A broker that speaks the Kafka protocol to stock clients, and stores what Apache Kafka stores."
+DESCRIPTION = "A broker with Kafka's protocol, for all Kafka clients, and Kafka's on-disk format."
 RUN_DESCRIPTION = """\
 Run a broker until SIGTERM or SIGINT. It prints "ready HOST:PORT" on standard output once it serves, and logs on
 standard error. Without arguments it listens on 127.0.0.1:9092 and keeps its data in ./data.
@@ -52,8 +52,8 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None, beside: Mapping[str, str] = NOTHING_BESIDE) -> int:
-    """Runs the command line, and returns the process's exit code. `beside` has commands that are not the broker's, with
-    their purposes: for the help."""
+    """Runs the command line, and returns the process's exit code. `beside` has the other commands with their purposes,
+    for the help."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == ["pipeline"]:
         return _pipeline(words[1:])
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None, beside: Mapping[str, str] = NOT
             sys.stderr.write(f"odradek: {problem}\n")
         return CONFIG_ERROR
     _warn(loaded)
-    gc.disable()  # objects of the start stay: the server turns collection on again once it serves
+    gc.disable()  # the objects of the start are long-lived: the server enables collection once it serves
     from programs.run.running import run
 
     return run(loaded.config)
@@ -92,7 +92,7 @@ def _parser(beside: Mapping[str, str]) -> argparse.ArgumentParser:
         "run", help="run a broker", description=RUN_DESCRIPTION, epilog=EXAMPLES, formatter_class=raw
     )
     run.add_argument("file", nargs="?", metavar="server.properties", help="a Java properties file with Kafka's options")
-    run.add_argument("--data", metavar="DIR", help="directory of the logs, created if need be (log.dirs)")
+    run.add_argument("--data", metavar="DIR", help="directory of the logs, created if missing (log.dirs)")
     run.add_argument("--listen", metavar="HOST:PORT", help="address to listen on; port 0 is any free port (listeners)")
     run.add_argument(
         "--set", metavar="KEY=VALUE", dest="assignments", action="append", default=[], help="set one option; repeatable"
@@ -100,7 +100,7 @@ def _parser(beside: Mapping[str, str]) -> argparse.ArgumentParser:
     commands.add_parser("cluster", help="run a controller and several brokers on this machine", add_help=False)
     for name, purpose in FORMATTING.items():
         commands.add_parser(name, help=purpose, add_help=False)
-    commands.add_parser("log", help="print what is in data directories, or verify it", add_help=False)
+    commands.add_parser("log", help="print, verify or repair data directories", add_help=False)
     commands.add_parser(
         "pipeline", help="jobs over topics on Apache Spark: load, stream, report, audit, …", add_help=False
     )
@@ -110,20 +110,22 @@ def _parser(beside: Mapping[str, str]) -> argparse.ArgumentParser:
 
 
 def _pipeline(words: list[str]) -> int:
-    """Runs jobs on Spark, which reach brokers over TCP, and need packages that a broker does not have."""
+    """Runs jobs on Spark. They connect to brokers over TCP, and need packages that a broker doesn't need."""
     from importlib import import_module
 
     try:
         jobs = import_module("pipeline.cli")
     except ModuleNotFoundError:
-        sys.stderr.write("odradek: there are no jobs here: an image has the broker only, the package has both\n")
+        sys.stderr.write(
+            "odradek: the pipeline is not installed: an image has only the broker, the Python package has both\n"
+        )
         return 1
     status: int = jobs.main(words)
     return status
 
 
 class _Version(argparse.Action):
-    """Shows the installed version; the lookup is slow, so that only --version makes it."""
+    """Shows the installed version. Only --version looks it up, because that is slow."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)

@@ -1,4 +1,4 @@
-"""The controller's listeners: who answers there."""
+"""The dispatcher of the controller's listeners."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def controller_dispatcher(
     live_config: LiveConfig, clock: Clock, cluster: ClusterPart, lead_quorum: Callable[[], LeadingQuorum]
 ) -> Dispatcher:
-    """Returns who answers the requests of brokers and other controllers, and those that brokers forward."""
+    """Returns the dispatcher for requests of brokers and other controllers, and for requests that brokers forward."""
     host = Host(live_config, clock, cluster, CONTROLLER_APIS, lead_quorum)
     if host.config.authorizer_class_name:
         from programs.run.authorizing import authorize  # few controllers have an authorizer

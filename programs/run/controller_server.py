@@ -1,7 +1,7 @@
 """The process of a controller without a broker: builds it, serves until a signal to stop, and shuts it down in order.
 
-It has the metadata log and decides for the cluster. It has no logs of topics, no coordinators, and no clients.
-Source: kafka.server.ControllerServer.
+It owns the metadata log and decides for the cluster. It has no topic logs, coordinators or clients. Source:
+kafka.server.ControllerServer.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
 CANNOT_START = 1
 
 METADATA_THREADS = 3
-"""One for flushes of the metadata log, one for a snapshot beside them, one for pieces of snapshots that are fetched."""
+"""One for flushes of the metadata log, one for writing a snapshot, one for reading fetched parts of snapshots."""
 
 BACKGROUND_THREADS = 1
 
-log = logging.get_logger("broker.process.controller_server")
+logger = logging.get_logger("broker.process.controller_server")
 
 
 class ControllerServer:
-    """One controller's life: `start`, then brokers, then `stop`."""
+    """The lifecycle of a controller: `start`, then brokers connect, then `stop`."""
 
     def __init__(self, config: BrokerConfig, stop: asyncio.Event) -> None:
         self.config = config
         shares = descriptors.divide()
         self.exit_code = 0
         self.advertised: list[ListenerAddress] = []
-        """The listeners as brokers are told of them, once they are bound."""
+        """The advertised listeners, once they are bound."""
         self.announced = ""  # it has no control server
         self._stop = stop
         self._clock = SystemClock()
@@ -70,8 +70,8 @@ class ControllerServer:
         self.metrics: MetricsEndpoint | None = None
 
     async def start(self) -> None:
-        """Binds sockets first, leads the metadata log in a new epoch, and then serves. Raises WrongOwner,
-        CorruptCheckpoint, KafkaError, OSError."""
+        """Binds sockets first, becomes the leader of the metadata log in a new epoch, and then serves. Raises
+        WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
         bound = bind_all(self.config.bound_controllers, self.config)
         listen_all(bound, self.config)
         await self._serve_health()
@@ -79,7 +79,9 @@ class ControllerServer:
         self.part = self._open()
         log_of_metadata = self.part.led_log
         log_of_metadata.report_failures(self._disk_failed)
-        await log_of_metadata.committed(log_of_metadata.end_offset)  # nobody is answered before it knows the cluster
+        await log_of_metadata.committed(
+            log_of_metadata.end_offset
+        )  # no request is answered before the metadata is loaded
         dispatcher = controller_dispatcher(self._live_config, self._clock, self.part.cluster, lambda: self.quorum)
         self._configure()
         self.part.cluster.loader.subscribe(self._changed)
@@ -88,7 +90,7 @@ class ControllerServer:
         SlowRequests(dispatcher.host).follow()
         self._listening.open(bound, dispatcher)
         self._serve_metrics(dispatcher.host)
-        gc.freeze()  # the objects of now stay: no collection has to traverse them
+        gc.freeze()  # the present objects are long-lived: no collection has to traverse them
         gc.enable()
 
     async def _serve_health(self) -> None:
@@ -114,15 +116,17 @@ class ControllerServer:
             worker=self._metadata_worker,
             random_bytes=os.urandom,
             on_failure=self._failed,
-            on_fault=lambda error: log.error("a change of the cluster was not carried out", exc_info=error),
+            on_fault=lambda error: logger.error("a metadata change was not applied", exc_info=error),
         )
 
     def _changed(self, delta: Delta) -> None:
-        if any(type(one) is ConfigChanged and one.resource.type is ResourceType.BROKER for one in delta.changes):
+        if any(
+            type(change) is ConfigChanged and change.resource.type is ResourceType.BROKER for change in delta.changes
+        ):
             self._configure()
 
     def _configure(self) -> None:
-        """Applies the dynamic options of this node, and the cluster's defaults, over the static options."""
+        """Applies this node's dynamic options and the cluster's defaults over the static options."""
         image, own = self.part.cluster.image, ConfigResource(ResourceType.BROKER, str(self.config.node_id))
         cluster, node = dict(image.configs(DEFAULT_BROKER)), dict(image.configs(own))
         self._live_config.layers = self._live_config.layers.changed(cluster=cluster, broker=node)
@@ -139,33 +143,34 @@ class ControllerServer:
 
     @property
     def listeners(self) -> list[Listener]:
-        """The listeners that are open."""
+        """The open listeners."""
         return self._listening.listeners
 
     def _disk_failed(self, error: LogDirFailure | LogDirFull) -> None:
-        """Takes a failure of the log's directory, from any thread. A full one refuses records until it has room."""
+        """Handles a failure of the log's directory, from any thread. A full directory rejects records until it has
+        room."""
         if isinstance(error, LogDirFull):
-            log.error("the metadata log's disk is full", reason=str(error))
+            logger.error("the metadata log's disk is full", reason=str(error))
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._failed, error)
 
     def _failed(self, error: KafkaError) -> None:
-        log.error("the metadata log failed; stopping", reason=str(error))
+        logger.error("the metadata log failed; stopping", reason=str(error))
         self.exit_code = CANNOT_START
         self._stop.set()
 
     async def stop(self) -> None:
-        """Takes no more connections, sends the answers that are due, and closes the log."""
+        """Stops accepting connections, sends the pending answers, and closes the log."""
         self._listening.close()
         await self._listening.drained()
         await self.part.cluster.stop()
         self.keeper.stop()
         self._workers.close()
-        self._metadata_worker.close()  # a flush that has begun must not meet a closed log
+        self._metadata_worker.close()  # a running flush must not meet a closed log
         try:
             self.part.cluster.close()
         except KafkaError as error:
-            log.error("the metadata log was not closed in order", reason=str(error))
+            logger.error("the metadata log was not closed cleanly", reason=str(error))
         if self.metrics is not None:
             self.metrics.close()
-        log.info("stopped")
+        logger.info("stopped")

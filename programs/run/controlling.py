@@ -1,7 +1,7 @@
-"""Puts the control server together; imported only where odradek.control.listener is set, in the profile of tests.
+"""Builds the control server; imported only if odradek.control.listener is set, in the profile `test`.
 
-Three things of such a process are others from its start on: the event loop, the clock, and the disk. Its listeners
-answer by an interposer, which stands before the dispatcher.
+Such a process has another event loop, clock and disk from its start on. An interposer in front of the dispatcher
+answers its listeners.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from programs.control.server import ControlServer
 from programs.control.travelling import TravellingClock, TravellingLoop
 from storage.open_files import OpenFiles
 
-log = get_logger("broker.control")
+logger = get_logger("broker.control")
 
 
 def travelling_time() -> tuple[TravellingClock, Callable[[], TravellingLoop]]:
-    """Returns a clock that travels, and what makes the event loop that goes by it."""
+    """Returns a TravellingClock, and the factory of an event loop that follows it."""
     clock = TravellingClock()
     return clock, lambda: TravellingLoop(clock)
 
 
 class BrokerControl:
-    """The control of one broker, from its start to its end."""
+    """The control of a broker, from its start to its stop."""
 
     def __init__(self, config: BrokerConfig, open_files: OpenFiles) -> None:
         assert config.control_address is not None
         self.disk = FullableDisk(open_files)
         self.address = ""
-        """The address as clients dial it, once it is bound."""
+        """The address that clients connect to, once it is bound."""
         self._listen_on = config.control_address
         self._server: ControlServer | None = None
         self._interposer: Interposer | None = None
 
     def interpose(self, broker: Broker, dispatcher: Dispatcher) -> Interposer:
-        """Returns what answers the broker's listeners in the dispatcher's place."""
+        """Returns the interposer, which answers the broker's listeners instead of the dispatcher."""
         self._interposer = Interposer(broker, dispatcher.answer)
         return self._interposer
 
@@ -62,7 +62,7 @@ class BrokerControl:
         listeners: Sequence[Listener],
         advertised: Sequence[ListenerAddress],
     ) -> None:
-        """Serves from now on: the broker has its clients. Raises OSError."""
+        """Starts to serve, once the broker serves clients. Raises OSError."""
         assert self._interposer is not None
         faults = FaultControl(broker, self.disk, self._interposer.faults)
         maintenance = Maintenance(broker, cleaner, workers)
@@ -70,10 +70,12 @@ class BrokerControl:
         self._server = ControlServer(Routes(faults, looking_in, Doing(broker, maintenance, os.urandom)).respond)
         self._server.on_end = faults.owner_gone
         self.address = await self._server.listen(self._listen_on)
-        log.warning("this broker is for tests: whoever reaches its control makes it fail", control=self.address)
+        logger.warning(
+            "this broker is for tests: its control server lets any client make it fail", control=self.address
+        )
 
     def close(self) -> None:
-        """Serves nobody any more; what hangs by a fault is let go."""
+        """Stops serving, and removes all faults, so that blocked requests continue."""
         if self._interposer is not None:
             for fault in list(self._interposer.faults.faults.values()):
                 self._interposer.faults.remove(fault)

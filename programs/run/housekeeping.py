@@ -1,6 +1,6 @@
 """The background jobs of a broker, at intervals: checkpoints, retention, deletion, idle connections.
 
-Each job is a row of `JOBS`, or of those that every process has (`jobs.py`).
+Each job is a row of `JOBS`, or of `COMMON_JOBS` (`jobs.py`), which every process has.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ DELETION_INTERVAL_MS = 5_000
 """The interval of deletions; a file waits for a minute before it is deleted (log.segment.delete.delay.ms)."""
 
 FLUSH_INTERVAL_MS = 1_000
-"""The interval of flushes, of logs that flush.ms makes due or whose segment was rolled."""
+"""The interval of flushes of logs whose flush.ms has passed or whose segment was rolled."""
 
 DIRECTORY_INTERVAL_MS = 1_000
-"""The interval of checks that log directories are there: a broker can write to files that are open, though nobody will
-find them."""
+"""The interval of checks that log directories exist: a broker can still write to open files whose directory was
+removed."""
 
 ROOM_INTERVAL_MS = 5_000
-"""The interval of checks whether a full directory has room again."""
+"""The interval at which a full directory is checked for room."""
 
 TELEMETRY_INTERVAL_MS = 10_000
-"""The interval at which clients that push no more are forgotten."""
+"""The interval at which clients that no longer push telemetry are removed."""
 
 LAG_CHECKS = 2
-"""Looks at followers within replica.lag.time.max.ms, so that one leaves the ISR at most half of it too late."""
+"""Checks of followers within replica.lag.time.max.ms, so that a follower leaves the ISR late by at most half of it."""
 
 
 class Housekeeping(Keeper):
@@ -45,7 +45,7 @@ class Housekeeping(Keeper):
         self.cleaner = Cleaner(broker.logs, broker.clock, broker.live_config)
 
     def start(self) -> None:
-        """Begins all jobs, each in a task."""
+        """Starts all jobs, each in a task."""
         self.cleaner.start()
         self.begin(COMMON_JOBS)
         self.begin(JOBS)

@@ -1,6 +1,6 @@
-"""Background jobs of a process, at intervals; those that every process has are of its connections.
+"""Background jobs of a process, at intervals. The common jobs maintain its connections, memory and metadata.
 
-A job that waits for a disk runs in a worker thread. One that fails is logged, and runs again after its interval.
+A job that waits for a disk runs in a worker thread. A failed job is logged, and runs again after its interval.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from broker.requests.host import Host
 from broker.workers import Workers
 from storage.failure import StorageError
 
-log = get_logger("broker.process.jobs")
+logger = get_logger("broker.process.jobs")
 
 MEMORY_INTERVAL_MS = 5_000
-"""The interval at which memory of past requests is given back to the operating system, which takes some
-milliseconds."""
+"""The interval at which memory of past requests is returned to the operating system, which takes some milliseconds."""
 
 METADATA_INTERVAL_MS = 60_000
-"""The interval of checks whether a snapshot or a cut of the metadata log is due by time, as in Apache Kafka."""
+"""The interval at which the metadata log is checked for a due snapshot or truncation, as in Apache Kafka."""
 
 IDLE_CHECKS = 2
-"""How often a connection is checked within connections.max.idle.ms, so that it is closed at most half of that late."""
+"""Checks of a connection within connections.max.idle.ms, so that it is closed late by at most half of it."""
 
 J = TypeVar("J", bound="Keeper", contravariant=True)
 K = TypeVar("K", bound="Keeper")
@@ -44,7 +43,7 @@ class Job(NamedTuple, Generic[J]):
     run: Callable[[J], None]
     in_thread: bool = False
     first: Callable[[J], None] | None = None
-    """The part that would wait for a disk, called in a thread before `run`."""
+    """The part that waits for a disk, called in a thread before `run`."""
 
 
 class Keeper:
@@ -57,7 +56,7 @@ class Keeper:
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self: K, jobs: Sequence[Job[K]]) -> None:
-        """Begins jobs, each in a task."""
+        """Starts jobs, each in a task."""
         self._tasks += [asyncio.create_task(self.repeat(job), name=job.name) for job in jobs]
 
     def stop(self) -> None:
@@ -77,9 +76,9 @@ class Keeper:
                 else:
                     job.run(self)
             except StorageError:
-                pass  # it has been reported, and is acted upon; or logged, where it is a fault of ours
+                pass  # already reported and handled, or logged if it is a bug
             except Exception:
-                log.exception("housekeeping failed", job=job.name)
+                logger.exception("housekeeping failed", job=job.name)
 
     def close_idle_connections(self) -> None:
         for listener in self.listeners:
@@ -95,7 +94,7 @@ class Keeper:
             lines.begin_interval()
         for event, limiter in self.host.limited_lines.items():
             if suppressed := limiter.begin_interval():
-                log.warning(event, **suppressed)
+                logger.warning(event, **suppressed)
 
     def give_memory_back(self) -> None:
         for memory in {listener.memory for listener in self.listeners}:

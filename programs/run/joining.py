@@ -1,4 +1,4 @@
-"""Joins controllers elsewhere, as the configuration names them."""
+"""Joins the controllers of the configuration, which run in other processes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ async def join_quorum(
     on_failure: Callable[[KafkaError], None],
     on_fault: Callable[[Exception], None],
 ) -> tuple[Metadata, Apis, AlterPartition]:
-    """Returns the metadata, once the broker is registered and caught up; the table of its APIs; and the way of changes
-    of in-sync replicas. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
+    """Registers the broker and waits until it has caught up. Returns the metadata, the table of its APIs, and the
+    function that sends AlterPartition. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
     environment = MetadataEnvironment(disk, clock, worker, os.urandom, random.random, on_failure, on_fault)
     joined = await join(settings, quorum_of(config), endpoints, failed, environment)
     rules = ConfigRules(config.node_id, checkers=settings.checkers, lists=settings.list_options)
@@ -57,7 +57,7 @@ async def join_quorum(
 
 
 def refused_configs(image: Image, rules: ConfigRules, node_id: int, request: object) -> Mapping[int, object]:
-    """Returns the answers to the resources of a request that this broker refuses, by their place in it."""
+    """Returns the answers for the resources of a request that this broker rejects, by their index in it."""
     from coordinator.cluster.configs.alter import refused_by_broker  # few brokers are ever asked
     from protocol.messages.alter_configs import AlterConfigsRequest
     from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -67,20 +67,20 @@ def refused_configs(image: Image, rules: ConfigRules, node_id: int, request: obj
 
 
 class Replication(NamedTuple):
-    """Both sides of it: replicas that follow, and leaders that are followed."""
+    """Both sides of replication: the fetchers of followers, and the ISR changes of leaders."""
 
     fetchers: ReplicaFetchers
     isr_manager: AlterPartitionManager
 
     async def stop(self) -> None:
-        """Fetches no more, and asks for no more changes of in-sync replicas."""
+        """Stops fetching, and stops proposing ISR changes."""
         self.fetchers.stop()
         await self.isr_manager.stop()
 
 
 def replicate(broker: Broker, alter: AlterPartition) -> Replication:
-    """Has the replicas of this broker follow their leaders on others, as their roles and the options change, and its
-    leaders ask for the in-sync replicas that they would have."""
+    """Starts replication: this broker's followers fetch from leaders on other brokers, as roles and options change, and
+    its leaders propose ISR changes."""
 
     def connect(address: Address, client_id: str) -> Peer:
         return Peer(address, broker_settings(broker.config, client_id), broker.clock, random.random)
@@ -103,7 +103,7 @@ def replicate(broker: Broker, alter: AlterPartition) -> Replication:
 
 
 def manage_isrs(broker: Broker, alter: AlterPartition) -> AlterPartitionManager:
-    """Has the leaders here, and those to come, ask for changes of their in-sync replicas."""
+    """Lets all present and future leaders on this broker propose ISR changes."""
     node = broker.node
     manager = AlterPartitionManager(
         broker.replicas, node.node_id, lambda: node.broker_epoch, alter, broker.clock, random.random

@@ -1,4 +1,4 @@
-"""Has the quotas in the cluster's metadata enforced, from the first one that is set on."""
+"""Enforces the quotas in the cluster's metadata, once the first quota is set."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 KEY = "client quota"
 FRAME_HEADER_BYTES = 8
-"""Of an answer: its size and its correlation id. A flexible one has tags behind them."""
+"""Bytes of an answer's size and correlation id. A flexible answer has tags after them."""
 
 
 class Limiting:
-    """Watches for quotas; a broker without any imports and asks nothing."""
+    """Waits for the first quota; a broker without quotas imports nothing and checks nothing."""
 
     def __init__(self, broker: Broker, listening: Listening) -> None:
         self._broker = broker
@@ -31,7 +31,9 @@ class Limiting:
         broker.loader.subscribe(self._changed)
 
     def _changed(self, delta: Delta) -> None:
-        if self._quotas is None and any(isinstance(one, KeptChanged) and one.key[0] == KEY for one in delta.changes):
+        if self._quotas is None and any(
+            isinstance(change, KeptChanged) and change.key[0] == KEY for change in delta.changes
+        ):
             self._begin()
 
     def _begin(self) -> None:
@@ -55,7 +57,7 @@ class Limiting:
 
 
 def throttle_position(apis: Apis, key: int, version: int) -> int | None:
-    """Returns where the frame of an API's answer has the throttle time; None where it does not begin with it."""
+    """Returns the position of the throttle time in an API's answer; None if the answer doesn't begin with it."""
     api = apis.find(key)
     if api is None or not api.begins_with_throttle_time(version):
         return None

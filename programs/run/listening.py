@@ -1,4 +1,4 @@
-"""The listeners of a process: opened once there is somebody to answer, closed before all else."""
+"""The listeners of a process: opened once requests can be answered, closed before everything else."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 AnswerFrame: TypeAlias = Callable[[ClientConnection, memoryview], Answer]
 
 CLOSE_WITHIN_S = 5.0
-"""How long answers may take to go out once the process stops; clients retry the requests that got none."""
+"""Time for sending pending answers once the process stops; clients retry requests without an answer."""
 
 
 class Bound(NamedTuple):
-    """A bound socket, and the address that clients are told of it."""
+    """A bound socket, and its advertised address."""
 
     sock: socket.socket
     address: ListenerAddress
 
 
 def bind_all(listeners: Sequence[ListenerAddress], config: BrokerConfig) -> list[Bound]:
-    """Binds listeners, so that a port in use costs nothing; connections are refused until `listen_all`. Raises
+    """Binds listeners first, so that a port in use is found early; connections are refused until `listen_all`. Raises
     OSError."""
     addresses = (*config.advertised, *config.advertised_controllers)
     bound = [bind(listener, config) for listener in listeners]
@@ -51,28 +51,28 @@ def bind_all(listeners: Sequence[ListenerAddress], config: BrokerConfig) -> list
 
 
 def listen_all(bound: Iterable[Bound], config: BrokerConfig) -> None:
-    """Lets clients connect; their requests wait until `Listening.open`. Raises OSError."""
+    """Starts to listen; the requests of clients wait until `Listening.open`. Raises OSError."""
     for sock, address in bound:
         listen(sock, address, config)
 
 
 class Listening:
-    """The listeners of a process, by which clients, brokers and controllers reach it."""
+    """The listeners of a process for clients, brokers and controllers."""
 
     def __init__(self, clock: Clock, max_connections: int) -> None:
-        """`max_connections`: the most that the process may have open."""
+        """`max_connections` is the limit of open connections in the process."""
         self.listeners: list[Listener] = []
         self._clock = clock
         self._max_connections = max_connections
         self._accepting: list[Accepting] = []
         self._unheard = Unheard(clock)
         self._closing = contextlib.ExitStack()
-        """Ends what listeners have begun."""
+        """Callbacks that stop the listeners' background work."""
         self._limit_of_address: Callable[[str], float | None] | None = None
 
     def open(self, bound: Sequence[Bound], dispatcher: FrameAnswerer) -> None:
-        """Accepts connections, whose requests the dispatcher answers. What these listeners admit, and hold in memory,
-        is bounded for all of them together."""
+        """Accepts connections, whose requests the dispatcher answers. These listeners share the limits of connections
+        and memory."""
         host = dispatcher.host
         config, lines = host.config, ConnectionLines(host.faults)
         admission = Admission(lambda: host.config, self._clock, lines, self._max_connections)
@@ -99,7 +99,7 @@ class Listening:
             self._accepting.append(Accepting(sock, _maker(listener, tls), takes=surges.takes))
 
     def limit_addresses(self, limit_of_address: Callable[[str], float | None] | None) -> None:
-        """Sets how many connections an address may make in a second; None where any may make any number."""
+        """Sets the limit of new connections per second for an address; None for no limit."""
         self._limit_of_address = limit_of_address
         for listener in self.listeners:
             listener.admission.limit_of_address = limit_of_address
@@ -107,8 +107,7 @@ class Listening:
     def _door(
         self, address: ListenerAddress, dispatcher: FrameAnswerer, lines: ConnectionLines
     ) -> tuple[AnswerFrame, Strangers | None, TlsDoor | None]:
-        """Returns who answers on a listener, who keeps its connections until they have authenticated, and what secures
-        them."""
+        """Returns a listener's answering function, its unauthenticated connections, and its TLS."""
         if address.security_protocol == "PLAINTEXT":
             return dispatcher.answer, None, None
         from programs.run.securing import secure
@@ -116,7 +115,7 @@ class Listening:
         return secure(address, dispatcher, self._clock, lines, self._closing)
 
     def close(self) -> None:
-        """Accepts no more connections, and closes each one once its answers have gone out."""
+        """Stops accepting connections, and closes each connection once its answers are sent."""
         self._closing.close()
         self._unheard.close()
         for accepting in self._accepting:
@@ -125,7 +124,7 @@ class Listening:
             listener.close_all()
 
     async def drained(self) -> None:
-        """Waits until all connections are closed, or have had CLOSE_WITHIN_S for it."""
+        """Waits until all connections are closed, at most for CLOSE_WITHIN_S; then aborts the rest."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_WITHIN_S):
                 for listener in self.listeners:
@@ -135,7 +134,7 @@ class Listening:
 
 
 def _maker(listener: Listener, tls: TlsDoor | None) -> MakeProtocol:
-    """Returns what makes the protocol of a connection that the listener has accepted, typed as asyncio takes it."""
+    """Returns the factory of an accepted connection's protocol, with asyncio's type."""
     if tls is None:
         return cast(MakeProtocol, lambda: ServerConnection(listener))
     return cast(MakeProtocol, lambda: tls.accepted(lambda: ServerConnection(listener)))

@@ -17,7 +17,7 @@ from coordinator.cluster.options import ClusterOptions, TokenRules
 from storage.config import LogConfig
 
 UNREACHABLE = (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
-"""The controller's endpoint in the metadata where it has no listener: Kafka requires one there."""
+"""The controller's endpoint in the metadata if it has no listener: Kafka requires one."""
 
 MS_PER_S = 1_000
 
@@ -39,7 +39,7 @@ def snapshot_rules(config: BrokerConfig) -> SnapshotRules:
 
 
 def endpoints(listeners: Sequence[ListenerAddress]) -> list[Endpoint]:
-    """Returns the endpoints of listeners, as a broker registers them."""
+    """Returns the endpoints that a broker registers for its listeners."""
     return [
         Endpoint(listener.name, listener.host, listener.port, PROTOCOLS.index(listener.security_protocol))
         for listener in listeners
@@ -52,7 +52,7 @@ def metadata_settings(
     listeners: Sequence[ListenerAddress],
     controller_listeners: Sequence[ListenerAddress],
 ) -> MetadataSettings:
-    """Returns the settings of a node whose listeners, for clients and of its controller, are advertised like this."""
+    """Returns the settings of a node with these advertised listeners for clients and of its controller."""
     return MetadataSettings(
         log_dirs=tuple(config.data_dirs),
         options=cluster_options(config, listeners, controller_listeners),
@@ -79,8 +79,8 @@ def cluster_options(
     advertised_listeners: Sequence[ListenerAddress],
     controller_listeners: Sequence[ListenerAddress] = (),
 ) -> ClusterOptions:
-    """Returns the options of the cluster's metadata. `controller_listeners` are those of a controller in this process,
-    as they are advertised."""
+    """Returns the options of the cluster's metadata. `controller_listeners` are the advertised listeners of the
+    controller in this process."""
     return ClusterOptions(
         node_id=config.node_id,
         listeners=tuple(endpoints(advertised_listeners)),
@@ -104,7 +104,7 @@ def cluster_options(
 
 
 def token_rules(config: BrokerConfig) -> TokenRules:
-    """Returns the options of delegation tokens; an empty secret is none."""
+    """Returns the options of delegation tokens; an empty secret counts as none."""
     return TokenRules(
         secret_key=config.delegation_token_secret_key or None,
         max_lifetime_ms=config.delegation_token_max_lifetime_ms,

@@ -1,4 +1,4 @@
-"""Puts the endpoint of metrics and health together; imported only where odradek.metrics.listener is set."""
+"""Builds the endpoint of metrics and health; imported only if odradek.metrics.listener is set."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from storage.disk import Disk
 if TYPE_CHECKING:
     from programs.run.joining import Replication
 
-log = get_logger("broker.metrics")
+logger = get_logger("broker.metrics")
 
 
 async def listen(address: tuple[str, int], clock: Clock, disk: Disk, *, is_broker: bool) -> MetricsEndpoint:
-    """Opens the endpoint, which tells of the process alone until something is attached. Raises OSError."""
+    """Opens the endpoint, which shows only the process until a broker or controller is attached. Raises OSError."""
     endpoint = MetricsEndpoint(clock, disk, is_broker=is_broker)
     host, _ = address
-    log.info("metrics are served", host=host, port=await endpoint.listen(*address))
+    logger.info("metrics are served", host=host, port=await endpoint.listen(*address))
     return endpoint
 
 
@@ -39,7 +39,7 @@ def attach_broker(
     replication: Replication | None,
     disk: Disk,
 ) -> None:
-    """The broker serves clients by now: its metrics can be read."""
+    """Adds the broker's metrics, once it serves clients."""
     endpoint.attach_broker(
         Sources(
             process=_process(endpoint, broker, listeners, cluster, disk),
@@ -54,14 +54,14 @@ def attach_broker(
 def attach_controller(
     endpoint: MetricsEndpoint, host: Host, listeners: Sequence[Listener], cluster: ClusterPart, disk: Disk
 ) -> None:
-    """The controller serves brokers by now: likewise."""
+    """Adds the controller's metrics, once it serves brokers."""
     endpoint.attach_controller(_process(endpoint, host, listeners, cluster, disk))
 
 
 def _process(
     endpoint: MetricsEndpoint, host: Host, listeners: Sequence[Listener], cluster: ClusterPart, disk: Disk
 ) -> ProcessSources:
-    first = listeners[0]  # all listeners share what they account for
+    first = listeners[0]  # all listeners share their memory accounting
     return ProcessSources(
         host=host,
         listeners=tuple(listeners),

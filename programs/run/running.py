@@ -1,4 +1,4 @@
-"""Runs a node in this process, a broker, a controller, or both, until a signal stops it."""
+"""Runs a broker, a controller, or both in this process, until a signal stops it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from storage.disk import OsDisk
 CANNOT_START = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-log = logging.get_logger("broker.process.running")
+logger = logging.get_logger("broker.process.running")
 
 
 class NodeProcess(Protocol):
-    """A node's life: `start`, then clients, then `stop`."""
+    """The lifecycle of a node: `start`, then clients connect, then `stop`."""
 
     exit_code: int
     advertised: list[ListenerAddress]
 
     @property
     def announced(self) -> str:
-        """The lines that go before the ready line, if there are any."""
+        """The lines before the ready line, if any."""
         ...
 
     async def start(self) -> None: ...
@@ -46,8 +46,7 @@ class NodeProcess(Protocol):
 
 
 def run(config: BrokerConfig) -> int:
-    """Serves until SIGTERM or SIGINT, and returns the process's exit code: 1, with one line logged, where the broker
-    cannot start."""
+    """Serves until SIGTERM or SIGINT, and returns the exit code: 1, with a logged line, if the broker can't start."""
     logging.take_over_storage()
     try:
         with contextlib.ExitStack() as stack:
@@ -57,7 +56,7 @@ def run(config: BrokerConfig) -> int:
             with asyncio.Runner(loop_factory=new_loop) as runner:
                 return runner.run(_serve(config, failed, clock))
     except (ConfigError, DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
-        log.error("cannot start", reason=str(error))
+        logger.error("cannot start", reason=str(error))
         return CANNOT_START
 
 
@@ -70,7 +69,8 @@ def _with_id(config: BrokerConfig) -> BrokerConfig:
 
 
 def _time(config: BrokerConfig) -> tuple[Clock, Callable[[], asyncio.AbstractEventLoop]]:
-    """Returns the clock of the process, and what makes its event loop: the machine's, unless tests let time pass."""
+    """Returns the clock of the process, and the factory of its event loop: the machine's clock, unless a control server
+    is configured."""
     if config.control_address is None:
         return SystemClock(), uvloop.new_event_loop
     from programs.run.controlling import travelling_time  # no other broker imports any of it
@@ -84,8 +84,9 @@ def _directories(config: BrokerConfig) -> list[str]:
 
 
 def _lock_directories(config: BrokerConfig, stack: contextlib.ExitStack) -> dict[str, Exception]:
-    """Locks the directories against other brokers until the stack is closed, and returns the errors of log directories
-    that could not be locked. Raises OSError where the metadata's could not, DirectoryInUse for any that is locked."""
+    """Locks the directories against other brokers until the stack is closed. Returns the errors of log directories that
+    couldn't be locked. Raises OSError if it is the metadata directory, and DirectoryInUse if another process has a
+    lock."""
     failed: dict[str, Exception] = {}
     for directory in _directories(config):
         try:
@@ -117,8 +118,8 @@ async def _serve(config: BrokerConfig, failed: Mapping[str, Exception], clock: C
 
 
 async def _started(node: NodeProcess, stop: asyncio.Event) -> bool:
-    """Starts the broker; returns False where it was stopped before that was done: one that waits for its controllers
-    may take long to start."""
+    """Starts the broker. Returns False if it was stopped during the start, which takes long while controllers can't be
+    reached."""
     starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(stop.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()

@@ -1,4 +1,4 @@
-"""Has the clients of a listener use TLS, and authenticate, as its options say. Imported where there is such a one."""
+"""Sets up TLS and authentication of a listener. Imported only if a listener uses them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from protocol.errors import ProtocolError
 if TYPE_CHECKING:
     from broker.network.tls import Secured, TlsTransport
 
-log = get_logger("broker.process.securing")
+logger = get_logger("broker.process.securing")
 
 
 class Doors(NamedTuple):
-    """Who answers on a listener, where its connections are until they have authenticated, and what secures them."""
+    """A listener's answering function, its unauthenticated connections, and its TLS."""
 
     answer: AnswerFrame
     strangers: Strangers
@@ -39,11 +39,11 @@ class Doors(NamedTuple):
 
 
 class TlsDoor:
-    """The TLS of a listener: connections that begin get the certificates of that moment."""
+    """The TLS of a listener; a new connection gets the current certificates."""
 
     def __init__(self, config: Callable[[], BrokerConfig], listener: str, *, names: bool) -> None:
-        """`config` returns the configuration in force. With `names` a certificate is who a client is. Raises
-        ConfigError."""
+        """`config` returns the configuration in force. With `names` the certificate determines the client's principal.
+        Raises ConfigError."""
         from broker.network.tls import READ_BYTES
         from broker.security.certificates import server_context
         from broker.security.principal_rules import PrincipalRules
@@ -60,15 +60,15 @@ class TlsDoor:
         self._context, self._certificate = server_context(options), certificate_of(options)
 
     def accepted(self, make: Callable[[], Secured]) -> TlsTransport:
-        """Returns what a new connection's socket is given to; `make` makes what stands above TLS."""
+        """Returns the transport of a new connection; `make` makes the protocol above TLS."""
         from broker.network.tls import TlsTransport
 
         self._renew()
         return TlsTransport(self._context, self._buffer, make, self._ready, refuse)
 
     def _renew(self) -> None:
-        """Loads key and certificates anew once an option has changed, be it to the same file; what cannot be used, or
-        is somebody else's, is logged, and those before stay."""
+        """Reloads key and certificates after any option has changed, because the same file may have new content. If the
+        new ones are invalid or have other names, logs the error and keeps the old ones."""
         config = self._config()
         if config is self._in_force:
             return
@@ -81,16 +81,17 @@ class TlsDoor:
             check_names(self._certificate, certificate, options)
             self._context, self._certificate = context, certificate
         except ConfigError as error:
-            log.error("the certificates of a listener stay as they were", listener=self._listener, reason=str(error))
+            logger.error("the certificates of a listener were not reloaded", listener=self._listener, reason=str(error))
 
     def _ready(self, connection: Secured, certificate: bytes | None) -> None:
-        """TLS is ready: that is all, where SASL follows. Raises ProtocolError."""
+        """Authenticates a client by its certificate after the TLS handshake, unless SASL follows. Raises
+        ProtocolError."""
         if self._names:
             assert isinstance(connection, ClientConnection)
             connection.authenticated(self.principal(certificate))
 
     def principal(self, certificate: bytes | None) -> Principal:
-        """Returns who shows a certificate. Raises ProtocolError where no rule is for its subject."""
+        """Returns the principal of a certificate. Raises ProtocolError if no rule matches its subject."""
         if certificate is None:
             return ANONYMOUS
         from protocol.distinguished_name import subject
@@ -101,21 +102,21 @@ class TlsDoor:
             raise ProtocolError(str(error), offset=0) from error
         principal = self._rules.name(name)
         if principal is None:
-            raise ProtocolError(f"no rule of ssl.principal.mapping.rules is for the subject {name!r}", offset=0)
+            raise ProtocolError(f"no rule of ssl.principal.mapping.rules matches the subject {name!r}", offset=0)
         return Principal("User", principal)
 
 
 def refuse(connection: Secured, reason: str) -> None:
-    """Closes a connection whose handshake has failed."""
+    """Closes a connection whose handshake failed."""
     assert isinstance(connection, ServerConnection)
-    assert connection.listener.strangers is not None, "each listener with TLS has them"
+    assert connection.listener.strangers is not None, "each listener with TLS has unauthenticated connections"
     connection.listener.strangers.dismiss(connection, reason)
 
 
 def secure(
     address: ListenerAddress, dispatcher: FrameAnswerer, clock: Clock, lines: ConnectionLines, closing: ExitStack
 ) -> Doors:
-    """Returns how a listener is answered until `closing` is closed. Raises ConfigError."""
+    """Returns the parts that secure a listener until `closing` is closed. Raises ConfigError."""
     host = dispatcher.host
     own, max_request_bytes = host.config.options_of(address.name), host.config.socket_request_max_bytes
     answer: AnswerFrame = dispatcher.answer
@@ -137,15 +138,15 @@ def secure(
 
 
 def _begin_nothing(_: Stranger) -> None:
-    """TLS begins by itself."""
+    """Does nothing, because TLS starts by itself."""
 
 
 def _beginner(
     address: ListenerAddress, dispatcher: FrameAnswerer, delay_ms: int, clock: Clock, closing: ExitStack
 ) -> Callable[[Stranger], None]:
-    """Returns what has a connection authenticate by SASL. Raises ConfigError."""
+    """Returns the function that starts SASL authentication of a connection. Raises ConfigError."""
     host = dispatcher.host
-    cluster_secret = host.config.delegation_token_secret_key or None  # an empty one, which all know, is none
+    cluster_secret = host.config.delegation_token_secret_key or None  # an empty secret is no secret
     around = Surroundings(host.image, clock, os.urandom, cluster_secret, host.process_secret, closing)
     offered = mechanisms(host.config, address.name, around)
 

@@ -49,20 +49,21 @@ if TYPE_CHECKING:
 CANNOT_START = 1
 
 OBJECTS_PER_COLLECTION = 10_000
-"""How many new objects start a garbage collection. A turn of the event loop with a hundred requests has some thousands
-of them: Python's 700 would traverse the same requests over and over, and promote them to an older generation."""
+"""Number of new objects that start a garbage collection. A turn of the event loop with a hundred requests makes some
+thousands of objects: with Python's 700, collections would traverse the same requests repeatedly and move them to an
+older generation."""
 
 METADATA_THREADS = 2
-"""One for flushes of the metadata log, one for a snapshot beside them."""
+"""One for flushes of the metadata log, one for writing a snapshot."""
 
 BACKGROUND_THREADS = 2
-"""For flushes, checkpoints and deletions of the logs: they wait for a disk, or keep it busy."""
+"""Threads for flushes, checkpoints and deletions of logs, which wait for a disk or keep it busy."""
 
-log = logging.get_logger("broker.process.server")
+logger = logging.get_logger("broker.process.server")
 
 
 class Server:
-    """One broker's life: `start`, then clients, then `stop`."""
+    """The lifecycle of a broker: `start`, then clients connect, then `stop`."""
 
     def __init__(
         self,
@@ -71,14 +72,13 @@ class Server:
         failed: Mapping[str, Exception] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`failed` are the errors of log directories that have failed already; the clock is the machine's unless
-        given."""
+        """`failed` has the errors of log directories that have already failed. The default clock is the machine's."""
         self.config = config
         self._failed_dirs = failed or {}
         shares = descriptors.divide()
         self.exit_code = 0
         self.advertised: list[ListenerAddress] = []
-        """The listeners as clients are told of them, once they are bound."""
+        """The advertised listeners, once they are bound."""
         self._stop = stop
         self._clock: Clock = SystemClock() if clock is None else clock
         open_files = OpenFiles(files=shares.files, mappings=shares.mappings)
@@ -91,7 +91,7 @@ class Server:
         self._controllers: list[Bound] = []
         """The sockets of the controller in this process."""
         self._controller: Host | None = None
-        """Who answers on them."""
+        """The host that answers on them."""
         self._alter: AlterPartition | None = None
         self._replication: Replication | None = None
         self.metrics: MetricsEndpoint | None = None
@@ -100,13 +100,13 @@ class Server:
         """The id of the cluster in ZooKeeper."""
 
     async def start(self) -> None:
-        """Binds sockets first, so that a port in use costs nothing, and serves them last. In between, as Apache Kafka
-        does (BrokerServer.startup): recovers logs, registers the broker, opens its partitions as the metadata assigns
-        them, and only then has the broker unfenced, by which it comes to lead.
+        """Binds sockets first, so that a port in use is found early, and serves them last. In between, as Apache Kafka
+        does (BrokerServer.startup), it recovers logs, registers the broker, opens the partitions that the metadata
+        assigns to it, and only then unfences the broker, which may make it a leader.
 
-        A broker of a cluster refuses connections until it is about to be unfenced: another broker leads in its place
-        by then, and a client that waits here does not ask who that is. A node that is its own controller has no such
-        other broker, so that its clients wait."""
+        A broker of a cluster refuses connections until it is about to be unfenced: other brokers lead its partitions
+        until then, and a client that waits here wouldn't look for them. A node that is its own controller lets its
+        clients wait, because no other broker can lead."""
         bound = bind_all(self.config.bound_listeners, self.config)
         self._controllers = bind_all(self.config.bound_controllers, self.config)
         is_in_cluster = self.config.has_remote_controllers
@@ -123,7 +123,7 @@ class Server:
         )
         if self._controller is not None:
             self._controller.interceptors.times = self.broker.interceptors.times  # one process, one table, as in Kafka
-            self.broker.process_secret = self._controller.process_secret  # whose listeners are open already
+            self.broker.process_secret = self._controller.process_secret  # the controller's listeners are already open
         self._authorize()
         await self._register()
         self.assignments = self._assignments(self.broker)
@@ -133,8 +133,10 @@ class Server:
             coordinator.start()
         self.broker.share_groups.start()
         if is_in_cluster:
-            listen_all(bound, self.config)  # before clients are told that this broker leads
-        await self.metadata.node.unfence()  # it may lead from here on, with its partitions open and coordinators there
+            listen_all(bound, self.config)  # before clients learn that this broker leads
+        await (
+            self.metadata.node.unfence()
+        )  # it may lead from here on: its partitions are open and its coordinators started
         failures = self._disk_failures()
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
@@ -148,12 +150,12 @@ class Server:
             await self.control.serve(
                 self.broker, self.housekeeping.cleaner, self._workers, self.listeners, self.advertised
             )
-        gc.freeze()  # the objects of now stay: no collection has to traverse them
+        gc.freeze()  # the present objects are long-lived: no collection has to traverse them
         gc.set_threshold(OBJECTS_PER_COLLECTION)
         gc.enable()
 
     def _controlled(self, open_files: OpenFiles) -> BrokerControl | None:
-        """Returns the control of a broker that is for tests."""
+        """Returns the control of a broker for tests; None for any other broker."""
         if self.config.control_address is None:
             return None
         from programs.run.controlling import BrokerControl  # no other broker imports any of it
@@ -169,7 +171,7 @@ class Server:
 
     @property
     def announced(self) -> str:
-        """The lines before the ready line: where the control server is reached, if there is one."""
+        """The lines before the ready line: the control server's address, if there is one."""
         return "" if self.control is None else f"control {self.control.address}\n"
 
     def _authorize(self) -> None:
@@ -179,7 +181,7 @@ class Server:
             self.broker.fetches.authorizer = authorize(self.broker)
 
     async def _open_zookeeper(self) -> None:
-        """Connects to ZooKeeper where that is configured. A new cluster has the id that is there."""
+        """Connects to ZooKeeper if it is configured. A new cluster takes the cluster id in ZooKeeper."""
         if not self.config.zookeeper_connect:
             return
         try:
@@ -212,7 +214,7 @@ class Server:
             )
 
     def _replicate(self) -> None:
-        """Where there may be other brokers: replicas follow them, and are followed."""
+        """Starts replication, if there may be other brokers."""
         if self._controllers:
             from broker.replica.alter_partition import altered_by
 
@@ -245,8 +247,8 @@ class Server:
         )
 
     async def _lead(self) -> Apis:
-        """Opens metadata and logs of a node that is its own controller, and returns its table of APIs. Other brokers
-        reach the controller from then on: recovering logs may take long."""
+        """Opens the metadata and logs of a node that is its own controller. Returns its table of APIs. The controller
+        serves other brokers before the logs are recovered, which may take long."""
         self.metadata = self._open_metadata()
         if not self._controllers:
             self.logs = self._open_logs()
@@ -277,7 +279,8 @@ class Server:
         return self._led
 
     async def _join(self) -> Apis:
-        """Joins controllers elsewhere and opens the logs, beside which heartbeats go on; returns the table of APIs."""
+        """Joins the controllers in other processes and opens the logs, while heartbeats continue. Returns the table of
+        APIs."""
         from programs.run.joining import join_quorum  # a node that is its own controller needs none of it
 
         self.metadata, apis, self._alter = await join_quorum(
@@ -301,18 +304,18 @@ class Server:
         if not self.config.has_remote_controllers:
             await node.register(self._endpoints, offline)
             return
-        for path in offline:  # it is registered already, without those of `_failed_dirs`
+        for path in offline:  # already registered, without the directories of `_failed_dirs`
             if path not in self._failed_dirs:
                 await node.directory_failed(path)
 
     @property
     def listeners(self) -> list[Listener]:
-        """The listeners that are open."""
+        """The open listeners."""
         return self._listening.listeners
 
     @property
     def _endpoints(self) -> list[Endpoint]:
-        """The endpoints to which clients and other brokers connect."""
+        """The endpoints for clients and other brokers."""
         return endpoints(self.advertised)
 
     def _open_logs(self) -> Logs:
@@ -338,19 +341,19 @@ class Server:
         )
 
     def _metadata_failed(self, error: KafkaError) -> None:
-        log.error("this broker's part in the cluster failed; stopping", reason=str(error))
+        logger.error("the cluster's metadata failed on this broker; stopping", reason=str(error))
         self._failed()
 
     def _subscriber_failed(self, error: Exception) -> None:
-        log.error("a change of the cluster was not carried out", exc_info=error)
+        logger.error("a metadata change was not applied", exc_info=error)
 
     def _failed(self) -> None:
         self.exit_code = CANNOT_START
         self._stop.set()
 
     async def stop(self) -> None:
-        """Hands leadership over while followers can still fetch, takes no more connections, sends the answers that are
-        due, closes the logs, and writes the markers of a clean shutdown last."""
+        """Hands leadership over while followers can still fetch, stops accepting connections, sends the pending
+        answers, closes the logs, and writes the clean shutdown markers last."""
         if self.control is not None:
             self.control.close()
         if self._replication is not None:
@@ -363,7 +366,7 @@ class Server:
         for coordinator in self.broker.coordinators.values():
             coordinator.stop()
         await self._listening.drained()
-        if self.broker.has_telemetry:  # not before the last clients have pushed what they had
+        if self.broker.has_telemetry:  # after the last clients have pushed their metrics
             self.broker.telemetry.close()
         await self.broker.record_work.close()
         self.housekeeping.stop()
@@ -374,12 +377,12 @@ class Server:
         self._workers.close()
         try:
             await self.metadata.leave()
-            self._metadata_worker.close()  # a flush that has begun must not meet a closed log
+            self._metadata_worker.close()  # a running flush must not meet a closed log
             self.metadata.close()
         except KafkaError as error:
-            log.error("the metadata log was not closed in order", reason=str(error))
+            logger.error("the metadata log was not closed cleanly", reason=str(error))
         self._metadata_worker.close()
         self.logs.close(self._clock.now_ms(), self.metadata.node.broker_epoch)
         if self.metrics is not None:
             self.metrics.close()
-        log.info("stopped")
+        logger.info("stopped")

@@ -1,4 +1,4 @@
-"""Imports the modules that a start leaves out, once the broker is ready, one at a time between requests."""
+"""Imports the modules that the start skips, once the broker is ready, one at a time between requests."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FIRST_USES_OF_BROKERS = (
     "broker.share.hosted",
     "broker.share.initializing",
 )
-"""The modules that the first group, transaction and share partition need beside the handlers."""
+"""The modules that the first group, transaction and share partition need, in addition to the handlers."""
 
 
 async def warm_up(config: BrokerConfig) -> None:
-    """Imports the handlers of APIs that had no request yet, and the modules of first uses, of this node's roles."""
+    """Imports the handlers that had no request yet, and the modules of first uses, for this node's roles."""
     for table in _tables(config):
         for _ in table:
             await asyncio.sleep(0)

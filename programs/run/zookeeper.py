@@ -1,4 +1,4 @@
-"""Puts this broker's side of ZooKeeper together; imported only where zookeeper.connect is set."""
+"""Builds this broker's ZooKeeper façade; imported only if zookeeper.connect is set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class Zookeeper:
-    """A session from the start of the broker to its end."""
+    """A ZooKeeper session from the broker's start to its stop."""
 
     def __init__(self, config: BrokerConfig, endpoints: Sequence[Endpoint], clock: Clock) -> None:
         self._config = config
@@ -40,8 +40,8 @@ class Zookeeper:
             self._facade.znode_changed(path)
 
     async def open(self) -> str | None:
-        """Connects; returns the id of the cluster that is there, None where there is none yet. Raises OSError, and
-        KafkaError where this broker cannot be one of that cluster."""
+        """Connects. Returns the cluster id in ZooKeeper, None if it has none yet. Raises OSError, and KafkaError if
+        this broker can't join that cluster."""
         await self._session.open()
         try:
             return await self._session.call(self._look_around)
@@ -54,7 +54,7 @@ class Zookeeper:
         if self._registration.look(client, watch=False) is Standing.TAKEN:
             message = (
                 f"zookeeper.connect {connect}: {self._registration.path} belongs to another broker, at other "
-                f"addresses; give this one another node.id than {node_id}, or wait until that one is gone"
+                f"addresses; change this broker's node.id {node_id}, or wait until the other broker is gone"
             )
             raise KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message)
         node = client.get(znodes.CLUSTER_ID)
@@ -68,7 +68,8 @@ class Zookeeper:
             raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, message) from error
 
     def _refuse_foreign_topics(self, client: ZookeeperClient) -> None:
-        """Before 0.10.1 clusters had no id: their topics would be taken for what is left of ours, and removed."""
+        """Raises KafkaError if a cluster without an id, older than 0.10.1, has topics: they would be taken for outdated
+        topics of this cluster, and removed."""
         topics = client.children(znodes.TOPICS)
         led = client.children_of([znodes.partitions_path(topic) for topic in topics])
         if foreign := [topic for topic in topics if led[znodes.partitions_path(topic)]]:
@@ -79,7 +80,7 @@ class Zookeeper:
             raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
 
     def begin(self, broker: Broker) -> None:
-        """Registers, and keeps the registry from now on."""
+        """Registers the broker, and keeps the registry up to date from now on."""
         broker.zookeeper_offsets = ZookeeperOffsets(self._session, broker.image, self._config.offset_metadata_max_bytes)
         hands = Hands(broker.image, broker.controller, broker.topics)
         election = ControllerElection(self._config.node_id)
@@ -93,12 +94,12 @@ class Zookeeper:
         self._facade.begin()
 
     async def claim(self, cluster_id: str) -> None:
-        """Names the cluster where that is still to be done. Raises KafkaError where ZooKeeper is another cluster's,
+        """Writes the cluster id, if ZooKeeper has none. Raises KafkaError if ZooKeeper has another cluster's id, and
         OSError."""
         await self._session.call(partial(claim, cluster_id=cluster_id))
 
     async def close(self) -> None:
-        """Ends the session: the broker's znodes are gone at once."""
+        """Closes the session, which removes the broker's ephemeral znodes at once."""
         if self._facade is not None:
             await self._facade.end()
         await self._session.close()

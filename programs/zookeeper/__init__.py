@@ -1,6 +1,6 @@
 """ZooKeeper, a façade beside the metadata log, for clients and tools of Kafka 0.8 to 1.1 (docs/zookeeper.md).
 
-What stands in ZooKeeper is made of the image, never the other way round; what old tools write there becomes requests to
-the controller. Nothing of it runs on the event loop: a `ZookeeperSession` has threads of its own. Only a broker with
-zookeeper.connect imports any of it.
+The znodes are made from the metadata image, never the other way round; the znodes that old tools write become requests
+to the controller. Calls to ZooKeeper run in the threads of a `ZookeeperSession`, not on the event loop. Only a broker
+with zookeeper.connect imports this package.
 """

@@ -1,4 +1,4 @@
-"""The active broker's work: it keeps the registry of topics as the image is, and does what old tools ask for by znodes.
+"""The active broker's work: it publishes the image's topics as znodes, and carries out the inputs of old tools.
 
 Source: kafka.controller.KafkaController of Kafka 1.1, its ZooKeeper handlers.
 """
@@ -44,7 +44,7 @@ WATCHED: Final = frozenset(
 
 
 class Active:
-    """The work of the active broker, and the state that it remembers between turns."""
+    """The work of the active broker, and its state between turns."""
 
     def __init__(self, image: Image, hands: Hands) -> None:
         self._image = image
@@ -54,28 +54,28 @@ class Active:
         self._changes = ConfigChanges()
         self._loaded = False
         self._dirty: set[str] = set()
-        """Topics that changed in the image."""
+        """Topics that have changed in the image."""
         self._dirty_brokers: set[str] = set()
-        """Brokers whose configs did."""
+        """Brokers whose configs have changed in the image."""
         self._events: set[str] = set()
-        """Znodes that changed."""
+        """Watched znodes that have changed."""
         self._deleting: set[str] = set()
         """Topics in /admin/delete_topics."""
         self._moving: Mapping[tuple[str, int], Sequence[int]] = {}
-        """The rest of /admin/reassign_partitions."""
+        """The unfinished part of /admin/reassign_partitions."""
         self._moving_version = -1
-        """Of that znode, when it was read."""
+        """The version of /admin/reassign_partitions that was read."""
 
     def forget(self) -> None:
-        """Takes nothing for known: the next turn reads everything."""
+        """Discards the state, so that the next turn reads everything."""
         self._loaded = False
         self._dirty.clear()
         self._dirty_brokers.clear()
         self._events.clear()
 
     def note(self, delta: Delta) -> bool:
-        """Notes what changed in the image; returns whether there is anything to do. There is not while this broker is
-        not the active one, which begins by reading everything."""
+        """Records the changes of the image. Returns True if a turn is needed; never before the first turn of a term,
+        which reads everything anyway."""
         if not self._loaded:
             return False
         before = len(self._dirty) + len(self._dirty_brokers)
@@ -89,14 +89,13 @@ class Active:
         return len(self._dirty) + len(self._dirty_brokers) > before
 
     def znode_changed(self, path: str) -> None:
-        """Notes a watched znode that changed."""
+        """Records that a watched znode has changed."""
         if self._loaded:
             self._events.add(path)
 
     async def turn(self, session: ZookeeperSession, term: Term, now_ms: int) -> bool:
-        """Makes znodes as the image is, and carries out what tools ask for; returns whether there is more to do.
-
-        Raises Conflict, ZookeeperUnavailable, KafkaError: then it has to be forgotten what was known."""
+        """Publishes the image, and carries out the inputs of tools. Returns True if there is more to do. Raises
+        Conflict, ZookeeperUnavailable, KafkaError, after which the caller must call `forget`."""
         events, self._events = self._events, set()
         dirty, self._dirty = self._dirty, set()
         brokers, self._dirty_brokers = self._dirty_brokers, set()
@@ -126,8 +125,8 @@ class Active:
         return bool(self._dirty or self._dirty_brokers)
 
     def _configured_brokers(self) -> set[str]:
-        resources = (one for one in self._image.configured() if one.type is ResourceType.BROKER)
-        return {entity_name(one) for one in resources}
+        resources = (resource for resource in self._image.configured() if resource.type is ResourceType.BROKER)
+        return {entity_name(resource) for resource in resources}
 
     def _load(self, client: ZookeeperClient) -> None:
         client.make_paths(znodes.PERSISTENT)
@@ -154,7 +153,7 @@ class Active:
                 await session.call(partial(self._registry.restore, term=term, name=name, view=None))
 
     async def _add_partitions(self, session: ZookeeperSession, term: Term, views: Iterable[TopicView | None]) -> None:
-        """Adds the partitions that tools have written into topics' znodes."""
+        """Adds the partitions that tools have added to topics' znodes."""
         for view in views:
             more = None if view is None else self._registry.more_partitions(view)
             if more is not None and await self._hands.add_partitions(more):
@@ -162,9 +161,9 @@ class Active:
                 await session.call(partial(self._registry.restore, term=term, name=more.name, view=now))
 
     async def _configure(self, session: ZookeeperSession, term: Term, changes: Changes) -> None:
-        """Sets the configs that tools have written, and writes them again as they are by now."""
-        log_refusals([(one.path, one.reason) for one in changes.bad])
-        gone = [Delete(one.path) for one in changes.bad if one.remove]
+        """Sets the configs that tools have written, and writes the resulting configs back."""
+        log_refusals([(bad.path, bad.reason) for bad in changes.bad])
+        gone = [Delete(bad.path) for bad in changes.bad if bad.remove]
         await session.call(partial(apply_all, term=term, operations=gone))
         for change in changes.unread.values():
             configs = await self._hands.configure(change)
@@ -177,7 +176,7 @@ class Active:
         try:
             client.apply([term.fence, Write(entity.path, data, change.version)])
         except ZookeeperRefused as error:
-            log_refusals([(entity.path, f"its configs cannot be answered: {error}")])
+            log_refusals([(entity.path, f"the resulting configs cannot be written: {error}")])
             return
         if entity.kind == "topics":
             self._registry.reread(client, entity.name)
@@ -185,7 +184,7 @@ class Active:
             self._brokers.wrote(entity.name, data, change.version + 1)
 
     async def _administer(self, session: ZookeeperSession, events: Collection[str]) -> list[Operation]:
-        """Does what /admin asks for; returns the operations that answer it."""
+        """Carries out the inputs in /admin. Returns the operations that answer them."""
         answers: list[Operation] = []
         if znodes.DELETE_TOPICS in events:
             self._deleting = set(await session.call(lambda client: client.children(znodes.DELETE_TOPICS, watch=True)))
@@ -198,11 +197,11 @@ class Active:
         return answers
 
     async def _delete(self) -> list[Operation]:
-        """Deletes topics; their znodes in /admin go when all others have."""
+        """Deletes topics. Their znodes in /admin are deleted after all their other znodes."""
         answers: list[Operation] = []
         for name in sorted(self._deleting):
             if self._image.topic(name) is not None and not await self._hands.delete(DeletedByTool(name)):
-                continue  # the image changes, and what is published after it
+                continue  # the image changes first, then the published znodes
             if self._loaded and name not in self._dirty:
                 self._deleting.discard(name)
                 answers.append(Delete(znodes.deletion_path(name)))
@@ -230,7 +229,8 @@ class Active:
         return [] if self._moving else [Delete(znodes.REASSIGN_PARTITIONS, node.version)]
 
     async def _move(self) -> list[Operation]:
-        """Moves replicas; what is done is no longer in /admin/reassign_partitions, once the topics' znodes say so."""
+        """Moves replicas. Completed moves are removed from /admin/reassign_partitions after the topics' znodes are
+        updated."""
         if not self._moving or self._dirty or not self._loaded:
             return []
         now = progress(self._image, self._moving)

@@ -1,7 +1,7 @@
-"""The dynamic configs of brokers in /config/brokers, as the active broker keeps them. Runs in the session's thread.
+"""The dynamic configs of brokers in /config/brokers, which the active broker publishes. Runs in the session's thread.
 
-A tool reads all that a broker has, and writes it again with its own: what does not stand there, it takes away.
-Passwords do not stand there, and are not taken from there: everybody may read these znodes.
+A tool reads all configs of a broker, and writes all of them again with its changes: a config that is missing in the
+znode is removed. Passwords are neither written to nor read from these znodes, because every client may read them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from programs.zookeeper.operations import Create, Write
 from programs.zookeeper.plan import Known, is_same
 
 OF_THE_CLUSTER: Final = "min.insync.replicas"
-"""A default of all brokers that the controller sets by itself (KIP-966): no tool of the age is to take it away."""
+"""A default of all brokers that the controller itself sets (KIP-966). It is hidden, so that no old tool removes it."""
 
-log = get_logger("broker.zookeeper")
+logger = get_logger("broker.zookeeper")
 
 
 def entity_name(resource: ConfigResource) -> str:
@@ -31,7 +31,7 @@ def entity_name(resource: ConfigResource) -> str:
 
 
 def shown(image: Image, resource: ConfigResource) -> dict[str, str]:
-    """Returns the configs of a resource that may stand in ZooKeeper."""
+    """Returns the configs of a resource that may be published."""
     configs = image.configs(resource)
     if resource.type is not ResourceType.BROKER:
         return dict(configs)
@@ -46,13 +46,13 @@ def shown_brokers(image: Image, names: Collection[str]) -> dict[str, dict[str, s
 
 
 class BrokerConfigs:
-    """The znodes of brokers' configs that are there, as they were read or written last."""
+    """The znodes of brokers' configs, as last read or written."""
 
     def __init__(self) -> None:
         self._registered: dict[str, Known] = {}
 
     def load(self, client: ZookeeperClient) -> None:
-        """Reads them anew; one that may not be read is left as it is."""
+        """Reads all znodes again; an unreadable znode is left unchanged."""
         paths = [f"{znodes.BROKER_CONFIGS}/{name}" for name in client.children(znodes.BROKER_CONFIGS)]
         nodes = client.get_all(paths, refused=set())
         self._registered = {
@@ -60,18 +60,18 @@ class BrokerConfigs:
         }
 
     def names(self) -> set[str]:
-        """Returns the brokers whose znodes are there."""
+        """Returns the brokers that have a znode."""
         return {name for name in self._registered if name == znodes.DEFAULT_ENTITY or znodes.is_number(name)}
 
     def publish(
         self, client: ZookeeperClient, term: Term, configs: Mapping[str, Mapping[str, str]], pending: Collection[str]
     ) -> None:
-        """Makes the znodes as the image is, but for those in `pending`, which hold a tool's input. Raises Conflict."""
+        """Publishes the configs, except for the znodes in `pending`, which have a tool's input. Raises Conflict."""
         for name, operation in self._operations(configs, pending):
             try:
                 client.apply([term.fence, operation])
             except ZookeeperRefused as error:
-                log.warning("configs of a broker are not shown", znode=operation.path, reason=str(error))
+                logger.warning("configs of a broker are not published", znode=operation.path, reason=str(error))
             else:
                 version = operation.version + 1 if isinstance(operation, Write) else 0
                 self._registered[name] = Known(operation.data, version)
@@ -93,5 +93,5 @@ class BrokerConfigs:
                 yield name, Write(path, data, there.version)
 
     def wrote(self, name: str, data: bytes, version: int) -> None:
-        """Notes what was written by another way."""
+        """Records a write that was made elsewhere."""
         self._registered[name] = Known(data, version)

@@ -1,6 +1,6 @@
-"""Carries out the inputs of old tools by the controller. What it refuses is told in the log.
+"""Sends the inputs of old tools to the controller. Inputs that it rejects are logged.
 
-Errors that pass are raised as KafkaError: whoever carries inputs out tries them again.
+Transient errors are raised as KafkaError, so that the caller tries again.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ TRANSIENT: Final = frozenset(
 DELETE_BY_NAME: Final = Asker(version=5)
 """Version 5 is the last that deletes topics by their names alone."""
 
-log = get_logger("broker.zookeeper")
+logger = get_logger("broker.zookeeper")
 
 
 def is_refused(code: int, message: str | None, purpose: str, *fine: ErrorCode) -> bool:
-    """Returns whether the controller refuses for good, which is told in the log. Raises KafkaError where it may not
-    the next time."""
+    """True if the controller rejects the input permanently, which is logged. Raises KafkaError for a transient
+    error."""
     error = error_code(code)
     if error is ErrorCode.NONE or error in fine:
         return False
     if error in TRANSIENT:
         raise KafkaError(error, message or error.name)
-    log.warning("the input of a tool is refused", input=purpose, error=error.name, reason=message or "")
+    logger.warning("the input of a tool is refused", input=purpose, error=error.name, reason=message or "")
     return True
 
 
@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 
 async def answer(request: Awaitable[T], purpose: str) -> T | None:
-    """Returns the controller's answer, None where it refuses the whole request for good."""
+    """Returns the controller's answer; None if it rejects the whole request permanently."""
     try:
         return await request
     except KafkaError as error:
@@ -70,7 +70,7 @@ async def answer(request: Awaitable[T], purpose: str) -> T | None:
 
 
 class Hands:
-    """Asks the controller for what tools want."""
+    """Sends the requests of tools to the controller."""
 
     def __init__(self, image: Image, controller: Controller, topics: TopicCreator) -> None:
         self._image = image
@@ -78,7 +78,7 @@ class Hands:
         self._topics = topics
 
     async def create(self, topic: NewTopic) -> bool:
-        """Creates a topic; returns whether it was refused."""
+        """Creates a topic. Returns True if that was rejected."""
         purpose = f"topic {topic.name}"
         response = await answer(self._topics.create(topic.request()), purpose)
         if response is None:
@@ -87,11 +87,11 @@ class Hands:
         return is_refused(result.error_code, result.error_message, purpose, ErrorCode.TOPIC_ALREADY_EXISTS)
 
     async def add_partitions(self, more: MorePartitions) -> bool:
-        """Adds partitions; returns whether it was refused."""
+        """Adds partitions. Returns True if that was rejected."""
         purpose = f"partitions {', '.join(map(str, sorted(more.added)))} of topic {more.name}"
         if not more.continues:
             reason = f"partition {more.before} would be the next"
-            log.warning("the input of a tool is refused", input=purpose, error="INVALID_PARTITIONS", reason=reason)
+            logger.warning("the input of a tool is refused", input=purpose, error="INVALID_PARTITIONS", reason=reason)
             return True
         response = await answer(self._topics.create_partitions(more.request()), purpose)
         if response is None:
@@ -100,7 +100,7 @@ class Hands:
         return is_refused(result.error_code, result.error_message, purpose)
 
     async def delete(self, topic: DeletedByTool) -> bool:
-        """Deletes a topic; returns whether it was refused."""
+        """Deletes a topic. Returns True if that was rejected."""
         purpose = f"deletion of topic {topic.name}"
         deletion = self._controller.submit(topic.request(), DeleteTopicsResponse, DELETE_BY_NAME)
         response = await answer(deletion, purpose)
@@ -114,12 +114,12 @@ class Hands:
         electing = self._controller.submit(election.request(), ElectLeadersResponse)
         response = await answer(electing, "preferred leaders")
         for topic in () if response is None else response.replica_election_results:
-            for one in topic.partition_result:
-                purpose = f"preferred leader of {topic.topic}-{one.partition_id}"
-                is_refused(one.error_code, one.error_message, purpose, ErrorCode.ELECTION_NOT_NEEDED)
+            for result in topic.partition_result:
+                purpose = f"preferred leader of {topic.topic}-{result.partition_id}"
+                is_refused(result.error_code, result.error_message, purpose, ErrorCode.ELECTION_NOT_NEEDED)
 
     async def reassign(self, progress: MovesProgress) -> set[tuple[str, int]]:
-        """Begins to move replicas; returns the partitions for which that was refused."""
+        """Starts to move replicas. Returns the partitions for which that was rejected."""
         for topic, index in progress.unknown:
             purpose = f"reassignment of {topic}-{index}"
             is_refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition", purpose)
@@ -130,19 +130,23 @@ class Hands:
         if response is None or is_refused(response.error_code, response.error_message, "reassignment"):
             return set(progress.begin)
         return {
-            (topic.name, one.partition_index)
+            (topic.name, partition.partition_index)
             for topic in response.responses
-            for one in topic.partitions
-            if is_refused(one.error_code, one.error_message, f"reassignment of {topic.name}-{one.partition_index}")
+            for partition in topic.partitions
+            if is_refused(
+                partition.error_code,
+                partition.error_message,
+                f"reassignment of {topic.name}-{partition.partition_index}",
+            )
         }
 
     async def configure(self, change: ConfigInput) -> Mapping[str, str]:
-        """Sets an entity's configs; returns those that it has by now, as far as they may stand in ZooKeeper."""
+        """Sets an entity's configs. Returns its resulting configs that may be published."""
         resource = ConfigResource(CONFIG_TYPES[change.entity.kind], change.resource_name)
         secrets = [name for name in change.configs if resource.type is ResourceType.BROKER and is_sensitive(name)]
         if secrets:
             purpose = f"configs {', '.join(secrets)} of {resource}"
-            is_refused(ErrorCode.INVALID_CONFIG, "passwords, and what is unknown, are not taken from znodes", purpose)
+            is_refused(ErrorCode.INVALID_CONFIG, "passwords and unknown configs are not accepted from znodes", purpose)
         request = change.without(secrets).request(shown(self._image, resource))
         if request is not None:
             altering = self._controller.submit(request, IncrementalAlterConfigsResponse)
@@ -153,6 +157,6 @@ class Hands:
 
 
 def log_refusals(inputs: Sequence[tuple[str, str]]) -> None:
-    """Tells of znodes that say nothing that can be done."""
+    """Logs znodes whose input can't be carried out."""
     for path, reason in inputs:
-        log.warning("the input of a tool is refused", znode=path, reason=reason)
+        logger.warning("the input of a tool is refused", znode=path, reason=reason)

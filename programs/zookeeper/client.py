@@ -1,4 +1,4 @@
-"""A client of ZooKeeper for one thread: blocking, with an end to each wait, over kazoo."""
+"""A blocking ZooKeeper client for one thread, over kazoo, with a timeout for each wait."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from programs.zookeeper.operations import CheckVersion, Create, Delete, Operatio
 from programs.zookeeper.znodes import CONSUMERS
 
 RECONNECT_MS: Final = (100, 2_000)
-"""The first pause between attempts to connect, and the longest: a server that is back is found within that time."""
+"""The first and the longest pause between connection attempts. A server that is back is found within the latter."""
 
 PIPELINED: Final = 500
-"""Requests on their way at a time: enough to hide the way there and back, few enough for ZooKeeper's own queue."""
+"""Requests in flight at a time: enough to hide the round trip, few enough for ZooKeeper's own queue."""
 
 
 warnings.filterwarnings("ignore", "No chroot path exists", module="kazoo")  # `start` makes it
 
 
 class ZookeeperUnavailable(OSError):
-    """ZooKeeper cannot be reached, or did not answer in time."""
+    """ZooKeeper can't be reached, or didn't answer in time."""
 
 
 class ZookeeperRefused(OSError):
-    """ZooKeeper refuses for good: who we are, or what we may."""
+    """ZooKeeper rejects permanently: authentication or authorization failed."""
 
 
 class Conflict(Exception):
-    """Znodes are not as was thought: read them anew."""
+    """Znodes have changed since they were read, and must be read again."""
 
 
 class Znode(NamedTuple):
-    """A znode as it was read."""
+    """A znode, as read."""
 
     data: bytes
     version: int
@@ -61,7 +61,7 @@ class Znode(NamedTuple):
     modified_zxid: int
     created_ms: int
     owner: int
-    """The session whose end deletes it; 0 for one that stays."""
+    """The session whose end deletes an ephemeral znode; 0 for a persistent znode."""
 
 
 class ZookeeperSettings(NamedTuple):
@@ -72,7 +72,7 @@ class ZookeeperSettings(NamedTuple):
     connection_timeout_ms: int
     digest: str | None = None
     restricted: bool = False
-    """Whether others may only read the znodes that are made (zookeeper.set.acl)."""
+    """True if other clients may only read the broker's znodes (zookeeper.set.acl)."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> ZookeeperSettings:
@@ -90,12 +90,12 @@ class ZookeeperSettings(NamedTuple):
 CONFLICTS: Final = (NodeExistsError, NoNodeError, BadVersionError, NotEmptyError)
 REFUSALS: Final = (AuthFailedError, NoAuthError, InvalidACLError)
 AFTERMATH: Final = (RolledBackError, RuntimeInconsistency)
-"""The results of a multi's other operations, where one of them failed."""
+"""The results of a multi's other operations if one operation failed."""
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raises the errors of this module for those of kazoo."""
+    """Translates kazoo's errors to the errors of this module."""
     try:
         yield
     except CONFLICTS as error:
@@ -107,11 +107,12 @@ def translated() -> Iterator[None]:
 
 
 class ZookeeperClient:
-    """Every method waits at most as long as a session lasts. Raises ZookeeperUnavailable and ZookeeperRefused."""
+    """A ZooKeeper client. Every method waits at most for the session timeout. Raises ZookeeperUnavailable and
+    ZookeeperRefused."""
 
     def __init__(self, settings: ZookeeperSettings, on_event: Callable[[str | None], None]) -> None:
-        """`on_event` is called, in a thread of kazoo's, with the path of each watched znode that changed, and with None
-        when the connection came or went."""
+        """`on_event` is called in a kazoo thread: with the path of each watched znode that changes, and with None when
+        the connection opens or closes."""
         self._settings = settings
         self._timeout_s = settings.session_timeout_ms / 1000
         self._on_event = on_event
@@ -126,7 +127,7 @@ class ZookeeperClient:
         self._kazoo.add_listener(lambda _: on_event(None))
 
     def start(self) -> None:
-        """Connects, and makes the path below which everything is."""
+        """Connects, and creates the chroot path."""
         servers = self._settings.connect
         try:
             self._kazoo.start(timeout=self._settings.connection_timeout_ms / 1000)
@@ -144,8 +145,8 @@ class ZookeeperClient:
             raise
 
     def _make_root(self) -> None:
-        """Makes all of the path below which everything is, as restricted as what stands there: who may delete there
-        could delete /controller. kazoo makes no more than the last of its components."""
+        """Creates all components of the chroot path with the ACL of the znodes below it: a client that may delete there
+        could delete /controller. kazoo creates only the last component."""
         root, self._kazoo.chroot = self._kazoo.chroot, ""
         try:
             with translated():
@@ -154,7 +155,7 @@ class ZookeeperClient:
             self._kazoo.chroot = root
 
     def stop(self) -> None:
-        """Ends the session, and with it the znodes that belong to it."""
+        """Closes the session, which deletes its ephemeral znodes."""
         self._kazoo.stop()
         self._kazoo.close()
 
@@ -164,7 +165,7 @@ class ZookeeperClient:
 
     @property
     def session_id(self) -> int | None:
-        """None while there is no connection."""
+        """The id of the session; None without a connection."""
         client_id = self._kazoo.client_id
         return None if client_id is None else client_id[0]
 
@@ -172,12 +173,12 @@ class ZookeeperClient:
         self._on_event(getattr(event, "path", None))
 
     def get(self, path: str, *, watch: bool = False) -> Znode | None:
-        """Returns a znode, or None; a watch tells of its next change, its creation too."""
+        """Returns a znode; None if it is missing. A watch reports its next change, including its creation."""
         node = self.get_all([path], watch=watch)[path]
         return self._absent(path) if node is None and watch else node
 
     def get_input(self, path: str) -> Znode | None:
-        """Returns a znode that anybody may have written, as `get` with a watch: one that may not be read is empty."""
+        """Returns a znode that any client may have written, like `get` with a watch; an unreadable znode is empty."""
         refused: set[str] = set()
         node = self.get_all([path], watch=True, refused=refused).get(path)
         if node is None:
@@ -185,11 +186,11 @@ class ZookeeperClient:
         return node
 
     def _absent(self, path: str) -> Znode | None:
-        """Watches for the creation of a znode; returns it where it is there by now."""
+        """Watches for the creation of a znode. Returns it if it was created meanwhile."""
         return None if self._watch_for(path) is None else self.get(path)
 
     def _watch_for(self, path: str) -> Znode | None:
-        """Watches for any change of a znode, which needs no right to read it; returns it without its content."""
+        """Watches for any change of a znode, which needs no read permission. Returns it without its content."""
         with translated():
             stat = self._kazoo.exists_async(path, self._changed).get(timeout=self._timeout_s)
         return None if stat is None else _node(b"", stat)
@@ -197,13 +198,13 @@ class ZookeeperClient:
     def get_all(
         self, paths: Iterable[str], *, watch: bool = False, refused: set[str] | None = None
     ) -> dict[str, Znode | None]:
-        """Returns the znodes, None for one that is not there. A watch tells of the next change of one that is. Paths
-        that may not be read are added to `refused`, if there is one, and are not among the result."""
+        """Returns the znodes; None for a missing znode. A watch reports the next change of an existing znode.
+        Unreadable paths are added to `refused`, if it is given, and left out of the result."""
         watcher = self._changed if watch else None
         nodes: dict[str, Znode | None] = {}
         with translated():
-            for some in _batches(paths):
-                pending = [(path, self._kazoo.get_async(path, watcher)) for path in some]
+            for batch in _batches(paths):
+                pending = [(path, self._kazoo.get_async(path, watcher)) for path in batch]
                 for path, answer in pending:
                     try:
                         data, stat = answer.get(timeout=self._timeout_s)
@@ -223,12 +224,12 @@ class ZookeeperClient:
     def children_of(
         self, paths: Iterable[str], *, watch: bool = False, refused: set[str] | None = None
     ) -> dict[str, list[str]]:
-        """Returns the names below each path, none where it is not there; `refused` as for `get_all`."""
+        """Returns the children of each path; none if it is missing. `refused` is as for `get_all`."""
         watcher = self._changed if watch else None
         children: dict[str, list[str]] = {}
         with translated():
-            for some in _batches(paths):
-                pending = [(path, self._kazoo.get_children_async(path, watcher)) for path in some]
+            for batch in _batches(paths):
+                pending = [(path, self._kazoo.get_children_async(path, watcher)) for path in batch]
                 for path, answer in pending:
                     try:
                         children[path] = answer.get(timeout=self._timeout_s)
@@ -259,18 +260,18 @@ class ZookeeperClient:
                     raise result
 
     def make_paths(self, paths: Iterable[str]) -> None:
-        """Makes znodes that are not there, with those above them."""
+        """Creates missing znodes, with their parents."""
         ancestors = dict.fromkeys(above for path in paths for above in _upwards(path))
         absent = [path for path, node in self.get_all(ancestors).items() if node is None]
         for path in absent:  # shorter ones come first
             try:
                 self.apply([Create(path)])
             except Conflict:
-                continue  # another was first
+                continue  # another client was first
 
     def next_number(self, path: str) -> int:
-        """Returns how many times a znode has been written, this time included; it is made where it is not there. No
-        two callers get the same number."""
+        """Writes a znode, which is created if it is missing, and returns the number of its writes. No two callers get
+        the same number."""
         try:
             return self._write_once_more(path)
         except Conflict:
@@ -282,10 +283,11 @@ class ZookeeperClient:
             return int(self._kazoo.set_async(path, b"").get(timeout=self._timeout_s).version)
 
     def put_all(self, data: Mapping[str, bytes]) -> dict[str, OSError | None]:
-        """Sets the data of persistent znodes, makes them where they are not there; returns the failure of each."""
+        """Sets the data of persistent znodes, and creates missing ones. Returns the failure of each znode, None if it
+        was written."""
         failures: dict[str, OSError | None] = {}
-        for some in _batches(data):
-            pending = [(path, self._kazoo.set_async(path, data[path])) for path in some]
+        for batch in _batches(data):
+            pending = [(path, self._kazoo.set_async(path, data[path])) for path in batch]
             for path, answer in pending:
                 try:
                     with translated():
@@ -298,21 +300,21 @@ class ZookeeperClient:
         return failures
 
     def _put_new(self, path: str, data: bytes) -> OSError | None:
-        """Makes a znode with its data at once: who finds one reads an offset."""
+        """Creates a znode together with its data, because a reader expects an offset in it."""
         try:
             self.make_paths([path.rpartition("/")[0]])
             try:
                 self.apply([Create(path, data)])
-            except Conflict:  # another was first
+            except Conflict:  # another client was first
                 self.apply([Write(path, data)])
         except Conflict as error:
-            return ZookeeperUnavailable(f"{path} comes and goes: {error}")
+            return ZookeeperUnavailable(f"{path} is repeatedly created and deleted: {error}")
         except OSError as error:
             return error
         return None
 
     def _acl(self, path: str) -> list[ACL]:
-        """Consumers write below /consumers themselves, whoever they are."""
+        """Returns the ACL for a path. Any consumer writes below /consumers itself."""
         if not self._settings.restricted or path == CONSUMERS or path.startswith(f"{CONSUMERS}/"):
             return list(OPEN_ACL_UNSAFE)
         return [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE]
@@ -327,8 +329,8 @@ def _node(data: bytes | None, stat: object) -> Znode:
 
 def _batches(paths: Iterable[str]) -> Iterator[list[str]]:
     rest = iter(paths)
-    while some := list(islice(rest, PIPELINED)):
-        yield some
+    while batch := list(islice(rest, PIPELINED)):
+        yield batch
 
 
 def _upwards(path: str) -> Iterator[str]:
@@ -338,7 +340,7 @@ def _upwards(path: str) -> Iterator[str]:
 
 
 def _quiet() -> logging.Logger:
-    """Returns a logger that says nothing: the broker's log has what kazoo would tell in words of its own."""
+    """Returns a logger without output, because the broker logs kazoo's events in its own words."""
     quiet = logging.getLogger("kazoo.odradek")
     quiet.propagate = False
     if not quiet.handlers:

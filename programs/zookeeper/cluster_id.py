@@ -1,4 +1,4 @@
-"""The id of the cluster whose registry is in ZooKeeper: no other cluster's brokers register there."""
+"""The cluster id in ZooKeeper. Brokers of other clusters don't register there."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 def claim(client: ZookeeperClient, cluster_id: str) -> None:
-    """Makes the paths that clusters have, and names the cluster where that is still to be done: the ensemble is new, or
-    has lost its data. Raises KafkaError where it is another cluster's by now."""
+    """Creates the persistent paths, and writes the cluster id if the ensemble is new or has lost its data. Raises
+    KafkaError if it has another cluster's id."""
     client.make_paths(znodes.PERSISTENT)
     try:
         client.apply([Create(znodes.CLUSTER_ID, znodes.cluster_id_json(cluster_id))])

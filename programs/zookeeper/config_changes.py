@@ -1,8 +1,8 @@
-"""The notifications of /config/changes: which of them a tool has written, and which are old. In the session's thread.
+"""The notifications in /config/changes: finds those of tools, and the old ones. Runs in the session's thread.
 
-A tool writes an entity's configs first, then the notification; a broker writes both at once, and has what it has read
-written again. So a notification that is newer than the configs that it tells of is one that nobody has read.
-Source: kafka.common.ZkNodeChangeNotificationListener, which keeps notifications for a quarter of an hour.
+A tool writes an entity's configs first, then the notification; a broker writes both at once, and writes back configs
+that it has read. So a notification that is newer than its entity's configs is unread. Source:
+kafka.common.ZkNodeChangeNotificationListener, which keeps notifications for 15 minutes.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ class Changes(NamedTuple):
     """The notifications in /config/changes, sorted."""
 
     unread: dict[Entity, ConfigInput]
-    """By the entity: only the configs that are there by now count."""
+    """The unread changes by entity, with its latest configs."""
     bad: list[Bad]
     old: list[Operation]
-    """The ends of notifications that have been there long enough."""
+    """The deletions of notifications older than KEPT_MS."""
 
     def names(self, kind: str) -> set[str]:
-        """Returns the entities of a kind whose configs are a tool's."""
+        """Returns the entities of a kind whose configs a tool has written."""
         return {entity.name for entity in self.unread if entity.kind == kind}
 
 
 class ConfigChanges:
-    """Reads the notifications, and tells of each bad one once."""
+    """Reads the notifications, and reports each bad notification once."""
 
     def __init__(self) -> None:
         self._logged: set[str] = set()
 
     def read(self, client: ZookeeperClient, now_ms: int) -> Changes:
-        """Returns what is to be done, and watches for more."""
+        """Returns the notifications, sorted, and watches for more."""
         names = sorted(client.children(znodes.CONFIG_CHANGES, watch=True))
         paths = [f"{znodes.CONFIG_CHANGES}/{name}" for name in names]
         self._logged.intersection_update(paths)
@@ -60,7 +60,7 @@ class ConfigChanges:
             self._read_entity(client, path, entity, node, changes)
         elif path not in self._logged:
             self._logged.add(path)
-            changes.bad.append(Bad(path, f"configs of {entity.kind} are not taken from znodes", remove=False))
+            changes.bad.append(Bad(path, f"configs of {entity.kind} are not accepted from znodes", remove=False))
         if node.created_ms < now_ms - KEPT_MS and entity not in changes.unread:
             changes.old.append(Delete(path))
 

@@ -1,4 +1,5 @@
-"""The one broker that keeps the registry and acts on the inputs of old tools: whoever makes /controller.
+"""The election of the active broker, which publishes the registry and carries out the inputs of old tools. The broker
+that creates /controller is elected.
 
 Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch.
 """
@@ -13,15 +14,15 @@ from programs.zookeeper.client import Conflict, Znode, ZookeeperClient
 from programs.zookeeper.operations import CheckVersion, Create, Delete, Operation, Write
 
 MAX_EPOCH: Final = (1 << 31) - 1
-"""Old clients read 31 bits."""
+"""Largest epoch: old clients read 31 bits."""
 
 
 class Term(NamedTuple):
-    """The time in which this broker is the active one."""
+    """The term in which this broker is active."""
 
     epoch: int
     version: int
-    """Of /controller_epoch: every multi checks it, so that one of an earlier term changes nothing."""
+    """The version of /controller_epoch. Every multi checks it, so that a multi of an earlier term changes nothing."""
     session_id: int
 
     @property
@@ -36,7 +37,7 @@ class ControllerElection:
         self._broker_id = broker_id
 
     def stand(self, client: ZookeeperClient, now_ms: int) -> Term | None:
-        """Returns this broker's term, None while another is active; watches for the end of either."""
+        """Returns this broker's term; None while another broker is active. Watches for the end of the term."""
         node = client.get(znodes.CONTROLLER, watch=True)
         if node is None:
             self._run(client, now_ms)
@@ -48,7 +49,7 @@ class ControllerElection:
         return Term(_number(epoch), epoch.version, session_id)
 
     def resign(self, client: ZookeeperClient) -> None:
-        """Ends this broker's term where it has one, so that another can be elected. Raises Conflict."""
+        """Ends this broker's term, if it has one, so that another broker can be elected. Raises Conflict."""
         epoch = self._epoch(client)
         node = client.get(znodes.CONTROLLER)
         if node is not None and node.owner == client.session_id:
@@ -61,21 +62,21 @@ class ControllerElection:
         try:
             client.apply([controller, epoch])
         except Conflict:
-            return  # another was first
+            return  # another broker was first
 
     def _epoch(self, client: ZookeeperClient) -> Znode:
         node = client.get(znodes.CONTROLLER_EPOCH)
         if node is None:
-            with suppress(Conflict):  # another was first
+            with suppress(Conflict):  # another broker was first
                 client.apply([Create(znodes.CONTROLLER_EPOCH, b"0")])
             node = client.get(znodes.CONTROLLER_EPOCH)
         if node is None:
-            raise Conflict(f"{znodes.CONTROLLER_EPOCH} comes and goes")
+            raise Conflict(f"{znodes.CONTROLLER_EPOCH} is repeatedly created and deleted")
         return node
 
 
 def _number(epoch: Znode) -> int:
-    """Returns the epoch; 0 where somebody wrote over it: the znode's version still tells terms apart."""
+    """Returns the epoch; 0 if the content is invalid: the znode's version still distinguishes terms."""
     text = epoch.data.decode(errors="replace")
     number = int(text) if znodes.is_number(text) else 0
     return number if number < MAX_EPOCH else 0

@@ -1,8 +1,8 @@
-"""This broker's side of ZooKeeper: it registers, stands for election, and keeps the registry while it is active.
+"""This broker's part in ZooKeeper: it registers, takes part in the election, and publishes the registry while it is
+active.
 
-All of it happens in turns, one after the other, each of which makes what is there into what should be. Changes of the
-image, changed znodes and connections that come only say that a turn is due; one that fails is followed by another,
-after a pause, that takes nothing for known.
+It works in turns, one after another. Each turn brings the znodes to their target state. Changes of the image, changed
+znodes and new connections only make a turn due. After a failed turn and a pause, the next turn reads everything again.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from programs.zookeeper.session import ZookeeperSession
 from protocol.errors import KafkaError
 
 RETRY_MS: Final = (100, 10_000)
-"""The first pause after a turn that failed, and the longest."""
+"""The first and the longest pause after a failed turn."""
 
 TOUCH_MS: Final = 1_000
-"""How often the active broker looks whether controllers elsewhere still answer it: without them it does not know what
-it would have to show, and leaves that to another."""
+"""Interval at which the active broker checks that the remote controllers still answer. Without them its image is
+outdated, and it resigns in favour of another broker."""
 
 CATCH_UP_MS: Final = 100
-"""How often a broker that has just become active looks whether its image is that of the cluster by now."""
+"""Interval at which a newly active broker checks whether its image has caught up with the cluster."""
 
-log = get_logger("broker.zookeeper")
+logger = get_logger("broker.zookeeper")
 
 
 class FollowedControllers(NamedTuple):
-    """FollowedControllers elsewhere, by which this broker follows the metadata."""
+    """The controllers in other processes, from which this broker fetches the metadata."""
 
     are_in_touch: Callable[[], bool]
-    """Whether they have answered within a session."""
+    """True if they have answered within the broker's session timeout."""
     image_as_of_ms: Callable[[], int]
-    """The monotonic time at which the cluster had no more than the image has."""
+    """The monotonic time up to which the image has all of the cluster's metadata."""
 
 
 class Facade:
-    """Takes turns for as long as the broker runs."""
+    """Runs turns while the broker runs."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Facade:
         cluster_id: str,
         controllers: FollowedControllers | None,
     ) -> None:
-        """`controllers` is None where this broker is its own."""
+        """`controllers` is None if this broker is its own controller."""
         self._session = session
         self._registration = registration
         self._election = election
@@ -72,18 +72,18 @@ class Facade:
         self._standing: Standing | None = None
         self._term: Term | None = None
         self._elected_ms = 0
-        """The beginning of the term, by the monotonic clock."""
+        """The monotonic time at which the term began."""
         self._logged_reason = ""
-        """The reason of the last failure that was logged."""
+        """The reason of the last logged failure."""
         self._connected = True
 
     def begin(self) -> None:
-        """Takes the first turn, and each that is due later."""
+        """Starts the first turn, and each later turn that is due."""
         self._due.set()
         self._task = asyncio.create_task(self._run())
 
     async def end(self) -> None:
-        """Takes no more turns."""
+        """Stops the turns."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
@@ -91,13 +91,13 @@ class Facade:
             await asyncio.wait([self._task])
 
     def changed(self, delta: Delta) -> None:
-        """Notes what changed in the image."""
+        """Records changes of the image."""
         if self._active.note(delta):
             self._due.set()
 
     def znode_changed(self, path: str | None) -> None:
-        """Notes that a watched znode changed, or with None, that the connection came or went: what was watched for
-        before has to be read again."""
+        """Records that a watched znode has changed. None means that the connection was opened or closed, so that
+        everything must be read again."""
         if path is None:
             self._active.forget()
             self._tell_connection()
@@ -110,9 +110,9 @@ class Facade:
         if connected != self._connected:
             self._connected = connected
             if connected:
-                log.info("connected to ZooKeeper again")
+                logger.info("connected to ZooKeeper again")
             else:
-                log.warning("the connection to ZooKeeper is lost; clients are served, znodes stay as they are")
+                logger.warning("the connection to ZooKeeper is lost; clients are served, znodes are not updated")
 
     async def _run(self) -> None:
         while True:
@@ -127,17 +127,16 @@ class Facade:
         except (ZookeeperUnavailable, Conflict) as error:
             self._retry("znodes are not as they should be", str(error), is_fault=False)
         except (ZookeeperRefused, KafkaError) as error:
-            self._retry("what ZooKeeper asks for cannot be done now", str(error))
+            self._retry("inputs from ZooKeeper cannot be carried out now", str(error))
         except Exception as error:
-            log.error("a turn with ZooKeeper failed", exc_info=error)
+            logger.error("a turn with ZooKeeper failed", exc_info=error)
             self._again()
 
     def _retry(self, event: str, reason: str, *, is_fault: bool = True) -> None:
-        """Takes another turn after a pause. Tells of each reason once; of what passes by itself, only when it
-        has not for some time."""
+        """Schedules another turn after a pause. Logs each reason once; a transient failure only if it persists."""
         if reason != self._logged_reason and (is_fault or self._backoff_ms == RETRY_MS[1]):
             self._logged_reason = reason
-            log.warning(event, reason=reason)
+            logger.warning(event, reason=reason)
         self._again()
 
     def _again(self) -> None:
@@ -156,7 +155,7 @@ class Facade:
         standing, is_new = await self._session.call(keep)
         self._tell_standing(standing, is_new)
         if standing is not Standing.OURS:
-            self._again()  # a stale znode goes with its session, and the watch tells of it as well
+            self._again()  # a stale znode is deleted with its session, which the watch reports too
             return
         term = await self._elected(now_ms)
         if self._controllers is not None and (term is not None or not self._is_in_touch):
@@ -173,12 +172,12 @@ class Facade:
 
     @property
     def _is_current(self) -> bool:
-        """Whether the image has all that the active broker of before can have known: what it has published would be
-        removed otherwise, and made again."""
+        """True if the image has everything that the previous active broker can have published. Otherwise those znodes
+        would be deleted and created again."""
         return self._controllers is None or self._controllers.image_as_of_ms() > self._elected_ms
 
     async def _elected(self, now_ms: int) -> Term | None:
-        """Returns this broker's term; None while another is active, and while no controller answers."""
+        """Returns this broker's term; None while another broker is active or no controller answers."""
         if self._is_in_touch:
             return await self._session.call(partial(self._election.stand, now_ms=now_ms))
         await self._session.call(self._election.resign)
@@ -190,18 +189,18 @@ class Facade:
 
     def _tell_term(self, term: Term | None) -> None:
         if term is not None:
-            log.info("active in ZooKeeper", controller_epoch=term.epoch)
+            logger.info("active in ZooKeeper", controller_epoch=term.epoch)
         elif self._is_in_touch:
-            log.info("another broker is active in ZooKeeper")
+            logger.info("another broker is active in ZooKeeper")
         else:
-            log.warning("no longer active in ZooKeeper: no controller answers this broker")
+            logger.warning("no longer active in ZooKeeper: no controller answers this broker")
 
     def _tell_standing(self, standing: Standing, is_new: bool) -> None:
         path = self._registration.path
         if is_new:
-            log.info("registered in ZooKeeper", znode=path)
+            logger.info("registered in ZooKeeper", znode=path)
         elif standing is not self._standing and standing is Standing.STALE:
-            log.warning("waiting for the end of this broker's last session with ZooKeeper", znode=path)
+            logger.warning("waiting for the end of this broker's last session with ZooKeeper", znode=path)
         elif standing is not self._standing and standing is Standing.TAKEN:
-            log.error("another broker has this id in ZooKeeper", znode=path)
+            logger.error("another broker has this id in ZooKeeper", znode=path)
         self._standing = standing

@@ -1,8 +1,8 @@
-"""The id of a broker that ZooKeeper numbers (broker.id.generation.enable).
+"""The generated id of a broker (broker.id.generation.enable).
 
-It is the id that its log directories have. New directories get the next number of /brokers/seqid, counted from
-reserved.broker.max.id on: the numbers up to that are for ids that are configured. A number that was drawn by a start
-which then failed is not drawn again.
+It is the id in the broker's log directories. New directories get reserved.broker.max.id plus the next number of
+/brokers/seqid: ids up to reserved.broker.max.id are for configured ids. A number that a failed start has used is not
+used again.
 
 Source: KafkaServer.getBrokerIdAndOfflineDirs and generateBrokerId of Kafka 1.1.
 """
@@ -17,8 +17,8 @@ from storage.meta_properties import read_meta_properties
 
 
 def with_broker_id(config: BrokerConfig, disk: Disk, *, check: bool = True) -> BrokerConfig:
-    """Returns the configuration with the id of this broker; `check` is that of BrokerConfig.build. Asks ZooKeeper only
-    where the directories are new. Raises ConfigError, CorruptCheckpoint, OSError."""
+    """Returns the configuration with the id of this broker; `check` is passed to BrokerConfig.build. Connects to
+    ZooKeeper only if the directories are new. Raises ConfigError, CorruptCheckpoint, OSError."""
     if "node.id" in config.explicit:
         _check_reserved(config)
         return config
@@ -36,8 +36,8 @@ def _check_reserved(config: BrokerConfig) -> None:
 
 
 def stored_id(config: BrokerConfig, disk: Disk) -> int | None:
-    """Returns the id in the first directory that has one; whose the others are is checked when they are opened. Raises
-    CorruptCheckpoint."""
+    """Returns the id in the first directory that has one; None if none has. The owners of the others are checked when
+    they are opened. Raises CorruptCheckpoint."""
     for directory in dict.fromkeys((config.metadata_dir, *config.data_dirs)):
         try:
             properties = read_meta_properties(disk, directory)

@@ -1,5 +1,4 @@
-"""The inputs of old tools: what they ask for by znodes, as values, and the requests that the controller gets for them.
-Pure.
+"""The inputs that old tools write as znodes, as values, and the controller requests for them. Pure.
 
 Source: kafka.admin.AdminUtils, ReassignPartitionsCommand, PreferredReplicaLeaderElectionCommand.
 """
@@ -47,7 +46,7 @@ CONFIG_TYPES = {"topics": ResourceType.TOPIC, "brokers": ResourceType.BROKER}
 
 
 class NewTopic(NamedTuple):
-    """A topic whose znode a tool has made."""
+    """A topic whose znode a tool has created."""
 
     name: str
     assignment: Mapping[int, Sequence[int]]
@@ -85,12 +84,12 @@ class MorePartitions(NamedTuple):
 
     @property
     def continues(self) -> bool:
-        """Whether the added ones follow those that are there, without a gap."""
+        """True if the added partitions follow the existing ones without a gap."""
         return sorted(self.added) == list(range(self.before, self.before + len(self.added)))
 
 
 class DeletedByTool(NamedTuple):
-    """A topic that a tool wants deleted."""
+    """A topic that a tool asks to delete."""
 
     name: str
 
@@ -99,13 +98,13 @@ class DeletedByTool(NamedTuple):
 
 
 class Reassignment(NamedTuple):
-    """The replicas that partitions are to have."""
+    """The target replicas of partitions."""
 
     targets: Mapping[tuple[str, int], Sequence[int]]
 
 
 class PreferredElection(NamedTuple):
-    """Partitions that are to be led by their preferred replicas."""
+    """Partitions whose preferred leaders are to be elected."""
 
     partitions: Sequence[tuple[str, int]]
 
@@ -118,15 +117,15 @@ class PreferredElection(NamedTuple):
 
 
 class ConfigInput(NamedTuple):
-    """The configs that a tool has written for an entity, all of them."""
+    """All configs that a tool has written for an entity."""
 
     entity: Entity
     configs: Mapping[str, str]
     version: int
-    """Of the znode with the configs."""
+    """The version of the znode with the configs."""
 
     def request(self, before: Mapping[str, str]) -> IncrementalAlterConfigsRequest | None:
-        """Returns what changes, None where nothing does."""
+        """Returns the request that makes the changes; None if there are none."""
         changed = [(name, SET, value) for name, value in self.configs.items() if before.get(name) != value]
         gone = [(name, DELETE, None) for name in before if name not in self.configs]
         if not changed and not gone:
@@ -151,7 +150,7 @@ class ConfigInput(NamedTuple):
 
 
 class Bad(NamedTuple):
-    """A znode that says nothing that can be done."""
+    """A znode whose input can't be carried out."""
 
     path: str
     reason: str
@@ -162,14 +161,14 @@ Input = NewTopic | MorePartitions | DeletedByTool | Reassignment | PreferredElec
 
 
 class MovesProgress(NamedTuple):
-    """How far a reassignment is."""
+    """The progress of a reassignment."""
 
     begin: dict[tuple[str, int], Sequence[int]]
-    """To be asked of the controller."""
+    """Moves to request from the controller."""
     unknown: list[tuple[str, int]]
-    """Partitions that are not there."""
+    """Partitions that don't exist."""
     remaining: dict[tuple[str, int], Sequence[int]]
-    """Neither done nor impossible."""
+    """Moves that are neither complete nor impossible."""
 
     def request(self) -> AlterPartitionReassignmentsRequest:
         topics: dict[str, list[ReassignablePartition]] = {}
@@ -183,14 +182,14 @@ class MovesProgress(NamedTuple):
 
 
 def progress(image: Image, targets: Mapping[tuple[str, int], Sequence[int]]) -> MovesProgress:
-    """Returns how far the image is on the way to the wanted replicas."""
+    """Returns the progress of the image towards the target replicas."""
     moves = MovesProgress({}, [], {})
     for (topic, index), replicas in targets.items():
         partition = image.partition(TopicPartition(topic, index))
         if partition is None:
             moves.unknown.append((topic, index))
             continue
-        target = [one for one in partition.replicas if one not in partition.removing_replicas]
+        target = [broker for broker in partition.replicas if broker not in partition.removing_replicas]
         is_there = target == list(replicas)
         if is_there and not partition.reassigning:
             continue

@@ -1,4 +1,4 @@
-"""Consumers' offsets in ZooKeeper: OffsetCommit and OffsetFetch of version 0, with the errors of their age.
+"""Consumers' offsets in ZooKeeper: OffsetCommit and OffsetFetch of version 0, with the errors of that Kafka version.
 
 Source: kafka.server.KafkaApis of Kafka 0.9 to 1.1.
 """
@@ -31,23 +31,23 @@ from protocol.types import TopicPartition
 NO_OFFSET: Final = -1
 MAX_OFFSET: Final = (1 << 63) - 1
 MAX_DIGITS: Final = 20
-"""Of an offset, with its sign."""
+"""Most digits of an offset, including its sign."""
 
-log = get_logger("broker.zookeeper")
+logger = get_logger("broker.zookeeper")
 
 
 class ZookeeperOffsets:
-    """Offsets of groups, each a decimal number in a znode of its own."""
+    """The offsets of groups, each a decimal number in its own znode."""
 
     def __init__(self, session: ZookeeperSession, image: Image, max_metadata: int) -> None:
-        """`max_metadata` is offset.metadata.max.bytes; metadata itself is not kept."""
+        """`max_metadata` is offset.metadata.max.bytes; the metadata itself is not stored."""
         self._session = session
         self._image = image
         self._max_metadata = max_metadata
 
     async def commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
-        """Writes the offsets of partitions that are there. UNKNOWN_SERVER_ERROR tells that ZooKeeper did not take
-        one, as the brokers of the age did."""
+        """Writes the offsets of existing partitions. Answers UNKNOWN_SERVER_ERROR if ZooKeeper did not accept an
+        offset, like the brokers of that Kafka version."""
         offsets: dict[str, bytes] = {}
         codes: dict[TopicPartition, ErrorCode] = {}
         for topic in request.topics:
@@ -91,7 +91,7 @@ class ZookeeperOffsets:
         return await self._session.call_beside(lambda client: client.put_all(offsets))
 
     async def fetch(self, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-        """Reads the offsets of partitions. UNKNOWN_TOPIC_OR_PARTITION tells that there is none."""
+        """Reads the offsets of partitions. Answers UNKNOWN_TOPIC_OR_PARTITION for a partition without one."""
         named = {
             TopicPartition(topic.name, index): znodes.offset_path(group.group_id, topic.name, index)
             for topic in group.topics or ()
@@ -99,13 +99,13 @@ class ZookeeperOffsets:
         }
         if not znodes.is_component(group.group_id):
             return self._answer(group, dict.fromkeys(named, ErrorCode.INVALID_GROUP_ID))
-        existing = {one: path for one, path in named.items() if self._image.partition(one) is not None}
+        existing = {place: path for place, path in named.items() if self._image.partition(place) is not None}
         try:
             nodes = await self._get(existing)
         except OSError as error:
-            log.warning("offsets were not read from ZooKeeper", group=group.group_id, reason=str(error))
+            logger.warning("offsets were not read from ZooKeeper", group=group.group_id, reason=str(error))
             return self._answer(group, dict.fromkeys(existing, ErrorCode.UNKNOWN_SERVER_ERROR))
-        return self._answer(group, {one: _offset(nodes, path) for one, path in existing.items()})
+        return self._answer(group, {place: _offset(nodes, path) for place, path in existing.items()})
 
     async def _get(self, paths: Mapping[TopicPartition, str]) -> Mapping[str, Znode | None]:
         if not paths:
@@ -134,22 +134,22 @@ class ZookeeperOffsets:
 
 
 def _after(code: ErrorCode, failures: Mapping[str, OSError | None], group: str, partition: TopicPartition) -> ErrorCode:
-    """Returns a partition's error, after what could be written was."""
+    """Returns a partition's error after the write."""
     if code is not ErrorCode.NONE or (failure := failures[znodes.offset_path(group, *partition)]) is None:
         return code
-    log.warning("an offset was not written to ZooKeeper", group=group, partition=str(partition), reason=str(failure))
+    logger.warning("an offset was not written to ZooKeeper", group=group, partition=str(partition), reason=str(failure))
     return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def _offset(nodes: Mapping[str, Znode | None], path: str) -> int | ErrorCode:
     if path not in nodes:
-        return ErrorCode.UNKNOWN_SERVER_ERROR  # it may not be read
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # reading it is not authorized
     node = nodes[path]
     if node is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     text = node.data.strip()
     if len(text) > MAX_DIGITS or not text.removeprefix(b"-").isdigit() or abs(int(text)) > MAX_OFFSET:
-        return ErrorCode.UNKNOWN_SERVER_ERROR  # a tool has left there what is no offset
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # a tool has written something other than an offset
     return int(text)
 
 

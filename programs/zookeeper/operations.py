@@ -1,4 +1,4 @@
-"""Changes of znodes, as values, and how many of them go into one multi."""
+"""Changes of znodes, as values, and their division into multis."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 MAX_OPERATIONS: Final = 200
-"""In one multi: ZooKeeper carries it out as a whole, and does nothing else meanwhile."""
+"""Most operations of a multi: ZooKeeper does nothing else while it carries one out."""
 
 MAX_BYTES: Final = 256 * 1024
-"""Of the data in one multi: a server takes requests of a megabyte (jute.maxbuffer)."""
+"""Most bytes of data in a multi: a server accepts requests of up to a megabyte (jute.maxbuffer)."""
 
 OVERHEAD_BYTES: Final = 100
-"""The size of an operation beside its path and data, rather more than less."""
+"""Upper bound of an operation's size without its path and data."""
 
 
 class Create(NamedTuple):
@@ -25,7 +25,7 @@ class Create(NamedTuple):
 
 
 class Write(NamedTuple):
-    """New data of a znode, if it has this version; -1 is any."""
+    """New data of a znode, if it has the version; -1 matches any version."""
 
     path: str
     data: bytes
@@ -33,14 +33,14 @@ class Write(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """The end of a znode, if it has this version; -1 is any."""
+    """The deletion of a znode, if it has the version; -1 matches any version."""
 
     path: str
     version: int = -1
 
 
 class CheckVersion(NamedTuple):
-    """Changes nothing; the multi fails unless the znode has this version."""
+    """A check that a znode has the version; otherwise the multi fails."""
 
     path: str
     version: int
@@ -50,7 +50,7 @@ Operation = Create | Write | Delete | CheckVersion
 
 
 def multis(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
-    """Yields the operations in their order, in lists of which each fits into one multi."""
+    """Yields the operations in order, in lists that each fit into a multi."""
     batch: list[Operation] = []
     size = 0
     for operation in operations:

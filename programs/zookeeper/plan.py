@@ -1,4 +1,4 @@
-"""The znodes that the image asks for, and the operations that make them of those that are there. Pure."""
+"""The target znodes of the image, and the operations that turn the existing znodes into them. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from programs.zookeeper.znodes import BadZnode
 
 
 class TopicView(NamedTuple):
-    """A topic as it was in the image at a moment; nothing changes it."""
+    """An immutable snapshot of a topic in the image."""
 
     name: str
     partitions: Mapping[int, PartitionRegistration]
@@ -21,30 +21,33 @@ class TopicView(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A znode that is there."""
+    """A znode that exists."""
 
     data: bytes
     version: int
     is_ephemeral: bool = False
-    """Whether a session owns it, by whose end it would go; nothing can be made below it."""
+    """True if a session owns it. It is deleted with the session and can't have children."""
 
 
 def topic_view(image: Image, name: str) -> TopicView | None:
-    """Returns the topic by now, None where there is none."""
+    """Returns a snapshot of the topic; None if it doesn't exist."""
     topic = image.topic(name)
     return None if topic is None else TopicView(name, topic.partitions.copy(), dict(image.topic_configs(name)))
 
 
 def target_znodes(view: TopicView | None, controller_epoch: int) -> dict[str, bytes]:
-    """Returns the znodes of a topic, none of one that is gone; what is to be made first comes first.
+    """Returns the znodes of a topic in the order of their creation; none for a deleted topic.
 
-    The configs come before the topic, as kafka.admin.AdminUtils writes them: who sees a topic sees its configs."""
+    The configs come before the topic, as in kafka.admin.AdminUtils, so that a client that sees the topic sees its
+    configs."""
     if view is None:
         return {}
     name = view.name
     paths = {
         znodes.topic_config_path(name): znodes.config_json(view.configs),
-        znodes.topic_path(name): znodes.topic_json({index: one.replicas for index, one in view.partitions.items()}),
+        znodes.topic_path(name): znodes.topic_json(
+            {index: partition.replicas for index, partition in view.partitions.items()}
+        ),
         znodes.partitions_path(name): b"",
     }
     for index, partition in sorted(view.partitions.items()):
@@ -56,8 +59,8 @@ def target_znodes(view: TopicView | None, controller_epoch: int) -> dict[str, by
 def differences(
     registered: Mapping[str, Known], want: Mapping[str, bytes], keep: Collection[str] = ()
 ) -> Iterator[Operation]:
-    """Yields the operations that make the wanted znodes of those that are registered; what is in `keep` stays as it is,
-    but for a session that owns it."""
+    """Yields the operations that turn the registered znodes into the target znodes. The data of znodes in `keep` is
+    unchanged; only an ephemeral znode is replaced by a persistent one."""
     for path in sorted(registered.keys() - want.keys(), key=by_depth, reverse=True):
         yield Delete(path)
     for path, data in want.items():
@@ -72,18 +75,19 @@ def differences(
 
 
 def by_depth(path: str) -> tuple[bool, int, str]:
-    """The order of creation: configs of topics go last when all is deleted in reverse."""
+    """Returns the sort key of creation; in reverse order the configs of topics are deleted last."""
     return not path.startswith(znodes.TOPIC_CONFIGS), path.count("/"), path
 
 
 def is_same(path: str, there: bytes, target: bytes) -> bool:
-    """Whether two znodes say the same: a partition keeps the epoch of the controller that last changed it."""
+    """True if two znodes have the same content. The controller epoch of a partition is ignored: it is that of the last
+    change."""
     if there == target:
         return True
     room, depth = path.split("/")[1], path.count("/")
     read = READERS.get((room, depth))
     if read is None:
-        return True  # it has no content of its own
+        return True  # it has no content
     try:
         return read(there) == read(target)
     except BadZnode:
@@ -100,12 +104,12 @@ READERS: Mapping[tuple[str, int], Callable[[bytes], object]] = {
     ("brokers", 3): znodes.assignment_of,
     ("brokers", 6): _state,
 }
-"""The content of a znode, by its first component and its depth."""
+"""The readers of a znode's content, by the path's first component and depth."""
 
 
 def added_partitions(there: bytes, view: TopicView, made: Collection[int]) -> dict[int, list[int]]:
-    """Returns the partitions that a tool has added to a topic's znode: neither the image has them nor has a broker made
-    (`made`) their znodes. Raises BadZnode."""
+    """Returns the partitions that a tool has added to a topic's znode: they are not in the image, and no broker has
+    created their znodes (`made`). Raises BadZnode."""
     return {
         index: replicas
         for index, replicas in znodes.assignment_of(there).items()
@@ -114,6 +118,6 @@ def added_partitions(there: bytes, view: TopicView, made: Collection[int]) -> di
 
 
 def with_prefix(paths: Iterable[str], prefix: str) -> list[int]:
-    """Returns the partitions whose znodes are among the paths."""
+    """Returns the partitions that have znodes among the paths."""
     names = {path.removeprefix(prefix).split("/")[0] for path in paths if path.startswith(prefix)}
     return sorted({int(name) for name in names if znodes.is_number(name)})

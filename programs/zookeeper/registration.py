@@ -1,4 +1,4 @@
-"""This broker in /brokers/ids, for as long as its session lasts."""
+"""The registration of this broker in /brokers/ids, which lasts as long as its session."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from programs.zookeeper.operations import Create
 
 
 class Standing(Enum):
-    """How a broker's id stands in /brokers/ids."""
+    """The state of a broker's id in /brokers/ids."""
 
     FREE = auto()
     OURS = auto()
     STALE = auto()
-    """Of this broker, from a session of before that has not expired yet."""
+    """Registered by an earlier session of this broker that has not expired."""
     TAKEN = auto()
 
 
 class Registration:
-    """The broker node registry, from this broker's side."""
+    """This broker's znode in the broker registry."""
 
     def __init__(self, broker_id: int, endpoints: Sequence[Endpoint], rack: str | None, version: int) -> None:
         self.path = znodes.broker_path(broker_id)
@@ -32,7 +32,7 @@ class Registration:
         self._version = version
 
     def look(self, client: ZookeeperClient, *, watch: bool = True) -> Standing:
-        """Returns how the id stands."""
+        """Returns the state of the id."""
         return self._standing(client, client.get(self.path, watch=watch))
 
     def _standing(self, client: ZookeeperClient, node: Znode | None) -> Standing:
@@ -43,8 +43,9 @@ class Registration:
         return Standing.STALE if znodes.is_at(node.data, self._endpoints) else Standing.TAKEN
 
     def keep(self, client: ZookeeperClient, cluster_id: str, now_ms: int) -> tuple[Standing, bool]:
-        """Registers unless this session has; returns how the id stands now, and whether it is newly ours. Raises
-        KafkaError where the ensemble is another cluster's by now, Conflict where the path is gone."""
+        """Registers the broker, unless this session already has. Returns the state of the id, and True if it was
+        registered now. Raises KafkaError if the ensemble belongs to another cluster, Conflict if the path is
+        missing."""
         standing = self.look(client)
         if standing is not Standing.FREE:
             return standing, False

@@ -1,4 +1,4 @@
-"""The registry of topics in ZooKeeper, as the active broker knows and keeps it. Runs in the session's thread."""
+"""The registry of topics in ZooKeeper, which the active broker publishes. Runs in the session's thread."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from programs.zookeeper.plan import Known, TopicView, added_partitions, differen
 from programs.zookeeper.znodes import BadZnode
 
 Target = Mapping[str, bytes]
-"""The znodes that a topic is to have."""
+"""The target znodes of a topic."""
 
-log = get_logger("broker.zookeeper")
+logger = get_logger("broker.zookeeper")
 
 
 class Registry:
-    """The znodes of topics that are there, as they were read or written last."""
+    """The znodes of topics, as last read or written."""
 
     def __init__(self) -> None:
         self._registered: dict[str, dict[str, Known]] = {}
         self._closed: set[str] = set()
-        """Topics with a znode that may not be read or changed, left as they are until all is read anew."""
+        """Topics with an unreadable or unwritable znode. They are left unchanged until everything is read again."""
         self._is_careful = False
-        """True once ZooKeeper has refused something: what it was is found out topic by topic."""
+        """True after ZooKeeper has rejected a multi: the next one is applied topic by topic, to find the rejected
+        topic."""
 
     def load(self, client: ZookeeperClient) -> None:
-        """Reads everything anew, and watches for topics that come and change."""
+        """Reads everything again, and watches for new and changed topics."""
         self._closed = set()
         self._registered = self._read(client, client.children(znodes.TOPICS, watch=True))
 
     def look_again(self, client: ZookeeperClient, topics: Iterable[str], *, names: bool) -> set[str]:
-        """Reads topics whose znodes have changed, and where `names` have, the list of them. Returns the topics whose
-        znodes are not as they were."""
+        """Reads topics whose znodes have changed, and with `names` the list of topics. Returns the topics that were
+        read again."""
         changed = {topic for topic in topics if topic in self._registered}
         if names:
             children = set(client.children(znodes.TOPICS, watch=True))
@@ -61,10 +62,12 @@ class Registry:
         return registered
 
     def _close(self, topics: set[str]) -> None:
-        """Leaves topics alone: each would keep all others from being shown."""
+        """Excludes topics, because each would prevent all others from being published."""
         if topics:
-            some, count = ", ".join(sorted(topics)[:3]), len(topics)
-            log.warning("znodes of topics are left as they are: ZooKeeper refuses them", topics=some, count=count)
+            names, count = ", ".join(sorted(topics)[:3]), len(topics)
+            logger.warning(
+                "znodes of topics are left unchanged: ZooKeeper rejects access to them", topics=names, count=count
+            )
         self._closed |= topics
         for topic in topics:
             self._registered.pop(topic, None)
@@ -74,14 +77,14 @@ class Registry:
         return set(self._registered)
 
     def published(self) -> set[str]:
-        """Returns the topics of which a broker has made the znodes of partitions, so that no tool's are among them."""
+        """Returns the topics whose partition znodes a broker has created; the other topics are a tool's."""
         return {topic for topic, paths in self._registered.items() if znodes.partitions_path(topic) in paths}
 
     def publish(
         self, client: ZookeeperClient, term: Term, views: Mapping[str, TopicView | None], pending: Collection[str]
     ) -> None:
-        """Makes the znodes of topics as they are in the image; `pending` are topics whose configs a tool has changed.
-        Raises Conflict, and ZookeeperRefused at first: then it has to be loaded anew."""
+        """Publishes topics of the image. `pending` has the topics whose configs a tool has changed. Raises Conflict,
+        and at the first rejection ZookeeperRefused, after which the registry must be loaded again."""
         targets = {name: target_znodes(view, term.epoch) for name, view in views.items() if self._concerns(name, view)}
         for name, target in targets.items():
             self._look_below(client, name, target)
@@ -98,7 +101,8 @@ class Registry:
         return name not in self._closed and (view is not None or name in self._registered)
 
     def _look_below(self, client: ZookeeperClient, name: str, target: Target) -> None:
-        """Reads all that is below znodes that are to go: they cannot before that has, whoever made it."""
+        """Reads all znodes below those to be deleted, because a znode with children can't be deleted, whoever created
+        them."""
         registered = self._registered.get(name, {})
         try:
             if not target:
@@ -111,22 +115,22 @@ class Registry:
     def _apply(self, client: ZookeeperClient, term: Term, operations: Mapping[str, Sequence[Operation]]) -> None:
         if not self._is_careful:
             try:
-                _apply_some(client, term, [one for some in operations.values() for one in some])
+                _apply_some(client, term, [operation for listed in operations.values() for operation in listed])
             except ZookeeperRefused:
                 self._is_careful = True
                 raise
             return
         refused: set[str] = set()
-        for name, some in operations.items():
+        for name, listed in operations.items():
             try:
-                _apply_some(client, term, some)
+                _apply_some(client, term, listed)
             except ZookeeperRefused:
                 refused.add(name)
         self._close(refused)
         self._is_careful = False
 
     def _watch(self, client: ZookeeperClient, paths: Sequence[str]) -> None:
-        """Watches topics' new znodes: tools add partitions there."""
+        """Watches the new znodes of topics, because tools add partitions there."""
         for path, node in client.get_all(paths, watch=True).items():
             if node is not None:
                 self._registered[_topic_of(path)][path] = _as_registered(node)
@@ -134,20 +138,20 @@ class Registry:
     def _operations(self, name: str, target: Target, inputs: Collection[str]) -> Iterator[Operation]:
         for operation in differences(self._registered.get(name, {}), target, inputs):
             if isinstance(operation, Write) and operation.path == znodes.topic_config_path(name):
-                # before what it tells of: a notification that is newer than the configs is a tool's
+                # before the configs themselves: a notification that is newer than the configs is a tool's
                 change = znodes.change_json("topics", name)
                 yield Create(f"{znodes.CONFIG_CHANGES}/config_change_", change, sequence=True)
             yield operation
 
     def _inputs_at(self, name: str, view: TopicView | None, pending: Collection[str]) -> set[str]:
-        """Returns the znodes that hold a tool's input."""
+        """Returns the znodes that have a tool's input."""
         input_paths = {znodes.topic_config_path(name)} if name in pending else set()
         if view is not None and self._added(view):
             input_paths.add(znodes.topic_path(name))
         return input_paths
 
     def _note(self, name: str, target: Target, inputs: Collection[str]) -> None:
-        """Notes what was written."""
+        """Records what was written."""
         if not target:
             self._registered.pop(name, None)
             return
@@ -158,7 +162,7 @@ class Registry:
                 after[operation.path] = Known(operation.data, 0)
             elif isinstance(operation, Write):
                 after[operation.path] = Known(operation.data, operation.version + 1)
-        self._registered[name] = {path: one for path, one in registered.items() if path in target} | after
+        self._registered[name] = {path: node for path, node in registered.items() if path in target} | after
 
     def _added(self, view: TopicView) -> dict[int, list[int]]:
         registered = self._registered.get(view.name, {})
@@ -172,7 +176,8 @@ class Registry:
             return {}
 
     def new_topic(self, name: str) -> NewTopic | None:
-        """Returns the topic of a tool's, None where a broker has made its partitions or it is gone. Raises BadZnode."""
+        """Returns a topic that a tool has created; None if a broker has created its partitions or it is gone. Raises
+        BadZnode."""
         registered = self._registered.get(name, {})
         there = registered.get(znodes.topic_path(name))
         if there is None or znodes.partitions_path(name) in registered:
@@ -190,7 +195,7 @@ class Registry:
         return MorePartitions(view.name, len(view.partitions), added) if added else None
 
     def restore(self, client: ZookeeperClient, term: Term, name: str, view: TopicView | None) -> None:
-        """Makes a topic's znodes as the image has them, whatever a tool has written: it was refused."""
+        """Publishes a topic of the image over the tool's input, which was rejected."""
         target = target_znodes(view, term.epoch)
         self._look_below(client, name, target)
         if name in self._closed:
@@ -203,7 +208,7 @@ class Registry:
             self.look_again(client, [name], names=False)
 
     def reread(self, client: ZookeeperClient, name: str) -> None:
-        """Reads a topic's znodes anew, after they were written by another way."""
+        """Reads a topic's znodes again, after a write that was made elsewhere."""
         self.look_again(client, [name], names=False)
 
 
@@ -217,7 +222,7 @@ def _topic_of(path: str) -> str:
 
 
 def _paths(topic: str, partitions: Iterable[str]) -> list[str]:
-    """Returns the paths of a topic beside its own znode."""
+    """Returns the paths of a topic except its own znode."""
     paths = [znodes.topic_config_path(topic), znodes.partitions_path(topic)]
     for partition in partitions:
         path = f"{znodes.partitions_path(topic)}/{partition}"
@@ -226,27 +231,27 @@ def _paths(topic: str, partitions: Iterable[str]) -> list[str]:
 
 
 def _tree(client: ZookeeperClient, paths: Sequence[str]) -> dict[str, Known]:
-    """Returns these znodes with all that is below them."""
+    """Returns the znodes and all their descendants."""
     registered: dict[str, Known] = {}
     level = list(paths)
     while level:
-        registered |= {path: _as_registered(one) for path, one in client.get_all(level).items() if one is not None}
+        registered |= {path: _as_registered(node) for path, node in client.get_all(level).items() if node is not None}
         level = [f"{path}/{child}" for path, children in client.children_of(level).items() for child in children]
     return registered
 
 
 def _apply_some(client: ZookeeperClient, term: Term, operations: Iterable[Operation]) -> None:
-    for some in multis(operations):
-        client.apply([term.fence, *some])
+    for multi in multis(operations):
+        client.apply([term.fence, *multi])
 
 
 def apply_all(client: ZookeeperClient, term: Term, operations: Iterable[Operation]) -> None:
-    """Carries out operations that do not depend on each other; what is done already is no failure, and what ZooKeeper
-    refuses keeps nothing else from being done."""
+    """Carries out operations that don't depend on each other. An operation that is already done is not a failure, and a
+    rejected operation doesn't prevent the others."""
     for operation in operations:
         try:
             client.apply([term.fence, operation])
         except Conflict:
             continue
         except ZookeeperRefused as error:
-            log.warning("the input of a tool cannot be answered", znode=operation.path, reason=str(error))
+            logger.warning("the input of a tool cannot be answered", znode=operation.path, reason=str(error))

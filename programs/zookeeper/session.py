@@ -1,4 +1,4 @@
-"""A session with ZooKeeper for the event loop: what waits for the network does so in threads."""
+"""A ZooKeeper session for the event loop: calls that wait for the network run in threads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 class ZookeeperSession:
-    """One session after the other: kazoo begins a new one when the last has expired."""
+    """A sequence of sessions: kazoo starts a new session when the last has expired."""
 
     def __init__(self, settings: ZookeeperSettings, on_event: Callable[[str | None], None]) -> None:
-        """`on_event` is called on the loop with the path of a watched znode that changed, and with None when the
-        connection came or went."""
+        """`on_event` is called on the loop: with the path of a watched znode that changes, and with None when the
+        connection opens or closes."""
         self._loop = asyncio.get_running_loop()
         self._on_event = on_event
         self._workers = Workers(1, "zookeeper")
@@ -38,15 +38,16 @@ class ZookeeperSession:
         return self._client.connected
 
     async def call(self, work: Callable[[ZookeeperClient], T]) -> T:
-        """Returns what `work` does in the session's thread, one after the other."""
+        """Returns the result of `work`, which runs in the session's thread, one call after another."""
         return await self._workers.call(lambda: work(self._client))
 
     async def call_beside(self, work: Callable[[ZookeeperClient], T]) -> T:
-        """As `call`, in another thread: clients' offsets do not wait for the registry."""
+        """Returns the result of `work`, which runs in another thread, so that clients' offsets don't wait for the
+        registry."""
         return await self._offsets.call(lambda: work(self._client))
 
     async def close(self) -> None:
-        """Ends the session. Work that waits for an answer fails, so that nothing waits for a server that is gone."""
+        """Closes the session. Pending calls fail, so that no caller waits for a server that is gone."""
         await asyncio.to_thread(self._client.stop)
         self._workers.close()
         self._offsets.close()

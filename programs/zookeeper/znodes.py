@@ -42,25 +42,25 @@ PERSISTENT: Final = (
     "/config/users",
     BROKER_CONFIGS,
 )
-"""The paths that a Kafka of the age makes when it starts."""
+"""The paths that Kafka with ZooKeeper creates when it starts."""
 
 DEFAULT_ENTITY: Final = "<default>"
-"""The znode of what holds for all brokers."""
+"""The znode with the defaults of all brokers."""
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 NO_JMX_PORT: Final = -1
 MAX_DIGITS: Final = 10
-"""Of a number of 31 bits."""
+"""Most digits of a number of 31 bits."""
 
 MAX_TEXT_BYTES: Final = (1 << 15) - 1
-"""Of a text in a request."""
+"""Most bytes of a text in a request."""
 
 FIRST_WITH_ENDPOINTS, FIRST_WITH_RACK, FIRST_WITH_PROTOCOLS, FIRST_WITH_FEATURES = 2, 3, 4, 5
-"""Versions of the JSON of a broker."""
+"""Versions of a broker's JSON."""
 
 
 class BadZnode(ValueError):
-    """A znode without the JSON that belongs there; the text says what is wrong."""
+    """A znode with invalid content; the text says what is wrong."""
 
 
 def encoded(value: Mapping[str, object]) -> bytes:
@@ -68,8 +68,8 @@ def encoded(value: Mapping[str, object]) -> bytes:
 
 
 def read_json(data: bytes) -> object:
-    """Returns the JSON of a znode. Raises BadZnode, for halves of characters as well, which can be escaped in JSON: no
-    request and no record can have them."""
+    """Returns the JSON of a znode. Raises BadZnode, also for unpaired surrogates, which JSON can escape but no request
+    or record can contain."""
     try:
         value = json.loads(data)
         json.dumps(value, ensure_ascii=False).encode()
@@ -128,8 +128,9 @@ def uri(endpoint: Endpoint) -> str:
 
 
 def broker_json(endpoints: Sequence[Endpoint], rack: str | None, version: int, now_ms: int) -> bytes:
-    """Returns /brokers/ids/N. The oldest readers know one host and port, the first that speaks PLAINTEXT."""
-    plaintext = next((one for one in endpoints if one.security_protocol == 0), None)
+    """Returns the content of /brokers/ids/N. The oldest clients read only one host and port, those of the first
+    PLAINTEXT listener."""
+    plaintext = next((endpoint for endpoint in endpoints if endpoint.security_protocol == 0), None)
     value: dict[str, object] = {
         "jmx_port": NO_JMX_PORT,
         "timestamp": str(now_ms),
@@ -138,12 +139,12 @@ def broker_json(endpoints: Sequence[Endpoint], rack: str | None, version: int, n
         "port": -1 if plaintext is None else plaintext.port,
     }
     if version >= FIRST_WITH_ENDPOINTS:
-        value["endpoints"] = [uri(one) for one in endpoints]
+        value["endpoints"] = [uri(endpoint) for endpoint in endpoints]
     if version >= FIRST_WITH_RACK and rack is not None:
         value["rack"] = rack
     if version >= FIRST_WITH_PROTOCOLS:
         value["listener_security_protocol_map"] = {
-            one.name: SECURITY_PROTOCOLS[one.security_protocol] for one in endpoints
+            endpoint.name: SECURITY_PROTOCOLS[endpoint.security_protocol] for endpoint in endpoints
         }
     if version >= FIRST_WITH_FEATURES:
         value["features"] = {}
@@ -151,15 +152,15 @@ def broker_json(endpoints: Sequence[Endpoint], rack: str | None, version: int, n
 
 
 def is_at(data: bytes, endpoints: Sequence[Endpoint]) -> bool:
-    """Whether a broker's znode names these addresses."""
+    """True if a broker's znode names these addresses."""
     try:
         value = parsed(data)
     except BadZnode:
         return False
     if "endpoints" in value:
-        return value["endpoints"] == [uri(one) for one in endpoints]
+        return value["endpoints"] == [uri(endpoint) for endpoint in endpoints]
     address = value.get("host"), value.get("port")
-    return any(address == (one.host, one.port) for one in endpoints)
+    return any(address == (endpoint.host, endpoint.port) for endpoint in endpoints)
 
 
 def controller_json(broker_id: int, now_ms: int) -> bytes:
@@ -171,7 +172,7 @@ def cluster_id_json(cluster_id: str) -> bytes:
 
 
 def cluster_id_of(data: bytes) -> str:
-    """Returns what /cluster/id says. Raises BadZnode."""
+    """Returns the id in /cluster/id. Raises BadZnode."""
     cluster_id = parsed(data).get("id")
     if not isinstance(cluster_id, str) or not cluster_id:
         raise BadZnode("has no id")
@@ -240,8 +241,8 @@ class Entity(NamedTuple):
 
 
 def entity_of(data: bytes) -> Entity:
-    """Returns what has changed by a notification: 0.8 wrote a text, 0.9 an object of version 1, later ones version 2.
-    Raises BadZnode."""
+    """Returns the entity of a notification: Kafka 0.8 wrote a text, 0.9 an object of version 1, later releases version
+    2. Raises BadZnode."""
     value = read_json(data)
     if isinstance(value, str):
         return _entity("topics", value)
@@ -293,12 +294,12 @@ def _named_partitions(value: Mapping[str, object]) -> Iterable[tuple[str, int, d
 
 
 def is_number(text: str) -> bool:
-    """Whether a text can be the index of a partition, or the id of a broker."""
+    """True if a text can be a partition's index or a broker's id."""
     return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
 
 
 def number(value: object) -> int:
-    """Returns an index of a partition, or the id of a broker. Raises BadZnode."""
+    """Returns a partition's index or a broker's id. Raises BadZnode."""
     if isinstance(value, str) and is_number(value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 31:
@@ -309,22 +310,23 @@ def number(value: object) -> int:
 def broker_ids(value: object) -> list[int]:
     if not isinstance(value, list) or not value:
         raise BadZnode(f"{_shown(value)} is not a list of brokers")
-    return [number(one) for one in value]
+    return [number(broker_id) for broker_id in value]
 
 
 def is_short(text: str) -> bool:
-    """Whether a text can be in a request."""
+    """True if a text fits into a request."""
     return len(text.encode()) <= MAX_TEXT_BYTES
 
 
 def _shown(value: object) -> str:
-    """Returns the beginning of a value; of one with others in it, which can be deep, its type."""
+    """Returns the beginning of a value; only its type if it has nested values, which can be deep."""
     is_one = value is None or isinstance(value, (str, int, float))
     return f"{value!r:.60}" if is_one else f"a {type(value).__name__}"
 
 
 def is_component(text: str) -> bool:
-    """Whether a text can be one component of a path: ZooKeeper refuses the others, and `a/b` would be two."""
+    """True if a text can be a single path component: ZooKeeper rejects other characters, and `a/b` would be two
+    components."""
     return (
         bool(text)
         and text not in (".", "..")

@@ -170,4 +170,4 @@ def test_data_and_ids_last_over_restarts_and_brokers_are_added(two_brokers: Loca
     assert cluster.stop() == 0
     refused = run(cluster.command(), check=False)
     assert refused.returncode == 1
-    assert b"has 3 brokers, and --brokers is 2" in refused.stderr
+    assert b"has 3 brokers, but --brokers is 2" in refused.stderr

@@ -75,12 +75,12 @@ def test_the_options_of_a_secured_broker_are_valid(tmp_path: Path, security: Sec
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"acls": []}, "without users="),
+    ({"acls": []}, "needs users="),
     ({"users": {"two words": "x"}}, "two words"),
     ({"users": {"a": "b"}, "acls": [Acl(user="a", operation="READ")]}, "give one of topic"),
     ({"users": {"a": "b"}, "acls": [Acl(user="a", operation="READ", topic="t", group="g")]}, "give one of topic"),
-    ({"settings": {"log.retention.ms = 1": 2}}, "no name of an option"),
-    ({"settings": {"": 2}}, "no name of an option"),
+    ({"settings": {"log.retention.ms = 1": 2}}, "not the name of an option"),
+    ({"settings": {"": 2}}, "not the name of an option"),
 ])  # fmt: skip
 def test_arguments_that_make_no_sense_are_told(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -113,7 +113,7 @@ def test_an_entry_is_for_one_resource() -> None:
 def test_durations_add_up_and_go_forward() -> None:
     assert duration_ms(7, 1, 1, 1, 1) == 608_461_001
     for sums_to_nothing in ((0, 0, 0, 0, 0), (1, -24, 0, 0, 0), (0, -1, 0, 0, 0), (0, 0, 0, 0, 0.4)):
-        with pytest.raises(ValueError, match="forward only"):
+        with pytest.raises(ValueError, match="can only be advanced"):
             duration_ms(*sums_to_nothing)
 
 

@@ -105,7 +105,7 @@ async def test_a_minute_later_an_address_has_slow_requests_told_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = Lines()
-    monkeypatch.setattr(jobs, "log", lines)
+    monkeypatch.setattr(jobs, "logger", lines)
     async with InProcess(tmp_path, {"odradek.slow.request.ms": "500"}) as broker:
         slow = context(received_ms=1)
         noted = broker.server.broker.interceptors.times.on_slow

@@ -228,5 +228,5 @@ def deaf() -> Iterator[socket.socket]:
 def test_what_is_no_broker_is_told_as_such(deaf: socket.socket) -> None:
     port = deaf.getsockname()[1]
     deaf.close()
-    with pytest.raises(BrokerError, match="no broker answers"):
+    with pytest.raises(BrokerError, match="no broker answered"):
         ExternalBroker(f"127.0.0.1:{port}").create_topic("orders")

@@ -88,7 +88,7 @@ def test_a_broker_whose_folder_is_gone_begins_anew(started: list[Sequence[NodePl
     (("--brokers", "101"), "--brokers 101: a cluster has from 1 to 100"),
     (("--controllers", "3"), "--controllers 3: a cluster of Odradek's own has 1; for more, run Apache Kafka's"),
     (("--listen", "nowhere"), "--listen nowhere: is not HOST:PORT"),
-    (("--set", "node.id=7"), "--set node.id: every node has its own"),
+    (("--set", "node.id=7"), "--set node.id: each node has its own"),
     (("--set", "num.partition=7"), "--set: num.partition: unknown option; did you mean num.partitions?"),
     (("--set", "x"), "--set x: is not KEY=VALUE"),
 ])  # fmt: skip
@@ -112,7 +112,7 @@ def test_a_directory_of_another_shape_ends_with_1_and_one_line(
     cluster(tmp_path)
     assert cluster(tmp_path, "--brokers", "2") == 1
     err = capsys.readouterr().err
-    assert "has 3 brokers, and --brokers is 2. To take broker 3 away" in err
+    assert "has 3 brokers, but --brokers is 2. To remove broker 3" in err
     assert err.count("\n") == 1
     assert len(started) == 1
 

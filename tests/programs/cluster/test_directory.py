@@ -44,13 +44,13 @@ def test_a_start_that_was_cut_short_goes_on(tmp_path: Path) -> None:
 
 def test_a_controller_whose_data_is_gone_is_missed(tmp_path: Path) -> None:
     write_state(OsDisk(), str(tmp_path), ClusterState(SHAPE, True))
-    with pytest.raises(WrongShape, match="the controller's data is gone"):
+    with pytest.raises(WrongShape, match="the controller's data is missing"):
         read_state(OsDisk(), str(tmp_path))
 
 
 @pytest.mark.parametrize(("name", "problem"), [
-    ("meta.properties", "is the data of one broker, not of a cluster"),
-    ("holiday.jpg", "is not empty, and no cluster's"),
+    ("meta.properties", "has the data of a single broker, not of a cluster"),
+    ("holiday.jpg", "is not empty and has no cluster"),
 ])  # fmt: skip
 def test_a_directory_of_something_else_is_refused(tmp_path: Path, name: str, problem: str) -> None:
     (tmp_path / name).touch()
@@ -76,7 +76,7 @@ def test_brokers_may_be_added_and_not_just_taken_away(tmp_path: Path) -> None:
         (tmp_path / f"broker-{node_id}.properties").touch()
     check_brokers(OsDisk(), str(tmp_path), 3)
     check_brokers(OsDisk(), str(tmp_path), 4)
-    with pytest.raises(WrongShape, match=r"has 3 brokers, and --brokers is 2.*kafka-reassign.*broker-3, start with.*2"):
+    with pytest.raises(WrongShape, match=r"has 3 brokers, but --brokers is 2.*kafka-reassign.*broker-3, start with.*2"):
         check_brokers(OsDisk(), str(tmp_path), 2)
 
 

@@ -59,7 +59,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["node.id", "listeners", "log.dirs", "controller.quorum.voters"])
 def test_an_option_that_every_node_has_for_itself_cannot_be_set_for_all(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"--set {name}: every node has its own"):
+    with pytest.raises(ConfigError, match=f"--set {name}: each node has its own"):
         check_assignments(["num.partitions", name])
 
 
@@ -78,7 +78,7 @@ def test_each_node_tells_of_itself_at_a_port_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("text", "problem"), [
-    ("127.0.0.1:65534", "2 brokers need as many ports behind it"),
+    ("127.0.0.1:65534", "2 brokers need as many ports after it"),
     ("127.0.0.1", "is not host:port"),
 ])  # fmt: skip
 def test_metrics_need_a_port_for_each_node(text: str, problem: str) -> None:

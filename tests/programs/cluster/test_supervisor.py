@@ -62,7 +62,7 @@ class Recorder:
 def log(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """The lines of the supervisor's own."""
     recorder = Recorder()
-    monkeypatch.setattr(supervisor, "log", recorder)
+    monkeypatch.setattr(supervisor, "logger", recorder)
     return recorder
 
 

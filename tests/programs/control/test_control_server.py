@@ -32,14 +32,14 @@ async def test_requests_follow_each_other_on_one_connection(broker: Controlled) 
 @pytest.mark.parametrize(
     ("method", "path", "content", "status", "reason"),
     [
-        ("GET", "/v1/nowhere", None, 404, "there is no /v1/nowhere; there are /v1/acls, /v1/clock"),
+        ("GET", "/v1/nowhere", None, 404, "there is no /v1/nowhere; the paths are /v1/acls, /v1/clock"),
         ("GET", "/", None, 404, "there is no /;"),
         ("PUT", "/v1/faults", {}, 405, "/v1/faults has no PUT; it has GET, POST, DELETE"),
-        ("POST", "/v1/faults", [], 400, "the body is no JSON object"),
+        ("POST", "/v1/faults", [], 400, "the body is not a JSON object"),
         ("POST", "/v1/clock", {"advance_ms": "1h"}, 400, "advance_ms is '1h', not a whole number"),
         ("POST", "/v1/clock", {"advance_ms": -1}, 400, "advance_ms is -1"),
-        ("POST", "/v1/clock", {"advance": 1}, 400, "'advance' is no field here; did you mean advance_ms?"),
-        ("POST", "/v1/clock", {"advance_ms": 1}, 409, "goes by the machine's clock alone"),
+        ("POST", "/v1/clock", {"advance": 1}, 400, "'advance' is an unknown field; did you mean advance_ms?"),
+        ("POST", "/v1/clock", {"advance_ms": 1}, 409, "can only use the machine's clock"),
         ("GET", "/v1/records", None, 400, "topic is missing"),
         ("GET", "/v1/records?topic=none", None, 404, "there is no topic none"),
         ("GET", "/v1/groups/none", None, 404, "there is no group none"),

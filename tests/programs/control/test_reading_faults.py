@@ -18,7 +18,7 @@ WRONG = {
     "an unknown key": ({"api": 999, "error": 5}, "api 999 is unknown"),
     "an unknown error": ({"error": "NOT_LEADER_OR"}, "is unknown; did you mean NOT_LEADER_OR_FOLLOWER?"),
     "no error": ({"error": "NONE"}, "error is one error"),
-    "an unknown field": ({"error": 5, "topik": "t"}, "'topik' is no field here; did you mean topic?"),
+    "an unknown field": ({"error": 5, "topik": "t"}, "'topik' is an unknown field; did you mean topic?"),
     "a partition of no topic": ({"error": 5, "partition": 0}, "partition needs topic"),
     "a negative delay": ({"delay_ms": -1}, "delay_ms is -1, not a whole number from 0 to"),
     "a delay in words": ({"delay_ms": "long"}, "delay_ms is 'long', not a whole number"),
@@ -28,16 +28,16 @@ WRONG = {
     "some other time": ({"drop": True, "when": "later"}, "when 'later' is unknown; did you mean after?"),
     "a version of no api": ({"max_version": 3}, 'max_version needs api, such as {"api": "Fetch"'),
     "an unknown release": ({"release": "2.10"}, "release '2.10' is unknown"),
-    "a release of an api": ({"release": "2.1", "api": "Fetch"}, "release is about all APIs"),
-    "an unknown state": ({"coordinator": "asleep"}, "coordinator 'asleep' is unknown; there are loading"),
-    "no coordinator's api": ({"coordinator": "moved", "api": "Fetch"}, "api names no such one"),
+    "a release of an api": ({"release": "2.1", "api": "Fetch"}, "release applies to all APIs"),
+    "an unknown state": ({"coordinator": "asleep"}, "coordinator 'asleep' is unknown; expected one of loading"),
+    "no coordinator's api": ({"coordinator": "moved", "api": "Fetch"}, "api names none of them"),
     "no partition": ({"no_leader": True, "topic": "t"}, "no_leader needs topic and partition"),
     "a partition that is not there": ({"no_leader": True, "topic": "t", "partition": 0}, "there is no partition t-0"),
     "a leader some times": (
         {"no_leader": True, "topic": "t", "partition": 0, "times": 1},
         "it has no skip and no times",
     ),
-    "a disk of a topic": ({"disk_full": True, "topic": "t"}, "disk_full is about all records"),
+    "a disk of a topic": ({"disk_full": True, "topic": "t"}, "disk_full applies to all records"),
 }
 
 

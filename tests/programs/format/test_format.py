@@ -205,8 +205,8 @@ sys.stdin.read()
     (BROKER, ("-r", "3.4", "-S", "SCRAM-SHA-256=[name=a,password=b]"), "SCRAM is only supported in"),
     (BROKER, ("-S", "SCRAM-SHA-256"), "Failed to find equals sign in SCRAM argument"),
     (BROKER, ("--set", "node.id=x"), "--set: Invalid value x for configuration node.id"),
-    (BROKER, ("-t", "two words"), "--cluster-id: an id has printable characters only"),
-    (BROKER, ("-t", ""), "--cluster-id: an id has printable characters only"),
+    (BROKER, ("-t", "two words"), "--cluster-id: an id has only printable characters"),
+    (BROKER, ("-t", ""), "--cluster-id: an id has only printable characters"),
     (BROKER, ("-c", "/nowhere"), "/nowhere: No such file or directory"),
 ])  # fmt: skip
 def test_what_makes_no_node_is_refused_in_one_line(
@@ -274,9 +274,9 @@ def test_a_directory_that_is_not_empty_is_told_and_its_files_stay(
         (tmp_path / "b" / f"file{number}").touch()
     status, out, _ = odradek("format", "-t", CLUSTER, "-c", configure(BROKER, "a", "b", "c"))
     assert (status, out.splitlines()) == (0, [
-        f"Log directory {tmp_path}/a is not empty; what is in it stays: orders-0, orders-1.",
+        f"Log directory {tmp_path}/a is not empty; its content stays: orders-0, orders-1.",
         f"Formatting metadata directory {tmp_path}/a with metadata.version 4.3-IV0.",
-        f"Log directory {tmp_path}/b is not empty; what is in it stays: file0, file1, file2, file3, file4 and 2 more.",
+        f"Log directory {tmp_path}/b is not empty; its content stays: file0, file1, file2, file3, file4 and 2 more.",
         f"Formatting data directory {tmp_path}/b with metadata.version 4.3-IV0.",
         f"Formatting data directory {tmp_path}/c with metadata.version 4.3-IV0.",
     ])  # fmt: skip

@@ -85,7 +85,7 @@ def test_a_file_without_entries_and_a_folder_without_files_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["log", "dump", str(tmp_path)]) == 1
-    assert "there is nothing in it to dump" in capsys.readouterr().err
+    assert "it has no file that can be dumped" in capsys.readouterr().err
     (tmp_path / f"{0:020d}.index").touch()
     assert main(["log", "dump", str(tmp_path)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "(nothing)"
@@ -131,6 +131,6 @@ def test_what_cannot_be_read_is_told_after_what_could(log: Log, capsys: pytest.C
     assert main(["log", "dump", str(path)]) == 1
     output = capsys.readouterr()
     assert output.out.startswith("batch 0 to 0")
-    assert "67 bytes from 72 on are no whole batch" in output.err
+    assert "67 bytes from 72 on are not a whole batch" in output.err
     assert main(["log", "dump", str(path.parent / "absent"), str(path.parent / "nonsense.xyz")]) == 1
     assert "there is no such file" in capsys.readouterr().err

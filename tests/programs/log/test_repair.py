@@ -100,7 +100,7 @@ def test_a_log_that_has_gone_on_is_left_as_it_is(data: Path, capsys: pytest.Capt
     logs.close(NOW_MS)
     status, lines = repair(capsys, "--restore", data)
     assert status == 1
-    assert "the log ends at offset 3, in leader epoch 5: nothing fits there" in lines[1]
+    assert "the log ends at offset 3, in leader epoch 5: no records can be restored there" in lines[1]
     assert lines[-1] == "files set aside: 3"
     assert values(read_all(opened(data))) == [*VALUES[:2], "newer"]
 
@@ -129,7 +129,7 @@ def test_what_is_discarded_is_gone(data: Path, capsys: pytest.CaptureFixture[str
 
 def test_verify_tells_of_files_set_aside_and_dump_shows_them(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["log", "verify", str(data)]) == 0
-    assert "note: " + f"{data}/orders-0: 3 files of records that recovery has set aside" in capsys.readouterr().out
+    assert "note: " + f"{data}/orders-0: 3 files with records that recovery has set aside" in capsys.readouterr().out
     (file,) = (data / "orders-0").glob(f"*.{4:020d}.log.kept")
     assert main(["log", "dump", str(file)]) == 0
     assert f"value '{VALUES[4]}'" in capsys.readouterr().out

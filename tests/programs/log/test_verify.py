@@ -77,16 +77,16 @@ FIRST = f"{0:020d}"
     (overwrite(f"{FIRST}.log", 78, pack(">q", 0)), "byte 78: a batch of offsets 0 to 0 where 1 is next"),
     (overwrite(f"{FIRST}.log", 78 + 4, b"\x01"), "byte 78: a batch of offsets 16777217 to 16777217 where 1 is next"),
     (overwrite(f"{7:020d}.log", 4, b"\x01"), "byte 0: a batch of offsets 16777223 to 16777223 where 7 is next"),
-    (cut(f"{FIRST}.log", 3), "are no whole batch"),
+    (cut(f"{FIRST}.log", 3), "are not a whole batch"),
     (cut(f"{FIRST}.index", 3), "is not a multiple of an entry's 8"),
-    (overwrite(f"{FIRST}.index", 4, pack(">i", 77)), "offset 1 at byte 77: no batch that has it begins there"),
-    (overwrite(f"{FIRST}.timeindex", 0, pack(">q", NOW_MS - 9)), f"says {NOW_MS - 9} up to offset 1"),
-    (cut(f"{FIRST}.timeindex", 12), "is the segment's largest"),
+    (overwrite(f"{FIRST}.index", 4, pack(">i", 77)), "offset 1 at byte 77: no batch with it starts there"),
+    (overwrite(f"{FIRST}.timeindex", 0, pack(">q", NOW_MS - 9)), f"has {NOW_MS - 9} up to offset 1"),
+    (cut(f"{FIRST}.timeindex", 12), "but the segment's largest"),
     (overwrite(f"{14:020d}.snapshot", 12, b"\xff"), "CRC-32C is"),
     (overwrite("partition.metadata", 0, b"nonsense"), "line 1"),
     (overwrite("leader-epoch-checkpoint", 0, b"9"), "line 1"),
     (overwrite("../recovery-point-offset-checkpoint", 2, b"7"), "line 2: '7' is not the number of entries"),
-    (lambda folder: (folder / f"{FIRST}.log").unlink(), f"is the index of {FIRST}.log, which is not there"),
+    (lambda folder: (folder / f"{FIRST}.log").unlink(), f"is the index of {FIRST}.log, which is missing"),
     (lambda folder: (folder / f"{FIRST}.log").unlink() or (folder / f"{FIRST}.log").mkdir(), "cannot be read"),
     (lambda folder: (folder / "../bootstrap.checkpoint").write_bytes(b"x"), "bootstrap.checkpoint has no footer"),
 ])  # fmt: skip
@@ -127,9 +127,9 @@ def test_what_the_next_start_puts_right_is_a_note(tmp_path: Path, capsys: pytest
     status, output = verified(capsys, tmp_path)
     assert status == 0
     assert any("4 bytes from" in line and line.startswith("note: ") for line in output)
-    assert any("on their way in or out: 1" in line for line in output)
+    assert any("about to be added or deleted: 1" in line for line in output)
     assert any("is empty" in line and line.startswith("note: ") for line in output)
-    assert any("was not closed in order" in line for line in output)
+    assert any("was not shut down cleanly" in line for line in output)
 
 
 def test_data_in_use_and_directories_that_are_not_there_are_refused(
@@ -138,7 +138,7 @@ def test_data_in_use_and_directories_that_are_not_there_are_refused(
     assert main(["log", "verify", str(data / "absent")]) == 2
     monkeypatch.setattr("programs.log.commands.in_use", lambda path: True)
     assert main(["log", "verify", str(data)]) == 2
-    assert "a broker uses it" in capsys.readouterr().err
+    assert "in use by a broker" in capsys.readouterr().err
 
 
 def test_a_lock_that_nobody_holds_does_not_count(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

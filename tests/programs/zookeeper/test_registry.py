@@ -74,7 +74,7 @@ async def test_topics_of_a_cluster_without_an_id_are_not_removed(start: Start, e
 
 async def test_an_id_in_use_is_refused(start: Start, ensemble: Ensemble) -> None:
     ensemble.put("/brokers/ids/1", {"version": 2, "endpoints": ["PLAINTEXT://other:9092"]})
-    with pytest.raises(KafkaError, match=r"/brokers/ids/1 belongs to another broker.*give this one another node.id"):
+    with pytest.raises(KafkaError, match=r"/brokers/ids/1 belongs to another broker.*change this broker.s node.id"):
         async with start():
             pass
 
