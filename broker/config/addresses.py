@@ -14,31 +14,30 @@ from broker.config.quorum import ControllerAddress, QuorumOptions, controllers
 
 
 class AddressOptions(NetworkOptions, NodeOptions, QuorumOptions):
-    """Listeners, and what follows from them and from this node's part in the quorum."""
+    """Listeners, and the addresses that follow from them and from this node's roles."""
 
     bound_listeners: tuple[ListenerAddress, ...]
-    """Listeners for clients to open: `listeners` without those of the controller."""
+    """Listeners to open for clients: `listeners` without the controller's."""
     advertised: tuple[ListenerAddress, ...]
-    """Listeners as clients are to reach them: advertised.listeners without those of the controller, else
-    bound_listeners."""
+    """Addresses of listeners for clients: advertised.listeners without the controller's, or else bound_listeners."""
     inter_broker_listener: str
     """Name of the listener that brokers use among themselves."""
     bound_controllers: tuple[ListenerAddress, ...]
-    """Listeners of the controller in this process to open; () where it has none, and this node no peers."""
+    """Listeners to open for the controller in this process; () if it has none and this node has no peers."""
     advertised_controllers: tuple[ListenerAddress, ...]
-    """Those listeners as brokers are to reach them."""
+    """Addresses of the controller's listeners for brokers."""
     has_remote_controllers: bool
-    """True when the controllers are other processes: process.roles is broker alone."""
+    """True if the controllers are other processes: process.roles is broker only."""
     is_broker: bool
-    """True when this process is a broker, whether or not it is a controller too."""
+    """True if this process is a broker, whether or not it is a controller too."""
     has_peers: bool
-    """True when the cluster may have other nodes."""
+    """True if the cluster may have other nodes."""
     controllers: tuple[ControllerAddress, ...]
-    """Addresses of the controllers: controller.quorum.voters, else controller.quorum.bootstrap.servers."""
+    """Addresses of the controllers: controller.quorum.voters, or else controller.quorum.bootstrap.servers."""
 
 
 def addresses(config: AddressOptions) -> dict[str, object]:
-    """Returns the attributes that follow. Raises ConfigError."""
+    """Returns the derived attributes. Raises ConfigError."""
     protocols = protocol_map(config.listener_security_protocol_map)
     of_controllers = {name.upper() for name in config.controller_listener_names}
     protocols = dict.fromkeys(of_controllers, "PLAINTEXT") | protocols
@@ -104,7 +103,7 @@ def _only_controllers(config: AddressOptions) -> str | None:
 
 
 def _opens_own_controller(config: AddressOptions) -> str | None:
-    """Checks that a controller with names of listeners has one: without names it has no peers, and needs none."""
+    """Checks that a controller with listener names has a listener: without names it has no peers, and needs none."""
     is_alone = config.is_broker and not config.controller_listener_names
     if config.has_remote_controllers or config.bound_controllers or is_alone:
         return None

@@ -1,4 +1,4 @@
-"""Who may do what: the authorizer, and those whom it does not concern."""
+"""Authorization: the authorizer, and the super users."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAutho
 
 
 class AuthorizationOptions(Config):
-    """Who may do what: the authorizer, and those whom it does not concern."""
+    """Authorization: the authorizer, and the super users."""
 
     authorizer_class_name = option(
         "authorizer.class.name",
@@ -45,7 +45,7 @@ class AuthorizationOptions(Config):
 
 
 def authorizer_problem(config: AuthorizationOptions) -> str | None:
-    """Returns what is wrong with the options of the authorizer."""
+    """Returns the problem of the authorizer's options; None if there is none."""
     if config.authorizer_class_name not in ("", STANDARD_AUTHORIZER):
         name = config.authorizer_class_name
         return f"authorizer.class.name is {name}; classes of Java are not loaded, but {STANDARD_AUTHORIZER}"

@@ -17,7 +17,7 @@ NO_THROTTLES: Final = ThrottleOptions()
 
 
 class Synonym(NamedTuple):
-    """A setting that could give an option its value."""
+    """A setting that can give an option its value."""
 
     name: str
     value: str | None
@@ -30,18 +30,18 @@ def declared(name: str) -> Option | None:
 
 
 def settable(name: str) -> Option | None:
-    """Returns the option that a setting gives a value, of the whole broker or of one listener."""
+    """Returns the option that a setting sets, of the whole broker or of one listener."""
     own = listener_option(name)
     return own.option if own is not None else BrokerConfig.OPTIONS.get(name)
 
 
 def base_name(name: str) -> str:
-    """Returns the option that listener.name.<listener>.<option> sets for one listener; other names as they are."""
+    """Returns the option that listener.name.<listener>.<option> sets for one listener; other names unchanged."""
     return name.split(".", 3)[-1] if name.startswith(LISTENER_PREFIX) and name.count(".") > 2 else name
 
 
 def is_sensitive(name: str) -> bool:
-    """Whether nobody is shown the value of a broker's option: that of an unknown name may be a password too."""
+    """True if the value of a broker's option is hidden from all clients: an unknown name may be a password too."""
     option = declared(name) or declared(base_name(name))
     return option is None or option.type.sensitive
 
@@ -55,15 +55,15 @@ def synonym_names(name: str) -> tuple[str, ...]:
 
 
 class Layers:
-    """The effective configuration of a broker, and the layers that it is made of; immutable."""
+    """The effective configuration of a broker, and its layers; immutable."""
 
     __slots__ = ("broker", "cluster", "effective", "problems", "static", "throttles")
 
     def __init__(
         self, static: BrokerConfig, cluster: Mapping[str, str] = NOTHING, broker: Mapping[str, str] = NOTHING
     ) -> None:
-        """`cluster` are the dynamic options of all brokers, `broker` those of this one; `problems` says which of them
-        cannot be used, and why."""
+        """`cluster` has the dynamic options of all brokers, `broker` those of this broker; `problems` has the invalid
+        ones, with the reasons."""
         self.static = static
         self.cluster = cluster
         self.broker = broker
@@ -97,7 +97,7 @@ class Layers:
         self.problems = tuple(problems)
 
     def _throttles(self, problems: list[str]) -> ThrottleOptions:
-        """Returns the options that are dynamic only; those that cannot be used are as if they were not set."""
+        """Returns the options that are only dynamic; invalid ones count as not set."""
         usable = {}
         for name, text in {**self.cluster, **self.broker}.items():
             if name in ThrottleOptions.OPTIONS:
@@ -109,7 +109,7 @@ class Layers:
         return ThrottleOptions.parse(usable)
 
     def number(self, name: str) -> int:
-        """Returns the value of an option of type int, whether it has an effect or not."""
+        """Returns the value of an option of type int, whether or not it has an effect."""
         inert = WITHOUT_EFFECT.get(name)
         if inert is not None:
             return INT.read(
@@ -146,7 +146,7 @@ class Layers:
 
 
 def merged(*layers: Mapping[str, str]) -> dict[str, str]:
-    """Merges layers, the last the strongest; a setting replaces those of its synonyms in weaker layers."""
+    """Merges layers, the last is the strongest; a setting replaces its synonyms in weaker layers."""
     texts: dict[str, str] = {}
     for layer in layers:
         for name in layer:

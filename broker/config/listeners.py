@@ -9,7 +9,7 @@ from protocol.config import ConfigError
 from protocol.numbers import port_number
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""By the numbers that the metadata log gives them (org.apache.kafka.common.security.auth.SecurityProtocol)."""
+"""Security protocols by their numbers in the metadata log (org.apache.kafka.common.security.auth.SecurityProtocol)."""
 DEFAULT_PROTOCOL_MAP: Final = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
 
 
@@ -23,17 +23,17 @@ class ListenerAddress(NamedTuple):
 
 
 def is_sasl(listener: ListenerAddress) -> bool:
-    """True where clients of the listener authenticate by SASL."""
+    """True if clients of the listener authenticate by SASL."""
     return listener.security_protocol.startswith("SASL_")
 
 
 def is_tls(listener: ListenerAddress) -> bool:
-    """True where the listener's connections are encrypted."""
+    """True if the listener's connections are encrypted."""
     return listener.security_protocol.endswith("SSL")
 
 
 def protocol_map(text: str) -> dict[str, str]:
-    """Returns the security protocol by listener name, of listener.security.protocol.map. Raises ConfigError."""
+    """Returns the security protocol by listener name, from listener.security.protocol.map. Raises ConfigError."""
     protocols = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = pair.rpartition(":")
@@ -45,8 +45,8 @@ def protocol_map(text: str) -> dict[str, str]:
 
 
 def parse_listeners(option: str, texts: tuple[str, ...], protocols: Mapping[str, str]) -> tuple[ListenerAddress, ...]:
-    """Returns the listeners that `option` lists. Raises ConfigError for one that is malformed, or a name that is
-    used twice."""
+    """Returns the listeners that `option` lists. Raises ConfigError for a malformed listener, or a name that is used
+    twice."""
     listeners = tuple(_parse(option, text, protocols) for text in texts)
     names = [listener.name for listener in listeners]
     for name in names:
@@ -70,7 +70,7 @@ def _parse(option: str, text: str, protocols: Mapping[str, str]) -> ListenerAddr
 
 
 def metrics_address(text: str | None) -> tuple[str, int] | None:
-    """Returns host and port of odradek.metrics.listener, None where it is not set. Raises ConfigError."""
+    """Returns host and port of odradek.metrics.listener; None if it isn't set. Raises ConfigError."""
     if not text:
         return None
     host, colon, port = text.rpartition(":")

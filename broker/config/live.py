@@ -1,4 +1,4 @@
-"""The broker's configuration as it is now, for those who read it while clients change it."""
+"""The broker's current configuration, for code that reads it while clients change it."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ class LiveConfig:
 
     @property
     def effective(self) -> BrokerConfig:
-        """The options as they are now."""
+        """The current options."""
         return self.layers.effective

@@ -29,7 +29,7 @@ class Setting(NamedTuple):
 
 
 class Unused(NamedTuple):
-    """An option of Kafka's that a source sets, and that has no effect here."""
+    """An option of Kafka that a source sets, and that has no effect here."""
 
     setting: Setting
     reason: str
@@ -51,7 +51,7 @@ class ConfigProblems(Exception):
 
 
 def from_file(path: str, text: str) -> list[Setting]:
-    """Returns the settings of a server.properties file. Raises ConfigProblems when it cannot be parsed."""
+    """Returns the settings of a server.properties file. Raises ConfigProblems if it can't be parsed."""
     try:
         return [Setting(name, value, f"{path} line {line}") for name, value, line in read_properties(text)]
     except ConfigError as error:
@@ -99,7 +99,7 @@ def load(
     assignments: Sequence[Setting] = (),
     flags: Sequence[Setting] = (),
 ) -> Loaded:
-    """Returns the configuration that the sources make; a later one takes precedence. Raises ConfigProblems."""
+    """Returns the configuration from the sources; a later source takes precedence. Raises ConfigProblems."""
     if any(setting.source == "--listen" for setting in flags):
         file = [
             setting for setting in file if setting.name != "advertised.listeners"

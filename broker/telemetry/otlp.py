@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 TIMEOUT_S: Final = 5.0
-"""How long a collector may take for a push, from the search for its address to its answer."""
+"""Timeout of a collector for a push, from the look-up of its address to its answer."""
 TAKEN: Final = range(200, 300)
 RETRIABLE: Final = frozenset({429, 502, 503, 504})
 CONTENT_TYPE: Final = "application/x-protobuf"

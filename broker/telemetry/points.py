@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, MetricsData, ScopeMetrics, Sum
 
 MAX_POINTS: Final = 5_000
-"""Of one push; each takes some 7 µs of a thread that shares the interpreter with the event loop."""
+"""Maximum of points in a push; each takes some 7 µs of a thread that shares the interpreter with the event loop."""
 MAX_LABELS: Final = 16
 OWN_LABELS: Final = ("client_instance_id", "client_id")
-"""The labels that say who the client is: they are not the client's to give."""
+"""The labels that identify the client, which the client itself can't set."""
 
 PREFIX: Final = "clients_"
 TOTAL: Final = "_total"
@@ -36,13 +36,13 @@ class PointKind(Enum):
 
     GAUGE = "gauge"
     DELTA = "delta"
-    """It is added to the sum."""
+    """The value is added to the sum."""
     CUMULATIVE = "cumulative"
-    """It is the sum."""
+    """The value is the sum."""
 
 
 class Point(NamedTuple):
-    """One value, named as Prometheus has it."""
+    """A value, with Prometheus' name."""
 
     name: str
     labels: tuple[tuple[str, str], ...]
@@ -97,7 +97,7 @@ def _of_metric(metric: Metric, common: Mapping[str, str]) -> Iterator[Point]:
 
 
 def kind_of(metric: Metric) -> PointKind | None:
-    """Returns the kind of a metric's points; None where it has a shape that no client of Kafka uses."""
+    """Returns the kind of a metric's points; None if it has a shape that no Kafka client uses."""
     from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_DELTA
 
     if metric.HasField("gauge"):
@@ -118,7 +118,7 @@ def name_of(text: str, kind: PointKind) -> str:
 
 
 def labels(attributes: Iterable[KeyValue]) -> dict[str, str]:
-    """Returns attributes as labels; those whose values are lists or maps are left out."""
+    """Returns attributes as labels; without attributes whose values are lists or maps."""
     texts = {}
     for attribute in islice(attributes, MAX_LABELS):
         value = attribute.value

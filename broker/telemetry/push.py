@@ -1,4 +1,4 @@
-"""A push of a client's metrics on its way to those who want it."""
+"""A push of a client's metrics on its way to the receivers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Push(NamedTuple):
     attributes: ClientAttributes
     principal: str
     interval_ms: int
-    """How often the client pushes."""
+    """The push interval of the client."""
     data: bytes
     """OpenTelemetry's MetricsData, encoded; an ExportMetricsServiceRequest has the same bytes."""
 
     def labels(self, broker_id: int) -> dict[str, str]:
-        """Returns what the broker knows of the client, as KIP-714 names it."""
+        """Returns the broker's labels for the client, as KIP-714 names them."""
         return {**self.attributes.present(), "principal": self.principal[:MAX_LABEL], "broker_id": str(broker_id)}
 
 
 def inflated(codec: int, data: Buffer, max_bytes: int) -> bytes:
-    """Returns the metrics of a push. Raises INVALID_RECORD where they are damaged, or larger than `max_bytes`."""
+    """Returns the metrics of a push. Raises INVALID_RECORD if they are damaged, or larger than `max_bytes`."""
     try:
         return decompress(Compression(codec), bytes(data), max_size=max_bytes)
     except KafkaError as error:

@@ -1,4 +1,4 @@
-"""A queue of pushes with an end: they are delivered one after the other, and what cannot be delivered is dropped.
+"""A bounded queue of pushes: they are delivered one after the other, and pushes that can't be delivered are dropped.
 
 A receiver that is away gets a push again, with growing pauses, as often as ATTEMPTS says. What does not fit into the
 queue is dropped at once. Clients notice nothing of either.
@@ -29,15 +29,15 @@ class NotTaken(Exception):
     def __init__(self, reason: str, *, is_final: bool) -> None:
         super().__init__(reason)
         self.is_final = is_final
-        """It would not take it the next time either."""
+        """True if the receiver would reject it again."""
 
 
 Deliver: TypeAlias = "Callable[[Push], Awaitable[None]]"
-"""Hands a push to its receiver. Raises NotTaken, KafkaError."""
+"""Sends a push to its receiver. Raises NotTaken, KafkaError."""
 
 
 class PushQueue:
-    """Delivers pushes to one receiver, from the first on until `close`."""
+    """Delivers pushes to one receiver, from the first push until `close`."""
 
     def __init__(self, receiver: str, deliver: Deliver, *, first_retry_s: float = FIRST_RETRY_S) -> None:
         """`receiver` names it in the log."""
@@ -53,7 +53,7 @@ class PushQueue:
         self.dropped = 0
 
     def take(self, push: Push) -> None:
-        """Queues a push, where there is room."""
+        """Queues a push, unless the queue is full."""
         if self.held_bytes + len(push.data) > MAX_QUEUED_BYTES:
             self._drop("the queue is full")
             return
@@ -63,7 +63,7 @@ class PushQueue:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def close(self) -> None:
-        """Delivers no more; what is queued is dropped."""
+        """Stops delivering; queued pushes are dropped."""
         if self._task is not None:
             self._task.cancel()
         self._pushes.clear()
@@ -76,7 +76,7 @@ class PushQueue:
                 self.delivered += 1
             except (NotTaken, KafkaError) as error:
                 self._drop(str(error))
-            except Exception as error:  # a fault of ours costs one push, not all that follow
+            except Exception as error:  # a bug costs one push, not all that follow
                 logger.error("telemetry of a client met a fault", receiver=self._receiver, exc_info=error)
                 self.dropped += 1
             finally:

@@ -13,7 +13,7 @@ from broker.telemetry.points import OWN_LABELS, TOTAL, Point, PointKind
 from coordinator.telemetry.subscriptions import ClientAttributes
 
 MAX_SERIES: Final = 100_000
-"""Of all clients: some 30 MB. A client counts as one more."""
+"""Maximum of all clients' series: some 30 MB. A client counts as one more."""
 
 CHARACTERS_EACH: Final = 300
 """A series whose name and labels have more counts as several."""
@@ -63,7 +63,7 @@ class ClientSeries:
         """Points for which there was no place, or whose name is another type's."""
 
     def add(self, attributes: ClientAttributes, points: Iterable[Point], interval_ms: int, now_ms: int) -> None:
-        """Takes the points of a push."""
+        """Adds the points of a push."""
         client = self._clients.get(attributes.client_instance_id)
         if client is None:
             if self.places >= self._max_series:
@@ -77,7 +77,7 @@ class ClientSeries:
             self._note(client, point)
 
     def expire(self, now_ms: int) -> None:
-        """Forgets clients that have missed a push."""
+        """Removes clients that have missed a push."""
         gone = [name for name, client in self._clients.items() if client.expires_ms < now_ms]
         for name in gone:
             self.places -= self._clients.pop(name).places
@@ -86,7 +86,7 @@ class ClientSeries:
             self._is_counter = {name: kind for name, kind in self._is_counter.items() if name in names}
 
     def clients(self) -> list[ClientAttributes]:
-        """Returns the clients that have pushed of late."""
+        """Returns the clients that have pushed recently."""
         return [client.attributes for client in self._clients.values()]
 
     def all(self) -> Iterator[ClientSample]:
@@ -112,11 +112,11 @@ class ClientSeries:
 
 
 def places_of(key: SeriesKey) -> int:
-    """Returns how many places a series takes."""
+    """Returns the number of places that a series takes."""
     characters = len(key.name) + sum(len(name) + len(text) for name, text in key.labels)
     return 1 + characters // CHARACTERS_EACH
 
 
 def family_of(name: str) -> str:
-    """Returns the name that OpenMetrics has for a family: a counter's is without its ending."""
+    """Returns OpenMetrics' name of a family: a counter's has no suffix."""
     return name.removesuffix(TOTAL)

@@ -31,7 +31,7 @@ RESERVED: Final = frozenset({NO_UUID, bytes(15) + b"\1"})
 
 
 class Telemetry:
-    """Answers clients, and hands on what they push, until `close`."""
+    """Answers clients, and passes on their pushes, until `close`."""
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class Telemetry:
         """The client that a connection has brought last; it goes with the connection."""
         self._subscriptions: list[Subscription] | None = None
         self._version = 0
-        """Of the subscriptions; a client of an older version is told anew."""
+        """The version of the subscriptions; a client of an older version gets its subscription again."""
         self.series: ClientSeries | None = None
-        """The series of pushes, where the metrics listener shows them."""
+        """The series of pushes, if the metrics listener shows them."""
         self.queues: dict[str, PushQueue] = {}
-        """To the other receivers, by their names."""
+        """The queues of the other receivers, by name."""
         self._closing: list[Callable[[], None]] = []
         self._receivers(other_leaders)
         environment.loader.subscribe(by_change(self._note))
@@ -77,7 +77,7 @@ class Telemetry:
             self._closing.append(collector.close)
 
     def close(self) -> None:
-        """Takes nothing more."""
+        """Stops accepting pushes."""
         for queue in self.queues.values():
             queue.close()
         for close in self._closing:
@@ -85,14 +85,14 @@ class Telemetry:
         self._workers.close()
 
     def expire(self) -> None:
-        """Forgets clients that have not come for long."""
+        """Removes clients without recent requests."""
         now_ms = self._environment.clock.monotonic_ms()
         self._instances.expire(now_ms)
         if self.series is not None:
             self.series.expire(now_ms)
 
     def subscribe(self, instance_id: Uuid, context: Context) -> ClientInstance:
-        """A client asks what to push; one without an id gets one. Raises THROTTLING_QUOTA_EXCEEDED."""
+        """Answers a client with its subscription; a client without an id gets one. Raises THROTTLING_QUOTA_EXCEEDED."""
         while instance_id == NO_UUID:
             fresh = self._random_bytes(16)
             if fresh not in self._instances and fresh not in RESERVED:
@@ -104,8 +104,8 @@ class Telemetry:
     async def push(
         self, instance_id: Uuid, subscription_id: int, codec: int, data: bytes, context: Context, *, is_last: bool
     ) -> None:
-        """A client pushes. Raises INVALID_REQUEST for an id that is reserved, INVALID_RECORD for what cannot be read,
-        and as ClientInstance.push."""
+        """Accepts a client's push. Raises INVALID_REQUEST for a reserved id, INVALID_RECORD for an unreadable push, and
+        as ClientInstance.push."""
         if instance_id in RESERVED:
             reason = f"Invalid request from the client [{uuid_to_text(instance_id)}], invalid client instance id"
             raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
@@ -133,7 +133,7 @@ class Telemetry:
             queue.take(push)
 
     def _instance(self, instance_id: Uuid, context: Context) -> ClientInstance:
-        """Returns the client, as of the subscriptions of now."""
+        """Returns the client, with the current subscriptions."""
         now_ms = self._environment.clock.monotonic_ms()
         subscriptions = self._current()
         instance = self._instances.find(instance_id, self._version, now_ms)
@@ -157,7 +157,7 @@ class Telemetry:
             self._subscriptions = None
 
     def _current(self) -> list[Subscription]:
-        """Returns the subscriptions, made anew once after they have changed."""
+        """Returns the subscriptions, computed again once after they have changed."""
         if self._subscriptions is None:
             image = self._environment.image
             resources = (one for one in image.configured() if one.type is ResourceType.CLIENT_METRICS)

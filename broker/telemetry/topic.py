@@ -23,7 +23,7 @@ CREATE_TIMEOUT_MS: Final = 30_000
 
 
 class TelemetryTopic:
-    """One topic, which is created with the broker's defaults where it is missing."""
+    """The topic of pushes, created with the broker's defaults if it doesn't exist."""
 
     def __init__(self, name: str, environment: Environment, other_leaders: Callable[[], OtherLeaders]) -> None:
         self._name = name
@@ -43,7 +43,8 @@ class TelemetryTopic:
         return Record(0, now_ms, push.attributes.client_instance_id.encode(), push.data, headers)
 
     async def _target(self, instance_id: str) -> TopicPartition:
-        """Returns the partition of a client, always the same while the topic does not grow. Raises KafkaError."""
+        """Returns the partition of a client, always the same while the number of partitions stays the same. Raises
+        KafkaError."""
         if self._environment.image.topic(self._name) is None:
             await self._create()
         await self._environment.topics.made((self._name,))
