@@ -90,10 +90,6 @@ def _refuse(directory: str, swaps: list[Segment], fault: str, disk: Disk) -> Non
     """Sets damaged replacements aside, and gives the segments that they were made from their names again, unless the
     log has other records in their place."""
     low = min(segment.base_offset for segment in swaps)
-    set_aside = RecordKeeper(directory, disk).keep(fault, swaps)
-    tell("replacement of segments is not used", swaps[0].path, reason=fault, set_aside=set_aside is not None)
-    for segment in swaps:
-        segment.delete()
     names = disk.listdir(directory)
     ends = {base: _end_offset(os.path.join(directory, segment_file(base, LOG)), disk) for base in _logs(names, LOG)}
     for base in sorted(_logs(names, LOG + DELETED)):
@@ -104,7 +100,11 @@ def _refuse(directory: str, swaps: list[Segment], fault: str, disk: Disk) -> Non
         if low <= base < max(ends, default=0) and before <= base and end_offset <= after and base not in ends:
             disk.rename(path + DELETED, path)
             ends[base] = end_offset
-    disk.fsync_dir(directory)
+    disk.fsync_dir(directory)  # without the replacement, the next start would remove sources that have no names
+    set_aside = RecordKeeper(directory, disk).keep(fault, swaps)
+    tell("replacement of segments is not used", swaps[0].path, reason=fault, set_aside=set_aside is not None)
+    for segment in swaps:
+        segment.delete()
 
 
 def _logs(names: Iterable[str], ending: str) -> list[int]:

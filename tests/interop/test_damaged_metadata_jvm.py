@@ -32,7 +32,7 @@ class Served(NamedTuple):
 
 
 Opened = Served | str
-"""What a broker serves, or a part of the text with which it doesn't start."""
+"""The topics of a broker that starts, or a part of the text of its refusal."""
 
 
 class Case(NamedTuple):
