@@ -173,7 +173,7 @@ def test_text_around_pem_is_passed_over(authority: Authority, tmp_path: Path) ->
         ("ssl.ca.location=/nowhere/ca.pem", "No such file"),
         ("ssl.truststore.type=JKS", "only PEM is supported.*keytool"),
         ("ssl.truststore.certificates=MIIB", "only PEM is supported"),
-        ("ssl.enabled.protocols=TLSv1", "TLSv1 is none of"),
+        ("ssl.enabled.protocols=TLSv1", "TLSv1 is not one of"),
         ("ssl.cipher.suites=NO_SUCH", "ssl.cipher.suites"),
         ("ssl.endpoint.identification.algorithm=http", "expected https or none or nothing"),
         ("enable.ssl.certificate.verification=no", "expected true or false"),
