@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.metadata import damage
 from broker.metadata.damage import LostMetadata, find_evidence
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.log import open_metadata_log
@@ -100,15 +101,27 @@ def test_a_damaged_batch_with_whole_batches_behind_it_is_refused_and_left_as_it_
     assert crashed.content() == before
 
 
-def test_a_torn_end_is_cut_and_kept(crashed: Crashed, capsys: pytest.CaptureFixture[str]) -> None:
+class Warnings:
+    """A logger that keeps the warnings of a test."""
+
+    def __init__(self) -> None:
+        self.logged: list[tuple[str, dict[str, object]]] = []
+
+    def warning(self, event: str, **fields: object) -> None:
+        self.logged.append((event, fields))
+
+
+def test_a_torn_end_is_cut_and_kept(crashed: Crashed, monkeypatch: pytest.MonkeyPatch) -> None:
+    warnings = Warnings()
+    monkeypatch.setattr(damage, "logger", warnings)
     position, header = crashed.batches()[-1]
     crashed.cut(position + header.size_bytes - 5)
     torn = crashed.segment.read_bytes()[position:]
     assert topics(crashed.open()) == TOPICS[:-1]
     file = crashed.folder() / f"{header.base_offset:020d}.torn"
     assert file.read_bytes() == torn
-    (line,) = (line for line in capsys.readouterr().err.splitlines() if "end of the metadata log cut" in line)
-    assert str(file) in line
+    ((event, fields),) = warnings.logged
+    assert (event, fields["kept"]) == ("end of the metadata log cut", str(file))
     assert list(crashed.folder().glob("*.kept")) == []
 
 
