@@ -14,7 +14,6 @@ from broker.clock import Clock
 from broker.metadata.deciding import LongDecisions, is_long
 from broker.metadata.duty_timer import DutyTimer
 from broker.metadata.led_log import LedLog
-from broker.peers.waiting import done_by
 from coordinator.cluster.brokers.activation import abort_record, activation_records, controller_records
 from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.configs.rules import ConfigRules
@@ -188,6 +187,8 @@ class LocalController:
     async def _let_others_read(self) -> None:
         """Waits before this node's own broker stops until the other brokers have read who leads in its place: the
         controller, which tells them, stops with it. Heartbeats tell how far a broker has read."""
+        from broker.peers.waiting import done_by  # a start needs it no more than any peer
+
         deadline_ms = self._clock.monotonic_ms() + OWN_STOP_MS
         while not self.has_renounced and not self._sessions.may_stop(self._state, self._sessions.own_id):
             if self._sessions_changed is None or self._sessions_changed.done():

@@ -4,11 +4,14 @@ here."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from broker.replica.new_logs import NewLogs
 from coordinator.cluster.controller import THIS_BROKER, Asker, Controller
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+if TYPE_CHECKING:  # a start needs none of these messages
+    from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+    from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 
 class TopicCreator:
@@ -20,6 +23,8 @@ class TopicCreator:
 
     async def create(self, request: CreateTopicsRequest, asker: Asker = THIS_BROKER) -> CreateTopicsResponse:
         """Creates topics, and returns once clients can write to them. Raises KafkaError."""
+        from protocol.messages.create_topics import CreateTopicsResponse
+
         response = await self._controller.submit(request, CreateTopicsResponse, asker)
         await self.made(topic.name for topic in response.topics)
         return response
@@ -28,6 +33,8 @@ class TopicCreator:
         self, request: CreatePartitionsRequest, asker: Asker = THIS_BROKER
     ) -> CreatePartitionsResponse:
         """Creates partitions, and returns once clients can write to them. Raises KafkaError."""
+        from protocol.messages.create_partitions import CreatePartitionsResponse
+
         response = await self._controller.submit(request, CreatePartitionsResponse, asker)
         await self.made(topic.name for topic in response.results)
         return response

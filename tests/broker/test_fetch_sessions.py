@@ -167,6 +167,7 @@ def full(sessions: FetchSessions, monkeypatch: pytest.MonkeyPatch) -> FetchSessi
     return created(sessions, 10, 0)
 
 
+@pytest.mark.source_only
 def test_partitions_of_all_sessions_together_are_bounded(
     sessions: FetchSessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +179,7 @@ def test_partitions_of_all_sessions_together_are_bounded(
     assert len(sessions.sessions) == 1
 
 
+@pytest.mark.source_only
 def test_a_session_that_grows_beyond_them_is_over(sessions: FetchSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     session = full(sessions, monkeypatch)
     assert sessions.resume(request(9, session=(session.session_id, 1)), 0) is session
@@ -196,6 +198,7 @@ async def fetched(client: Client, session_id: int, epoch: int, *partitions: int)
     return answer.error_code, answer.session_id
 
 
+@pytest.mark.source_only
 async def test_a_client_whose_session_grew_too_large_is_served_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -188,7 +188,7 @@ async def test_all_of_a_large_produce_is_appended_though_its_client_goes(tmp_pat
         assert served.server.broker.replicas.partition("t", 0).log_end_offset == 1
 
 
-@pytest.mark.parametrize("is_bug", [False, True])
+@pytest.mark.parametrize("is_bug", [False, pytest.param(True, marks=pytest.mark.source_only)])
 async def test_the_error_of_a_request_whose_client_has_gone_is_taken(
     is_bug: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ Source: Kafka's ClusterControlManager.registerBroker, ReplicationControlManager.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from coordinator.cluster.brokers.bounds import (
     MAX_DIRECTORIES,
@@ -28,10 +29,12 @@ from coordinator.cluster.partitions.changes import Departure, PartitionChanges, 
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from protocol.metadata_records.nodes import UnregisterBrokerRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import uuid_to_text
+
+if TYPE_CHECKING:
+    from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 IN_USE = (
     "Another broker is registered with that broker id. If the broker was recently restarted this should self-resolve "
@@ -188,5 +191,7 @@ def unregister_broker(
     records: list[MetadataRecord] = [*changes.updates(in_sync(image, broker_id), departure)]
     records += changes.updates(eligible(image, broker_id), departure)
     records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
+    from protocol.messages.unregister_broker import UnregisterBrokerResponse  # a start does not need it
+
     response = UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=None)
     return Decided(records, response, (Unregistered(broker_id),))
