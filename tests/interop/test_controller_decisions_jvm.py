@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
@@ -20,13 +20,9 @@ from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import decode_batches
 from protocol.errors import KafkaError, error_code
-from protocol.messages.alter_partition import AlterPartitionResponse
 from protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
-from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
-from protocol.messages.broker_registration import BrokerRegistrationResponse
 from protocol.messages.create_topics import CreateTopicsResponse
 from protocol.messages.elect_leaders import ElectLeadersResponse
-from protocol.messages.unregister_broker import UnregisterBrokerResponse
 from protocol.messages.update_features import UpdateFeaturesResponse
 from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
@@ -36,39 +32,30 @@ from tests.interop.quorum import CONTROLLER_ID, Quorum
 from tests.interop.wire import WireClient
 from tests.scenarios.controlling import COMMANDS, ControllerScenario, Words, state, words
 
+R = TypeVar("R")
+
 BROKERS = (1, 2, 3, 4)
 SESSION_MS = 3_600_000
 """No session ends: that would be a question of time."""
 
-RESPONSES: dict[str, type] = {
-    "register_broker": BrokerRegistrationResponse,
-    "broker_heartbeat": BrokerHeartbeatResponse,
-    "alter_partition": AlterPartitionResponse,
-    "create_topics": CreateTopicsResponse,
-    "elect_leaders": ElectLeadersResponse,
-    "alter_partition_reassignments": AlterPartitionReassignmentsResponse,
-    "unregister_broker": UnregisterBrokerResponse,
-    "update_features": UpdateFeaturesResponse,
-}
-ITEMIZED = frozenset({"create_topics", "elect_leaders", "alter_partition_reassignments", "update_features"})
+ITEMIZED = frozenset(
+    {CreateTopicsResponse, ElectLeadersResponse, AlterPartitionReassignmentsResponse, UpdateFeaturesResponse}
+)
 """Requests whose errors are in the answer to each item."""
 
 
 class ApacheController:
-    """A controller elsewhere, with the methods of ours."""
+    """A controller in another process, which takes the requests of ours."""
 
     def __init__(self, wire: WireClient) -> None:
         self._wire = wire
 
-    def __getattr__(self, name: str) -> Any:
-        async def ask(request: object) -> object:
-            response = self._wire.ask(request, RESPONSES[name], identity(type(request)).versions.last)
-            code = error_code(getattr(response, "error_code", 0))
-            if code and name not in ITEMIZED:
-                raise KafkaError(code)
-            return response
-
-        return ask
+    async def submit(self, request: object, response: type[R], _asker: object = None) -> R:
+        answer: R = self._wire.ask(request, response, identity(type(request)).versions.last)
+        code = error_code(getattr(answer, "error_code", 0))
+        if code and response not in ITEMIZED:
+            raise KafkaError(code)
+        return answer
 
 
 class ApacheScenario(ControllerScenario):
