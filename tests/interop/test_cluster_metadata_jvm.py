@@ -179,7 +179,7 @@ async def test_a_log_whose_beginning_is_only_in_a_snapshot_of_kafka_is_read(tmp_
         kafka.stop()
     *_, latest = find_snapshots(file.name for file in world.folder().iterdir())
     assert latest.offset > 0
-    for file in world.folder().glob(f"{0:020}.*"):
+    for file in (*world.folder().glob(f"{0:020}.*"), *world.folder().glob("*.snapshot")):
         file.unlink()
     (world.folder() / f"{latest.offset:020}.log").touch()  # as Kafka's log begins after a snapshot that it has fetched
     after = topics_known(world)
