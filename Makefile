@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON   ?= $(shell command -v python3.11 || command -v python3)
 VENV     := .venv
 BIN      := $(VENV)/bin
-SOURCES  := $(wildcard odradek protocol storage coordinator broker programs commands bench)
+SOURCES  := $(wildcard odradek protocol storage coordinator broker cli programs commands bench)
 SETUP    := $(VENV)/.setup-dev
 EXAMPLES_SETUP := $(VENV)/.setup-examples
 WORKERS  ?= 2
@@ -35,7 +35,7 @@ run: $(SETUP) ## run a broker on 127.0.0.1:9092 with its data in ./data; compile
 lint: $(SETUP) ## formatting, lint, types, import directions
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy $(SOURCES) hatch_build.py
+	$(BIN)/mypy $(SOURCES) hatch_build.py tests
 	$(BIN)/lint-imports
 
 .PHONY: format
@@ -112,8 +112,13 @@ fuzz-strangers: $(SETUP) ## send broken TLS and SASL handshakes: SEEDS=0-9 VISIT
 	$(BIN)/python -m tests.fuzz.strangers $(or $(SEEDS),0-9) --visits $(or $(VISITS),100000)
 
 .PHONY: crowding
-crowding: $(SETUP) ## how long others wait for one client's large requests: ENTRIES=20000,200000 APIS=FETCH,METADATA
-	$(BIN)/python -m tests.fuzz.crowding --entries $(or $(ENTRIES),20000) $(if $(APIS),--api $(APIS))
+crowding: $(SETUP) ## how long others wait for one client's large requests: ENTRIES=20000,200000 APIS=FETCH,METADATA VERSIONS=all PLACE=brokers
+	$(BIN)/python -m tests.fuzz.crowding --entries $(or $(ENTRIES),20000) --versions $(or $(VERSIONS),newest) \
+		--place $(or $(PLACE),node) $(if $(APIS),--api $(APIS))
+
+.PHONY: callbacks
+callbacks: $(SETUP) ## the longest callback of the event loop for large requests, of all versions: ENTRIES=20000 APIS=FETCH
+	$(BIN)/python -m tests.fuzz.callbacks --all-versions --entries $(or $(ENTRIES),20000) $(if $(APIS),--api $(APIS))
 
 .PHONY: fuzz-differential
 fuzz-differential: $(SETUP) ## send the same random requests to Odradek and Apache Kafka: REQUESTS=100000 SEED=0, a single EPISODE=17

@@ -1,4 +1,5 @@
-"""The same load on Odradek and on its peers, side by side: the cost for each broker. See docs/benchmarks.md.
+"""Puts the same load on Odradek and on its peers, side by side, and measures each broker's cost. See
+docs/benchmarks.md.
 
-The brokers are reached over TCP only: nothing here imports their code.
+The brokers are reached only over TCP: nothing here imports their code.
 """

@@ -20,7 +20,7 @@ from bench.results import RESULTS, LoadResult, result_of, save
 from bench.rounds import InterleavedRounds
 from bench.trial import allow_many_files, unwind_at_sigterm
 
-# The smoke test of the instrument: each family of tools and each way of measuring, without the peer that needs Go.
+# The smoke test of the bench: each family of tools and each way of measuring, without the peer that needs Go.
 SMOKE_DIVISOR = 500
 SMOKE_LOADS = ("produce", "consume", "latency", "idle-connections", "start-up")
 SMOKE_PEERS = ("odradek", "kafka", "floor")
@@ -45,7 +45,7 @@ def arguments() -> argparse.Namespace:
 
 
 def measured(loads: Sequence[Load], peers: Sequence[str], rounds: int, *, warm_up: bool) -> Iterator[LoadResult]:
-    """Yields each load's result, as soon as it is there; the data of a load is gone with it."""
+    """Yields each load's result as soon as it is complete, and then deletes the load's data."""
     console = Console(stderr=True)
     for load in loads:
         with tempfile.TemporaryDirectory(prefix="odradek-bench-") as work, console.status("") as status:
@@ -56,7 +56,7 @@ def measured(loads: Sequence[Load], peers: Sequence[str], rounds: int, *, warm_u
 
 
 def unmeasured(results: Sequence[LoadResult]) -> Iterator[str]:
-    """Yields the figures that a load shows but a peer's rounds did not give, without a reason."""
+    """Yields the figures that a load shows but a peer's rounds lack without a reason."""
     for result in results:
         for name, row in result.peers.items():
             if missing := row.lacks(result.figures):
@@ -64,7 +64,7 @@ def unmeasured(results: Sequence[LoadResult]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Measure, show, save, draw. The exit status is 1 when a peer failed that should have served."""
+    """Measures, shows, saves, draws. Returns exit status 1 if a peer failed that should have served."""
     options = arguments()
     allow_many_files()
     unwind_at_sigterm()

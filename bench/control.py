@@ -1,10 +1,10 @@
-"""The cost of faults on demand: the same broker with and without the control server of tests, or the broker of today
-and that of an earlier commit, in one interleaved run. `make bench-control`.
+"""The cost of the control server: compares the same broker with and without it, or the current broker and an earlier
+commit's, in one interleaved run. `make bench-control`.
 
     python -m bench.control [--before REVISION] [--loads LOAD …] [--rounds N] [--results FOLDER]
 
-With the control server two more callables are on the way of each request: that is the price of the profile `test`.
-Nobody else has them, and `--before` shows that the path without them is what it was before they came.
+With the control server, each request passes two more callables: that is the cost of the profile `test`. Other profiles
+don't have them; `--before` shows that they don't cost more than before the control server existed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ CONTROL: Final = Comparison("bench.control", "the control server", Odradek, Cont
 
 
 def compared_with(revision: str | None) -> Comparison:
-    """Returns what is compared: with the broker of a revision of this repository, where one is given."""
+    """Returns the comparison: with an earlier revision of this repository if it is given, otherwise with and without
+    the control server.
+    """
     if revision is None:
         return CONTROL
     EarlierOdradek.revision = revision
@@ -28,6 +30,6 @@ def compared_with(revision: str | None) -> Comparison:
 
 if __name__ == "__main__":
     parser = parser_of(CONTROL)
-    parser.add_argument("--before", metavar="REVISION", help="hold today's broker against that of a commit")
+    parser.add_argument("--before", metavar="REVISION", help="compare the current broker with an earlier commit's")
     options = parser.parse_args()
     sys.exit(compare(compared_with(options.before), options))

@@ -1,4 +1,4 @@
-"""The loads of coordinators: groups, their offsets, transactions. `bench.loads` has them among its own."""
+"""The loads of coordinators: groups, their offsets, and transactions. `bench.loads` includes them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ JOIN = Load(
     needs=GROUP,
     figures=LATENCY,
 )
-# A later member waits for heartbeats of the first and its own: every three seconds in one protocol, five in the other.
+# A later member waits for its own heartbeat and the first member's: three seconds in one protocol, five in the other.
 JOIN_THREE = JOIN._replace(
     name="group-of-three",
     title="join of three consumers, until each has a record",

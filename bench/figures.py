@@ -16,7 +16,7 @@ Sample = Mapping[str, float]
 
 
 class Figure(NamedTuple):
-    """One measured quantity: how it is headed, in what unit, and with how many digits."""
+    """A measured quantity: its heading, its unit, and its number of digits."""
 
     key: str
     title: str
@@ -60,7 +60,7 @@ FIGURES: Mapping[str, Figure] = {
 
 
 class Spread(NamedTuple):
-    """The median of several rounds, between the least and the greatest of them."""
+    """The median of several rounds, with the minimum and the maximum."""
 
     median: float
     least: float
@@ -73,13 +73,13 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def summarise(samples: Sequence[Sample]) -> dict[str, Spread]:
-    """Returns the spread of each figure that was measured, in the order of FIGURES."""
+    """Returns the spread of each measured figure, in the order of FIGURES."""
     measured = {key: [sample[key] for sample in samples if key in sample] for key in FIGURES}
     return {key: spread(values) for key, values in measured.items() if values}
 
 
 def ratio(one: Mapping[str, Spread], base: Mapping[str, Spread], key: str) -> float | None:
-    """Returns how many times `base`'s median `one`'s is; None when either lacks the figure or the base is zero."""
+    """Returns the ratio of `one`'s median to `base`'s; None if one of them lacks the figure, or the base is zero."""
     if key not in one or key not in base or not base[key].median:
         return None
     return one[key].median / base[key].median
@@ -89,14 +89,16 @@ NOTHING: Sample = MappingProxyType({})
 
 
 class Cpu(NamedTuple):
-    """Time on a processor: all of it, and how much of that was the kernel's (0 to 1)."""
+    """Processor time, and the kernel's share of it (0 to 1)."""
 
     total_s: float
     kernel_share: float
 
 
 class ToolResult(NamedTuple):
-    """A tool's result: records (or requests) and payload bytes in so many seconds, and figures it measured itself."""
+    """A tool's result: the number of records (or requests), payload bytes and seconds, and the figures that the tool
+    measured itself.
+    """
 
     records: int
     size_bytes: int
@@ -105,7 +107,7 @@ class ToolResult(NamedTuple):
 
 
 def cpu_figure(figures: tuple[str, ...]) -> str | None:
-    """Returns the figure of the broker's CPU per unit of work that a load shows first."""
+    """Returns the figure of CPU per unit of work that a load shows first."""
     return next((key for key in figures if key.startswith("cpu_s_")), None)
 
 
@@ -123,7 +125,7 @@ def per_work(work: ToolResult, cpu: Cpu) -> dict[str, float]:
 
 
 def percentiles_ms(latencies_ns: Sequence[int]) -> dict[str, float]:
-    """Nearest-rank p50, p99 and p99.9 of latencies in nanoseconds, as milliseconds, and their mean."""
+    """Returns nearest-rank p50, p99 and p99.9 of latencies in nanoseconds, as milliseconds, and their mean."""
     ordered = sorted(latencies_ns)
     ranks = {"p50_ms": 0.5, "p99_ms": 0.99, "p999_ms": 0.999}
     last = len(ordered) - 1

@@ -1,7 +1,7 @@
-"""Flame graphs of native stacks: from `perf script` to an SVG that a browser shows. Pure.
+"""Flame graphs of native stacks: turns the output of `perf script` into an SVG for browsers. Pure.
 
-One graph has the frames of the kernel, of the interpreter, of the compiled core and of uvloop, so that a request's time
-can be read off in one place. Python's own functions are not in it: py-spy shows those.
+A graph has the frames of the kernel, the interpreter, the compiled core and uvloop, so that it shows where all of a
+request's time goes. Python's own functions are missing; py-spy shows them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ UNKNOWN: Final = "[unknown]"
 
 WIDTH, ROW, MARGIN = 1600, 17, 10
 NARROWEST: Final = 0.4
-"""Pixels; what is narrower cannot be seen."""
+"""Minimum width in pixels; narrower boxes can't be seen and are not drawn."""
 PIXELS_PER_LETTER: Final = 7.0
 MOST_BOXES: Final = 1_200
-"""The widest are drawn: a box takes some two hundred bytes, and a published graph is to stay below 300 KB."""
+"""Maximum number of boxes; the widest are drawn. A box takes some two hundred bytes, and a published graph should be
+smaller than 300 KB.
+"""
 LONGEST_NAME: Final = 120
 
 COLOURS: Final = (
@@ -35,7 +37,7 @@ KERNEL_COLOUR, CORE_COLOUR, LOOP_COLOUR, OTHER_COLOUR = (colour for _, colour in
 
 
 class Frame(NamedTuple):
-    """A box of the graph: samples from `start` on, `depth` boxes above the outermost."""
+    """A box of the graph: its first sample is `start`, and it has `depth` boxes below it."""
 
     name: str
     depth: int
@@ -44,7 +46,7 @@ class Frame(NamedTuple):
 
 
 def stacks(script: Iterable[str]) -> Iterator[Stack]:
-    """The stacks of `perf script --fields comm,tid,ip,sym,dso`, one for each sample."""
+    """Yields the stacks of `perf script --fields comm,tid,ip,sym,dso`, one for each sample."""
     frames: list[str] = []
     for line in script:
         if not line.strip():
@@ -60,7 +62,7 @@ def stacks(script: Iterable[str]) -> Iterator[Stack]:
 
 
 def folded(lines: Iterable[str]) -> Iterator[Stack]:
-    """The stacks of folded text (`outer;inner 12`), one for each sample."""
+    """Yields the stacks of folded text (`outer;inner 12`), one for each sample."""
     for line in lines:
         stack, _, count = line.rpartition(" ")
         for _ in range(int(count)):
@@ -68,7 +70,7 @@ def folded(lines: Iterable[str]) -> Iterator[Stack]:
 
 
 def boxes(counts: Mapping[Stack, int]) -> list[Frame]:
-    """The boxes of a graph, those of one caller side by side in the order of their names."""
+    """Returns the boxes of a graph; the callees of a function are side by side, sorted by name."""
     frames: list[Frame] = []
     _add(sorted(counts.items()), 0, 0, frames)
     return frames
@@ -78,7 +80,7 @@ def _add(counts: Sequence[tuple[Stack, int]], depth: int, start: int, frames: li
     first = 0
     while first < len(counts):
         stack, _ = counts[first]
-        if len(stack) == depth:  # its own time: no box above it
+        if len(stack) == depth:  # the function's own time has no box above it
             start += counts[first][1]
             first += 1
             continue
@@ -93,7 +95,7 @@ def _add(counts: Sequence[tuple[Stack, int]], depth: int, start: int, frames: li
 
 
 def colour(name: str) -> str:
-    """By whose code a frame is."""
+    """Returns a frame's colour, which shows whose code it is."""
     if name.endswith(" [k]"):
         return KERNEL_COLOUR
     if name.startswith("CPy"):
@@ -102,7 +104,7 @@ def colour(name: str) -> str:
 
 
 def svg(title: str, samples: Iterable[Stack]) -> str:
-    """The graph as an SVG; each box tells its name and its share when it is pointed at."""
+    """Returns the graph as an SVG; each box shows its name and its share when it is pointed at."""
     counts = Counter(samples)
     total = sum(counts.values()) or 1
     frames = boxes(counts)

@@ -1,4 +1,4 @@
-"""The goals of Odradek on each load: ratios of medians in the same run, and a few plain limits. Pure."""
+"""The goals of Odradek for each load: ratios of medians in the same run, and a few absolute limits. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bench.results import PeerResult
 
 OURS = "odradek"
 LIMIT = "limit"
-"""In the place of a peer: the figure itself is held against the goal."""
+"""In place of a peer: the goal limits the figure itself."""
 ITS_YOUTH = "first tenth"
-"""In the place of a peer: the last tenth of a long run is held against its own first tenth."""
+"""In place of a peer: the goal compares the last tenth of a long run with its first tenth."""
 
 
 class Goal(NamedTuple):
-    """At most (for a throughput: at least) so many times what another peer shows."""
+    """A limit on the ratio of a figure to another peer's: at most, or for a throughput at least."""
 
     figure: str
     other: str
@@ -40,9 +40,9 @@ LATENCY = (*against("kafka", p50_ms=0.5, p99_ms=0.3), *against("kfake", p50_ms=1
 AGE = against(ITS_YOUTH, cpu_s_per_gb=1.05, private_mb=1.05)
 CLUSTER = against("kafka", cpu_s_per_gb=0.5)
 NO_ERROR = against(LIMIT, errors=0)
-"""A client that may retry gives no record up."""
+"""The client must not give up any record."""
 
-# Load by load. A load that is not here has the general goals only.
+# The goals of single loads. A load that is not here has only the general goals.
 BY_LOAD: Mapping[str, tuple[Goal, ...]] = {
     "produce": (
         *against("kafka", cpu_s_per_gb=0.45),
@@ -87,15 +87,14 @@ def goals(load: str, figures: tuple[str, ...]) -> Iterator[Goal]:
 
 
 def ageing(samples: list[Sample], figure: str) -> float | None:
-    """Returns how many times its first tenth the last tenth of a run's rounds shows of a figure; None without
-    rounds."""
+    """Returns the ratio of the last tenth of a run's rounds to the first tenth, for a figure; None without rounds."""
     values = [sample[figure] for sample in samples if figure in sample]
     tenth = -(-len(values) // 10)
     return median(values[-tenth:]) / median(values[:tenth]) if values and median(values[:tenth]) else None
 
 
 def measured(goal: Goal, peers: Mapping[str, PeerResult]) -> float | None:
-    """Returns the value that is held against a goal's limit; None when a side of it was not measured."""
+    """Returns the value that the goal limits; None if a side of the ratio was not measured."""
     ours = peers[OURS].summary() if OURS in peers else {}
     if goal.figure not in ours:
         return None
@@ -107,7 +106,7 @@ def measured(goal: Goal, peers: Mapping[str, PeerResult]) -> float | None:
 
 
 def verdicts(load: str, figures: tuple[str, ...], peers: Mapping[str, PeerResult]) -> Iterator[GoalVerdict]:
-    """Yields each goal whose figure the load shows and both sides have measured, and whether it is reached."""
+    """Yields each goal whose figure was measured on both sides, and whether it is reached."""
     for goal in goals(load, figures):
         value = measured(goal, peers) if goal.figure in figures else None
         if value is not None:

@@ -1,4 +1,4 @@
-"""Apache Kafka's own software and Java clients: resolved once by Maven into .cache/jvm. Standard library only."""
+"""Apache Kafka's own software and Java clients: Maven fetches them once, into .cache/jvm. Standard library only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ POM = Path(__file__).with_name("apache-kafka.xml")
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 RESOLVE_TIMEOUT_S = 600
 
-# A tool of Apache Kafka shares two cores with the broker: one compiler tier, one collector thread, a small heap.
+# JVM flags of Apache Kafka's tools, which share two cores with the broker: one compiler tier, one collector thread, a
+# small heap.
 TOOL_FLAGS = (
     "-Xmx256m",
     "-XX:TieredStopAtLevel=1",
@@ -31,7 +32,7 @@ TOOL_FLAGS = (
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Holds a lock, so that one process at a time fills this part of the cache."""
+    """Holds a lock, so that only one process at a time fills this part of the cache."""
     JARS.mkdir(parents=True, exist_ok=True)
     with (JARS / f".{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -39,14 +40,14 @@ def locked(name: str) -> Iterator[None]:
 
 
 def resolve(name: str, pom: Path, *definitions: str) -> Path:
-    """Returns the folder with the jars that a pom asks for; Maven is called only when the pom has changed.
+    """Returns the folder with the jars of a pom; calls Maven only if the pom has changed.
 
-    Raises RuntimeError with Maven's words when it cannot get them.
+    Raises RuntimeError with Maven's output if it can't get them.
     """
     folder = JARS / name
     digest = hashlib.sha256(pom.read_bytes()).hexdigest()
     mark = folder / ".pom"
-    with locked("maven"):  # two Mavens at a time would spoil its own cache
+    with locked("maven"):  # two Mavens at a time would corrupt Maven's own cache
         if not mark.exists() or mark.read_text() != digest:
             shutil.rmtree(folder, ignore_errors=True)
             command = ["mvn", "-q", "-B", "-f", str(pom), *definitions, COPY_DEPENDENCIES]

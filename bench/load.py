@@ -1,4 +1,4 @@
-"""The parts of a load: pure declarations, which bench.loads and bench.tools fill in."""
+"""The parts of a load: declarations that bench.loads and bench.tools fill in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.figures import ToolResult
 
 
 class NeededApi(IntEnum):
-    """The APIs that a load may need beyond Produce, Fetch and Metadata, by Kafka's names and keys."""
+    """The APIs that a load may need besides Produce, Fetch and Metadata, by Kafka's names and keys."""
 
     PRODUCE = 0
     FETCH = 1
@@ -35,14 +35,14 @@ class NeededApi(IntEnum):
 
 
 class Payload(Enum):
-    """The content of records' values."""
+    """The values of records."""
 
     RANDOM = "random letters, which no codec makes much smaller"
     LOG_LINES = "lines of an access log, which lz4 makes a third as large"
 
 
 class Flow(Enum):
-    """The floor's work for a load: the same bytes, without the protocol."""
+    """The floor's version of a load: the same bytes, without the protocol."""
 
     RECEIVE = "receive"
     SEND = "send"
@@ -63,9 +63,9 @@ class ToolRun(NamedTuple):
     topic: str
     load: Load
     number: int
-    """The round's, so that each may have a group of its own."""
+    """The number of the round, so that each round can have a group of its own."""
     work: Path
-    """Where files may be put."""
+    """A folder for files."""
 
 
 Parse = Callable[[str, ToolRun], ToolResult]
@@ -73,26 +73,27 @@ Parse = Callable[[str, ToolRun], ToolResult]
 
 
 class Tool(NamedTuple):
-    """A program that none of us wrote, or a thin loop around such a client: its command line, and the parser of its
-    output."""
+    """A program that others wrote, or a thin loop around such a client: its command line, and the parser of its
+    output.
+    """
 
     name: str
     command: Callable[[ToolRun], list[str]]
     parse: Parse
     before: Callable[[ToolRun], list[str]] | None = None
-    """The command to run first, uncounted."""
+    """A command that runs first and is not measured."""
 
 
 NO_TOOL = Tool("no tool", lambda job: [], lambda output, job: ToolResult(0, 0, 0.0))
 
 
 def module(name: str, *arguments: str) -> list[str]:
-    """Returns the command line of a module of ours, in the interpreter that runs the bench."""
+    """Returns the command line of a module of the bench, in the same interpreter."""
     return [sys.executable, "-m", name, *arguments]
 
 
 class Load(NamedTuple):
-    """One row of the benchmark. Sizes are for one round; `size_bytes` counts values, before compression."""
+    """A row of the benchmark. Sizes are for one round; `size_bytes` counts values before compression."""
 
     name: str
     title: str
@@ -102,14 +103,14 @@ class Load(NamedTuple):
     payload: Payload = Payload.RANDOM
     partitions: int = 1
     client: tuple[str, ...] = ()
-    """Properties of the client, `key=value`; the others have the client's own defaults."""
+    """Properties of the client, `key=value`; all others have the client's defaults."""
     clients: int = 1
     rate: int = 0
-    """Records per second that the tool keeps to; 0 is as fast as it goes."""
+    """Records per second that the tool sends; 0 is as fast as possible."""
     connections: int = 0
-    """Idle connections held meanwhile."""
+    """Idle connections that are held meanwhile."""
     filled_by: Load | None = None
-    """The load that fills the topic beforehand, uncounted."""
+    """The load that fills the topic before the measurement."""
     topic: tuple[str, ...] = ()
     """Configs of the topic, `key=value`."""
     one_topic: bool = False
@@ -119,13 +120,13 @@ class Load(NamedTuple):
     needs: frozenset[NeededApi] = frozenset()
     flow: Flow | None = None
     chunk_bytes: int = 16_384
-    """Bytes in one request of the floor: a batch for producers, a fetch for consumers."""
+    """Bytes of a request to the floor: a batch for producers, a fetch for consumers."""
     method: Method = Method.TOOL
     rounds_at_least: int = 0
     warm_up_at_most: int = warmth.MOST_ROUNDS
-    """Rounds of warming up, where each takes long."""
+    """Maximum number of warm-up rounds, if rounds take long."""
     only: str = ""
-    """The one peer that is measured, where it is held against itself; all, if empty."""
+    """The only peer that is measured, if the load compares a peer with itself; empty for all peers."""
     figures: tuple[str, ...] = ("cpu_s_per_gb", "cpu_s_per_million", "mb_per_s", "rss_peak_mb", "private_mb")
 
     @property
@@ -134,8 +135,8 @@ class Load(NamedTuple):
 
     @property
     def topic_configs(self) -> Mapping[str, str]:
-        return dict(one.split("=", 1) for one in self.topic)
+        return dict(text.split("=", 1) for text in self.topic)
 
     @property
     def properties(self) -> Mapping[str, str]:
-        return dict(one.split("=", 1) for one in self.client)
+        return dict(text.split("=", 1) for text in self.client)

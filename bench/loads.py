@@ -1,4 +1,4 @@
-"""Every load, declared. Sizes give a round of about two seconds, so that a load over all peers takes about a minute."""
+"""The declarations of all loads. A round takes about two seconds, so a load over all peers takes about a minute."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ CONSUME_SHARE = CONSUME._replace(
     name="consume-share",
     title="consume 1 KB in a share group (JVM)",
     tool=tools.SHARE_CONSUMER_PERFORMANCE,
-    records=1_000_000,  # to join the group takes a second or two of it
+    records=1_000_000,  # joining the group takes a second or two of the round
     filled_by=PRODUCE._replace(records=1_000_000),
-    warm_up_at_most=10,  # each is as long as two or three of other loads
+    warm_up_at_most=10,  # each round takes as long as two or three of other loads
     needs=SHARE,
     flow=None,
     figures=("cpu_s_per_million", "records_per_s", "rss_peak_mb", "private_mb"),
@@ -186,7 +186,7 @@ LOADS: Mapping[str, Load] = {
     )
 }
 
-# Too long for every day: measured only when they are named.
+# Loads that take too long for every day: they are measured only if they are named.
 LONG: Mapping[str, Load] = {
     load.name: load
     for load in (
@@ -199,7 +199,7 @@ LONG: Mapping[str, Load] = {
             topic=("retention.bytes=2147483648", "segment.bytes=268435456", "file.delete.delay.ms=1000"),
             flow=None,
             rounds_at_least=20,
-            warm_up_at_most=2,  # of 5 GB each
+            warm_up_at_most=2,  # each of 5 GB
             only="odradek",
             figures=("cpu_s_per_gb", "kernel_percent", "mb_per_s", "p99_ms", "rss_peak_mb", "private_mb"),
         ),
@@ -227,11 +227,11 @@ GOALS: Sequence[str] = (
     "latency",
     "long-run",
 )
-"""The loads of the goals' table (bench/page.py), in its order."""
+"""The loads in the table of goals (bench/page.py), in its order."""
 
 
 class Curve(NamedTuple):
-    """How a cost grows: the same load at several values of one thing."""
+    """The same load at several values of one parameter, to show how a cost grows."""
 
     name: str
     title: str
@@ -252,8 +252,8 @@ SMALL = PRODUCE._replace(records=200_000, title="produce 1 KB", flow=None)
 BATCHED = SMALL._replace(record_bytes=100, title="produce 100 B", figures=("cpu_s_per_million", "records_per_s"))
 
 CURVES: Mapping[str, Curve] = {
-    one.name: one
-    for one in (
+    declared.name: declared
+    for declared in (
         curve(
             "by-partitions",
             "Produce 1 KB over more and more partitions",
@@ -303,24 +303,24 @@ CURVES: Mapping[str, Curve] = {
 
 
 def pick(words: Sequence[str]) -> list[Load]:
-    """Returns the loads that words name: a load, a curve, `rows` (LOADS), `curves`, or nothing at all for these
-    two; `goals` (GOALS).
+    """Returns the loads that `words` name: a load, a curve, `rows` (LOADS), `curves`, or `goals` (GOALS); no words mean
+    rows and curves.
 
-    Raises KeyError with the word that names none.
+    Raises KeyError with a word that names nothing.
     """
     families = {
         **{name: [load] for name, load in (*LOADS.items(), *LONG.items())},
-        **{name: list(one.points.values()) for name, one in CURVES.items()},
-        **{load.name: [load] for one in CURVES.values() for load in one.points.values()},
+        **{name: list(declared.points.values()) for name, declared in CURVES.items()},
+        **{load.name: [load] for declared in CURVES.values() for load in declared.points.values()},
         "rows": list(LOADS.values()),
         "goals": [{**LOADS, **LONG}[name] for name in GOALS],
-        "curves": [load for one in CURVES.values() for load in one.points.values()],
+        "curves": [load for declared in CURVES.values() for load in declared.points.values()],
     }
     return [load for word in words or ("rows", "curves") for load in families[word]]
 
 
 def smaller(load: Load, divisor: int) -> Load:
-    """Returns the same load in a fraction of its size, for showing that the instrument works."""
+    """Returns the same load with a fraction of its size, to show that the bench works."""
     return load._replace(
         records=max(load.clients, load.records // divisor),
         partitions=max(1, min(load.partitions, 8)),

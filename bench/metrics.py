@@ -1,9 +1,9 @@
-"""The cost of metrics: the same broker with and without them, in one interleaved run. `make bench-metrics`.
+"""The cost of metrics: compares the same broker with and without them, in one interleaved run. `make bench-metrics`.
 
     python -m bench.metrics [--loads LOAD …] [--rounds N] [--results FOLDER]
 
-A round of one broker is held against the round of the other that came right before or after it, since what the machine
-does hits both. The median of these ratios is what metrics cost.
+A round of one broker is compared with the round of the other that came right before or after it, because other work of
+the machine affects both. The cost of metrics is the median of these ratios.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from bench.trial import allow_many_files, unwind_at_sigterm
 LOADS: Final = ("produce", "consume", "produce-unbatched")
 ROUNDS: Final = 15
 LIMIT: Final = 1.01
-"""Every request is counted, one in many is timed, and nothing else is done but for a scrape."""
+"""The largest acceptable ratio: every request is counted, one in many is timed, and a scrape does all other work."""
 
 
 class Comparison(NamedTuple):
-    """Two brokers that differ in one thing."""
+    """Two brokers that differ in one feature."""
 
     program: str
     what: str
-    """The thing that the second one has."""
+    """The feature that the second broker has."""
     without: type[PeerProcess]
     having: type[PeerProcess]
     folder: str
-    """In the folder of results: those of all peers have the same loads."""
+    """The subfolder of results, because the results of all peers are for the same loads."""
 
 
 METRICS: Final = Comparison("bench.metrics", "metrics", Odradek, WatchedOdradek, "metrics")
@@ -51,7 +51,7 @@ FOLDER: Final = METRICS.folder
 
 
 class Cost(NamedTuple):
-    """The CPU of a broker that has a thing ÷ that of one without, over the rounds of a load."""
+    """The ratio of CPU with the feature to CPU without it, over the rounds of a load."""
 
     load: str
     figure: str
@@ -59,17 +59,18 @@ class Cost(NamedTuple):
     """The median of the rounds' ratios."""
     low: float
     high: float
-    """The true median is between them, in 95 of 100 runs of so many rounds."""
+    """The true median is between `low` and `high`, in 95 of 100 runs with as many rounds."""
     what: str = METRICS.what
 
     @property
     def is_above(self) -> bool:
-        """True where chance alone does not explain that it is more than LIMIT."""
+        """True if the cost exceeds LIMIT by more than chance explains."""
         return self.low > LIMIT
 
     def __str__(self) -> str:
         percent = f"{(LIMIT - 1) * 100:.0f} %"
-        verdict = f"within {percent}" if self.high <= LIMIT else f"so many rounds cannot tell it from {percent}"
+        is_within = self.high <= LIMIT
+        verdict = f"within {percent}" if is_within else f"these rounds can't distinguish it from {percent}"
         return (
             f"{self.load}: {self.figure} ×{self.ratio:.3f} with {self.what} ({self.low:.3f} to {self.high:.3f}): "
             f"{f'above {percent}' if self.is_above else verdict}"
@@ -77,8 +78,10 @@ class Cost(NamedTuple):
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Returns what the median of all such values is between, in 95 of 100 cases, whatever their distribution: the order
-    statistics that are 1.96 standard deviations of a binomial from the middle. Of few values it is all of them."""
+    """Returns the interval that contains the true median in 95 of 100 cases, whatever the distribution: the order
+    statistics that are 1.96 standard deviations of a binomial from the middle. With few values, it contains all of
+    them.
+    """
     ordered, count = sorted(values), len(values)
     rank = max(int(count / 2 - 0.98 * sqrt(count)), 0)
     return ordered[rank], ordered[count - 1 - rank]
@@ -87,10 +90,10 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 def cost_of(
     load: str, figure: str, without: Sequence[Sample], having: Sequence[Sample], what: str = METRICS.what
 ) -> Cost:
-    """Returns the cost by the rounds, in their order. Raises ValueError where there are fewer than two of both."""
-    ratios = [one[figure] / other[figure] for other, one in zip(without, having, strict=True)]
+    """Returns the cost from the rounds, in their order. Raises ValueError if one of the brokers has fewer than two."""
+    ratios = [having_it[figure] / other[figure] for other, having_it in zip(without, having, strict=True)]
     if len(ratios) < 2:
-        raise ValueError(f"{load}: {len(ratios)} rounds say nothing")
+        raise ValueError(f"{load}: {len(ratios)} rounds are too few")
     return Cost(load, figure, median(ratios), *interval(ratios), what)
 
 
@@ -107,7 +110,7 @@ def tell(line: str) -> None:
 
 
 def costs(result: LoadResult, compared: Comparison = METRICS) -> Cost | None:
-    """Returns what the thing costs; None where one of the two has failed, which its row says."""
+    """Returns the cost of the feature; None if one of the brokers has failed, for which its row has the reason."""
     figure = cpu_figure(result.figures)
     without, having = result.peers[compared.without.name], result.peers[compared.having.name]
     if figure is None or any(row.reason for row in (without, having)):
@@ -125,7 +128,7 @@ def parser_of(compared: Comparison) -> argparse.ArgumentParser:
 
 
 def compare(compared: Comparison, options: argparse.Namespace) -> int:
-    """Measures, shows and saves. Returns 1 where the thing certainly costs more than LIMIT, or a broker has failed."""
+    """Measures, shows and saves. Returns 1 if the feature certainly costs more than LIMIT, or a broker has failed."""
     allow_many_files()
     unwind_at_sigterm()
     console, verdicts = report.console(), []

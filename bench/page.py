@@ -1,6 +1,6 @@
-"""The measured parts of docs/benchmarks.md, written from result files: `python -m bench.page [RESULTS]`.
+"""Writes the measured parts of docs/benchmarks.md from result files: `python -m bench.page [RESULTS]`.
 
-Each part stands between two comments, `measured: NAME` and `end`; what is outside of them is written by hand.
+Each part is between two comments, `measured: NAME` and `end`. The text outside of them is written by hand.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ END: Final = "<!-- end -->\n"
 CORES: Final = 16
 NETWORK_BYTES_PER_S: Final = 10e9 / 8
 CONSUMERS: Final = 2
-"""How often each record is read, in the calculation for a larger machine."""
+"""Number of times that each record is read, in the calculation for a larger machine."""
 
 SENDFILE: Final = (
     "most of it is the kernel's: the copy into the socket, the pages of the mapped file. The floor, which sends the "
@@ -77,7 +77,7 @@ TRIED: Final[Mapping[tuple[str, str], str]] = {
     ): "two wake-ups of the client's threads and the kernel's way through loopback, twice, are most of "
     "0.2 ms, and the same for both; of the broker's own 119 µs for a record there and back, Apache Kafka takes 302",
 }
-"""Reasons and attempts where a goal is missed, by load and by who it is held against."""
+"""Reasons why a goal is missed, and what was tried, by load and by the peer that it is compared with."""
 
 
 def goal_rows(result: LoadResult) -> Iterator[list[str]]:
@@ -96,7 +96,7 @@ def goal_rows(result: LoadResult) -> Iterator[list[str]]:
 
 
 def of_other(peers: Mapping[str, PeerResult], verdict: GoalVerdict) -> str:
-    """Returns who the goal is against, and what that showed: cold, and warm."""
+    """Returns the peer that the goal is compared with, and its figure: cold, and warm."""
     goal = verdict.goal
     if goal.other not in peers:
         return goal.other
@@ -106,16 +106,21 @@ def of_other(peers: Mapping[str, PeerResult], verdict: GoalVerdict) -> str:
 
 
 def goals(folder: Path) -> str:
-    """Returns the goals' table, how each peer was warmed, and what was tried where one is missed."""
-    results = {one.load: one for one in saved(folder)}
+    """Returns the table of goals, the warm-up of each peer, and what was tried for goals that are missed."""
+    results = {result.load: result for result in saved(folder)}
     shown = [results[name] for name in GOALS if name in results]
     if not shown:
         return NOTHING
     rows = [row for result in shown for row in goal_rows(result)]
     headings = ("load", "figure", "against: cold → warm", "Odradek", "ratio", "goal", "")
     rounds = [
-        [one.title, warmed(one), str(max(len(row.samples) for row in one.peers.values())), f"{one.took_s:.0f} s"]
-        for one in shown
+        [
+            result.title,
+            warmed(result),
+            str(max(len(row.samples) for row in result.peers.values())),
+            f"{result.took_s:.0f} s",
+        ]
+        for result in shown
     ]
     return (
         f"Measured on {shown[0].machine}, {shown[0].when[:10]}.\n\n{table(headings, rows)}\n"
@@ -139,7 +144,7 @@ def missed(results: Sequence[LoadResult]) -> Iterator[str]:
 
 
 def cores(folder: Path) -> str:
-    """Returns what brokers did with a second of a core, and what that makes of a larger machine."""
+    """Returns what a broker does in a second of a core, and the calculation for a larger machine."""
     rows = saturation.saved(folder)
     if not rows:
         return NOTHING
@@ -186,7 +191,7 @@ PARTS: Final[Mapping[str, Callable[[Path], str]]] = {
 
 
 def written(text: str, folder: Path) -> str:
-    """Returns the page with its measured parts as the results have them. Raises ValueError where it lacks one."""
+    """Returns the page with its measured parts replaced by the results. Raises ValueError if a part is missing."""
     for name, part in PARTS.items():
         begin = PART.format(name=name)
         before, mark, rest = text.partition(begin)

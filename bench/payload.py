@@ -13,10 +13,10 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 METHODS = ("GET", "GET", "GET", "POST", "PUT", "DELETE")
 FOLDERS = ("articles", "images", "users", "orders", "search", "static")
 STATUSES = (200, 200, 200, 200, 301, 304, 404, 500)
-# As many different values as fit into this; a tool takes one of them at random for each record.
+# Size of the file; a tool takes a random one of its values for each record.
 FILE_BYTES = 1_000_000
 LINES_AT_MOST = 10_000
-# A producer's batch by default.
+# A producer's default batch size.
 BATCH_BYTES = 16_384
 
 
@@ -25,7 +25,7 @@ def random_letters(source: random.Random, size: int) -> str:
 
 
 def log_lines(source: random.Random, size: int) -> str:
-    """Whole entries of an access log until `size` is full; the last is cut."""
+    """Returns entries of an access log with `size` bytes; the last entry is cut off."""
     text = ""
     while len(text) < size:
         address = ".".join(str(source.randrange(256)) for _ in range(4))
@@ -43,7 +43,7 @@ MAKERS: Mapping[Payload, Callable[[random.Random, int], str]] = {
 
 
 def payload_file(work: Path, payload: Payload, record_bytes: int) -> Path:
-    """Returns a file with values of `record_bytes` each, one a line; made at first use."""
+    """Returns a file with values of `record_bytes` bytes, one per line; creates it with the first use."""
     file = work / f"{payload.name.lower()}-{record_bytes}.txt"
     if not file.exists():
         source = random.Random(SEED)
@@ -53,8 +53,9 @@ def payload_file(work: Path, payload: Payload, record_bytes: int) -> Path:
 
 
 def compressed_share(file: Path, properties: Mapping[str, str]) -> float:
-    """Returns the share of a batch's bytes that a client's codec leaves; the floor moves as much. Without a codec it is
-    1."""
+    """Returns the share of a batch's bytes that remains after the client's codec; 1 without a codec. The floor
+    transfers that share.
+    """
     if properties.get("compression.type") != "lz4":
         return 1.0
     import lz4.frame

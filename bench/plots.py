@@ -1,4 +1,4 @@
-"""Plots of saved results: `python -m bench.plots [FOLDER]` draws them as SVG and PNG beside the JSON."""
+"""Plots saved results: `python -m bench.plots [FOLDER]` draws them as SVG and PNG next to the JSON files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AGEING = ("cpu_s_per_gb", "private_mb")
 BAR = 0.8
 ROW_INCHES = 0.4
 WHOLE_FROM = 100
-"""Larger figures are shown without a fraction."""
+"""Larger figures are shown without decimals."""
 
 
 def write(canvas: Canvas, folder: Path, name: str) -> list[Path]:
@@ -57,7 +57,7 @@ def label(value: float | None) -> str:
 
 
 def bars(axes: Axes, labels: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> None:
-    """Horizontal bars in groups: a group for each label, a bar for each peer; a missing value is no bar."""
+    """Draws horizontal bars: a group for each label, a bar for each peer. A missing value has no bar."""
     height = BAR / max(1, len(series))
     for place, (peer, values) in enumerate(series.items()):
         at = [row + place * height for row in range(len(labels))]
@@ -66,18 +66,20 @@ def bars(axes: Axes, labels: Sequence[str], series: Mapping[str, Sequence[float 
         axes.bar_label(drawn, [label(value) for value in values], padding=2, fontsize=7)
     axes.set_yticks([row + BAR / 2 - height / 2 for row in range(len(labels))], labels)
     axes.invert_yaxis()
-    axes.margins(x=0.1, y=0.01)  # room for the figures behind the longest bars
+    axes.margins(x=0.1, y=0.01)  # space for the figures at the end of the longest bars
     axes.legend(fontsize=8)
 
 
 def costs(folder: Path, results: Sequence[LoadResult]) -> list[Path]:
-    """CPU per unit of work on every load, as a ratio to the base peer."""
+    """Draws CPU per unit of work for every load, as a ratio to the base peer."""
     shown = [
-        (one, key) for one in results if (key := cpu_figure(one.figures)) and BASE in one.peers and one.load in LOADS
+        (result, key)
+        for result in results
+        if (key := cpu_figure(result.figures)) and BASE in result.peers and result.load in LOADS
     ]
     if not shown:
         return []
-    summaries = [{name: row.summary() for name, row in one.peers.items()} for one, _ in shown]
+    summaries = [{name: row.summary() for name, row in result.peers.items()} for result, _ in shown]
     series = {
         peer: [
             ratio(summary.get(peer, {}), summary[BASE], key) for summary, (_, key) in zip(summaries, shown, strict=True)
@@ -86,7 +88,7 @@ def costs(folder: Path, results: Sequence[LoadResult]) -> list[Path]:
         if peer != BASE and any(peer in summary for summary in summaries)
     }
     canvas, axes = pyplot.subplots(figsize=(9, 1 + ROW_INCHES * len(shown)))
-    bars(axes, [one.title for one, _ in shown], series)
+    bars(axes, [result.title for result, _ in shown], series)
     axes.axvline(1.0, color=COLOURS[BASE], linewidth=1, label=PEERS[BASE].title)
     axes.legend(fontsize=8)
     axes.set_xlabel(f"broker CPU per unit of work, {PEERS[BASE].title} = 1 (less is better)")
@@ -94,35 +96,35 @@ def costs(folder: Path, results: Sequence[LoadResult]) -> list[Path]:
 
 
 def panels(folder: Path, name: str, shown: Sequence[tuple[LoadResult, Sequence[str]]]) -> list[Path]:
-    """Medians of some figures of one unit, a panel for each result."""
+    """Draws medians of figures with the same unit, a panel for each result."""
     if not shown:
         return []
     canvas, grid = pyplot.subplots(1, len(shown), figsize=(5.5 * len(shown), 3.5), squeeze=False)
-    for axes, (one, keys) in zip(grid[0], shown, strict=True):
-        summaries = {name: row.summary() for name, row in one.peers.items() if row.samples}
+    for axes, (result, keys) in zip(grid[0], shown, strict=True):
+        summaries = {name: row.summary() for name, row in result.peers.items() if row.samples}
         series = {
             name: [summary[key].median if key in summary else None for key in keys]
             for name, summary in summaries.items()
         }
         bars(axes, [FIGURES[key].title for key in keys], series)
-        axes.set_title(one.title, fontsize=9)
+        axes.set_title(result.title, fontsize=9)
         axes.set_xlabel(f"{FIGURES[keys[0]].unit} (less is better)")
     return write(canvas, folder, name)
 
 
 def latencies(folder: Path, results: Sequence[LoadResult]) -> list[Path]:
-    """Percentiles of end-to-end latency, one panel a load."""
-    return panels(folder, "latency", [(one, LATENCY) for one in results if set(LATENCY) <= set(one.figures)])
+    """Draws percentiles of end-to-end latency, a panel for each load."""
+    return panels(folder, "latency", [(result, LATENCY) for result in results if set(LATENCY) <= set(result.figures)])
 
 
 def start_up(folder: Path, results: Sequence[LoadResult]) -> list[Path]:
-    """How long a start takes, and how much memory a started broker has."""
-    starts = [one for one in results if START_TIMES[0] in one.figures]
-    return panels(folder, "start-up", [(one, keys) for one in starts for keys in (START_TIMES, IDLE_MEMORY)])
+    """Draws the duration of a start, and the memory of a started broker."""
+    starts = [result for result in results if START_TIMES[0] in result.figures]
+    return panels(folder, "start-up", [(result, keys) for result in starts for keys in (START_TIMES, IDLE_MEMORY)])
 
 
 def growth(folder: Path, curve: Curve, results: Mapping[str, LoadResult]) -> list[Path]:
-    """One curve: medians as lines, spreads as bands, both axes logarithmic."""
+    """Draws a curve: medians as lines, spreads as bands, both axes logarithmic."""
     canvas, axes = pyplot.subplots(figsize=(6, 4))
     for peer in PEERS:
         measured = [
@@ -133,8 +135,10 @@ def growth(folder: Path, curve: Curve, results: Mapping[str, LoadResult]) -> lis
         ]
         if measured:
             values = [value for value, _ in measured]
-            axes.plot(values, [one.median for _, one in measured], "o-", color=COLOURS[peer], label=PEERS[peer].title)
-            least, greatest = zip(*((one.least, one.greatest) for _, one in measured), strict=True)
+            axes.plot(
+                values, [spread.median for _, spread in measured], "o-", color=COLOURS[peer], label=PEERS[peer].title
+            )
+            least, greatest = zip(*((spread.least, spread.greatest) for _, spread in measured), strict=True)
             axes.fill_between(values, least, greatest, color=COLOURS[peer], alpha=0.15)
     if not axes.lines:
         pyplot.close(canvas)
@@ -146,7 +150,7 @@ def growth(folder: Path, curve: Curve, results: Mapping[str, LoadResult]) -> lis
 
 
 def ages(folder: Path, result: LoadResult) -> list[Path]:
-    """How cost and memory go with a broker's age: each round of a long run, those of warming up before zero."""
+    """Draws how cost and memory change with a broker's age: each round of a long run, with the warm-up before zero."""
     canvas, grid = pyplot.subplots(1, len(AGEING), figsize=(5.5 * len(AGEING), 3.5))
     for axes, key in zip(grid, AGEING, strict=True):
         for name, row in result.peers.items():
@@ -154,7 +158,7 @@ def ages(folder: Path, result: LoadResult) -> list[Path]:
             written_gb = [
                 (at - len(row.warm_up)) * result.records * result.record_bytes / GB for at in range(len(rounds))
             ]
-            measured = [(at, one[key]) for at, one in zip(written_gb, rounds, strict=True) if key in one]
+            measured = [(at, sample[key]) for at, sample in zip(written_gb, rounds, strict=True) if key in sample]
             axes.plot(*zip(*measured, strict=True), "o-", markersize=3, color=COLOURS[name], label=row.title)
         axes.set(ylim=(0, None), xlabel="GB written since it was warm", title=FIGURES[key].title)
         axes.set_ylabel(FIGURES[key].unit)
@@ -163,8 +167,8 @@ def ages(folder: Path, result: LoadResult) -> list[Path]:
 
 
 def draw(folder: Path) -> list[Path]:
-    """Returns every plot that the results in a folder have the numbers for."""
-    results = {one.load: one for one in saved(folder)}
+    """Draws every plot that the results in a folder have data for; returns the files."""
+    results = {result.load: result for result in saved(folder)}
     rows = [results[name] for name in LOADS if name in results]
     files = costs(folder, rows) + latencies(folder, rows) + start_up(folder, rows)
     for curve in CURVES.values():

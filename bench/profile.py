@@ -1,6 +1,6 @@
-"""Flame graphs of Odradek under one load: `python -m bench.profile LOAD`.
+"""Flame graphs of Odradek under a load: `python -m bench.profile LOAD`.
 
-Native frames, of user code and of the kernel, come from perf where this machine has it and lets us; Python's own
+Native frames, of user code and of the kernel, come from perf if this machine has it and permits it. Python's own
 functions come from py-spy.
 """
 
@@ -23,25 +23,25 @@ from bench.trial import Trial, allow_many_files
 
 SAMPLES_PER_SECOND = 500
 STACK_BYTES = 16_384
-"""Of each stack, for its frames: the interpreter is built without frame pointers."""
+"""Bytes recorded of each stack, from which its frames are found, because the interpreter has no frame pointers."""
 PY_SPY = Path(sys.executable).with_name("py-spy")
 ATTACH_S = 1.0
 
 
 def py_spy(pid: int, file: Path) -> list[str]:
-    """The command that watches a process until it gets an interrupt, and then writes `file`."""
+    """Returns the command that profiles a process until it gets an interrupt, and then writes `file`."""
     options = ("--rate", str(SAMPLES_PER_SECOND), "--nonblocking", "--format", "raw")
     return [str(PY_SPY), "record", *options, "--output", str(file), "--pid", str(pid)]
 
 
 def perf(pid: int, file: Path) -> list[str]:
-    """As py_spy, of native frames; what it writes is for perf alone to read."""
+    """Returns the command of perf for native frames, otherwise as py_spy; only perf can read the file."""
     options = ("-e", "cpu-clock", "-F", str(SAMPLES_PER_SECOND), "--call-graph", f"dwarf,{STACK_BYTES}")
     return ["perf", "record", *options, "-o", str(file), "-p", str(pid)]
 
 
 def drawn(title: str, recorded: Path, file: Path) -> Path:
-    """The flame graph of what perf recorded."""
+    """Returns the flame graph of perf's recording."""
     command = ["perf", "script", "-i", str(recorded), "--no-inline", "-F", "comm,tid,ip,sym,dso"]
     script = subprocess.run(command, capture_output=True, text=True, check=True)
     file.write_text(flame.svg(title, flame.stacks(script.stdout.splitlines())))
@@ -49,7 +49,7 @@ def drawn(title: str, recorded: Path, file: Path) -> Path:
 
 
 def watched(trial: Trial, number: int, command: Callable[[int, Path], list[str]], file: Path) -> Path:
-    """One round under a profiler. Raises RuntimeError with its words when it could not attach."""
+    """Runs one round under a profiler. Raises RuntimeError with its output if it could not attach."""
     watching = subprocess.Popen(command(trial.peer.pid, file), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     time.sleep(ATTACH_S)
     trial.measure(number)
@@ -61,7 +61,7 @@ def watched(trial: Trial, number: int, command: Callable[[int, Path], list[str]]
 
 
 def profile(name: str, folder: Path) -> list[Path]:
-    """Warms up, then one round under each profiler; returns the files of the graphs."""
+    """Warms up, then runs one round under each profiler; returns the files of the graphs."""
     (load,) = pick([name])
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="odradek-profile-") as work:

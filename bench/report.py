@@ -1,4 +1,4 @@
-"""Results on the terminal: a table for each load, and the goals that Odradek reaches or not."""
+"""Results on the terminal: a table for each load, and the goals that Odradek reaches or misses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.goals import verdicts
 from bench.peers import BASE, PEERS
 from bench.results import LoadResult, PeerResult
 
-# Where there is no terminal to fit into.
+# The width if there is no terminal.
 WIDTH = 140
 
 
@@ -22,7 +22,7 @@ def console() -> Console:
 
 
 def cell(key: str, one: Mapping[str, Spread], base: Mapping[str, Spread]) -> str:
-    """`median ×ratio`, and below it `least–greatest`, as far as there is each."""
+    """Returns `median ×ratio`, and below it `minimum–maximum`, as far as they exist."""
     if key not in one:
         return "–"
     median, least, greatest, rounds = one[key]
@@ -58,7 +58,7 @@ def table_of(result: LoadResult) -> Table:
 
 
 def titled(row: PeerResult, figures: tuple[str, ...]) -> str:
-    """Returns a peer's name and, below it, how long it was warmed."""
+    """Returns a peer's name and, below it, the length of its warm-up."""
     if not row.warm_up:
         return row.title
     rest = "" if row.is_settled(figures) else ", not settled"

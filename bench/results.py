@@ -1,4 +1,4 @@
-"""Results as files: one JSON a load, so that a part can be measured anew without touching the rest."""
+"""Results as files: one JSON per load, so that a load can be measured again without the others."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from bench.figures import Sample, Spread, cpu_figure, summarise
 from bench.load import Load, Method
 
 RESULTS = Path(__file__).parent / "results" / "local"
-"""The default folder of results: numbers of one machine and one moment, not committed."""
+"""The default folder of results. They belong to one machine and one moment, and are not committed."""
 
 
 NO_LOAD = "saturation.json"
-"""The one result that is of no load (bench/saturation.py)."""
+"""The only result that doesn't belong to a load (bench/saturation.py)."""
 
 
 class PeerResult(NamedTuple):
-    """The result of one peer under one load: its rounds, or the reason why there are none."""
+    """The rounds of a peer under a load, or the reason why there are none."""
 
     title: str
     samples: list[Sample]
     reason: str | None = None
     failed: bool = False
-    """True when the reason is a failure; otherwise the peer does not offer what the load needs."""
+    """True if the reason is a failure; False if the peer doesn't offer what the load needs."""
     warm_up: tuple[Sample, ...] = ()
-    """The rounds before those that count, from the start of the process on."""
+    """The warm-up rounds, from the start of the process on."""
 
     def lacks(self, figures: tuple[str, ...]) -> list[str]:
-        """Returns the figures that some round did not give, of a row that has no reason for it."""
+        """Returns the figures that a round lacks, if the row has no reason for it."""
         return [key for key in figures if not self.reason and not all(key in sample for sample in self.samples)]
 
     def summary(self) -> dict[str, Spread]:
         return summarise(self.samples)
 
     def cold(self) -> dict[str, Spread]:
-        """Returns the first round after the start; empty when there was no warming up."""
+        """Returns the first round after the start; empty without a warm-up."""
         return summarise(self.warm_up[:1])
 
     def is_settled(self, figures: tuple[str, ...]) -> bool:
-        """True when the cost had stopped falling when the rounds that count began."""
+        """True if the cost had stopped falling when the rounds that count began."""
         key = cpu_figure(figures)
         return key is not None and warmth.is_settled([sample[key] for sample in self.warm_up if key in sample])
 
 
 class LoadResult(NamedTuple):
-    """One load on its peers, and the machine and time it was measured at."""
+    """A load on its peers, with the machine and the time of the measurement."""
 
     load: str
     title: str
@@ -64,11 +64,11 @@ class LoadResult(NamedTuple):
     machine: str
     peers: Mapping[str, PeerResult]
     took_s: float = 0.0
-    """The time of all its rounds, warming up included."""
+    """The time of all rounds, including the warm-up."""
 
 
 def machine() -> str:
-    """Returns the processor, its cores, the kernel and the interpreter, in a line."""
+    """Returns the processor, its cores, the kernel and the interpreter, in one line."""
     model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     processor = model[1] if model else platform.machine()
     return f"{processor}, {os.cpu_count()} cores, Linux {platform.release()}, Python {platform.python_version()}"
@@ -90,11 +90,11 @@ def result_of(load: Load, peers: Mapping[str, PeerResult], took_s: float) -> Loa
 
 
 def to_json(result: LoadResult) -> str:
-    """Returns the rounds as they were, and their summary for readers without a calculator."""
+    """Returns the rounds, and their summary for readers."""
     peers = {
         name: row._asdict()
         | {"settled": row.is_settled(result.figures)}
-        | {"summary": {key: one._asdict() for key, one in row.summary().items()}}
+        | {"summary": {key: spread._asdict() for key, spread in row.summary().items()}}
         for name, row in result.peers.items()
     }
     return json.dumps(result._asdict() | {"peers": peers}, indent=1) + "\n"

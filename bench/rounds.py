@@ -1,7 +1,7 @@
-"""Interleaved rounds: every peer in turn, there and back, so that what the machine does meanwhile hits all alike.
+"""Interleaved rounds: every peer in turn, forward and backward, so that other work of the machine affects all alike.
 
-A peer leaves something to the next one, such as pages that the kernel still has to write: there and back, each comes
-after each of its neighbours as often as before it.
+A peer may leave work behind, such as pages that the kernel must still write. By alternating the direction, each peer
+comes after each of its neighbours as often as before it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def reason_of(error: Exception) -> str:
 
 
 def in_turns(names: Sequence[str], number: int) -> Sequence[str]:
-    """Returns the order of the peers in a round, which are counted from 0."""
+    """Returns the order of the peers in a round; rounds are counted from 0."""
     return names if number % 2 == 0 else names[::-1]
 
 
 class InterleavedRounds:
-    """The rounds of one load. A peer that fails is a row of the report, and the others go on without it."""
+    """The rounds of one load. If a peer fails, its row has the reason, and the others continue."""
 
     def __init__(self, load: Load, peers: Iterable[type[PeerProcess]], work: Path, tell: Callable[[str], None]) -> None:
         self._tell = tell
@@ -39,12 +39,12 @@ class InterleavedRounds:
         self._rows = {name: PeerResult(trial.peer.title, []) for name, trial in self._trials.items()}
 
     def run(self, rounds: int, *, warm_up: bool) -> Mapping[str, PeerResult]:
-        """Starts all peers, warms each until its cost has stopped falling, measures `rounds` rounds, stops all."""
+        """Starts all peers, warms each until its cost has stopped falling, measures `rounds` rounds, and stops all."""
         with ExitStack() as stack:
             for name, trial in self._trials.items():
                 stack.callback(trial.close)
                 self._try(name, "start", trial.open)
-            if warm_up and self._load.method is not Method.START_UP:  # a start is cold, or it is none
+            if warm_up and self._load.method is not Method.START_UP:  # starts are measured cold
                 self._warm_up()
             for number in range(max(rounds, self._load.rounds_at_least)):
                 for name in in_turns(tuple(self._trials), number):
@@ -52,7 +52,7 @@ class InterleavedRounds:
         return self._rows
 
     def _warm_up(self) -> None:
-        """Warms the peers up: a warm one rests while the others go on, and no round is measured before all are warm."""
+        """Warms the peers up. A warm peer rests while the others continue; no round is measured before all are warm."""
         for number in range(1, self._load.warm_up_at_most + 1):
             cold = [name for name, row in self._rows.items() if row.reason is None and self._needs_more(row)]
             for name in cold:

@@ -1,10 +1,11 @@
-"""Where Odradek saturates: one broker on a core of its own, and several as one cluster of this machine.
+"""The throughput at which Odradek saturates: one broker on a core of its own, and several brokers as a cluster on this
+machine.
 
     python -m bench.saturation [RESULTS]
 
-The clients (bench/clients/flood.py) have the other cores. A core's worth of work is what counts, as on two cores
-clients and brokers are in each other's way: bytes through the brokers ÷ the processor time of their processes, the
-controller's and the supervisor's with them. docs/benchmarks.md has what follows for a larger machine (bench/page.py).
+The clients (bench/clients/flood.py) have the other cores. The figure is bytes through the brokers ÷ the processor time
+of their processes, including the controller and the supervisor, because on two cores clients and brokers compete.
+docs/benchmarks.md has the calculation for a larger machine (bench/page.py).
 """
 
 from __future__ import annotations
@@ -28,31 +29,31 @@ from bench.trial import run
 
 TOPIC: Final = "flood"
 PARTITIONS: Final = 4
-"""Connections, and so requests at once, enough to leave no broker without one."""
+"""Number of connections, and so of concurrent requests, enough to keep every broker busy."""
 BROKERS: Final = (1, 2, 3)
 WARM_S, FILL_S, MEASURE_S = 3, 6, 10
 BROKERS_CORE: Final = 0
 SETTINGS: Final = {
     "log.segment.bytes": "134217728",
-    "log.retention.bytes": "536870912",  # of each partition: a flood is longer than memory
+    "log.retention.bytes": "536870912",  # of each partition, because a flood is larger than memory
     "log.retention.check.interval.ms": "1000",
     "log.segment.delete.delay.ms": "1000",
 }
 
 
 class Saturation(NamedTuple):
-    """The work of so many brokers, and its cost."""
+    """The work of a number of brokers, and its cost."""
 
     flow: str
     brokers: int
     mb_per_s: float
     busy_cores: float
     gb_per_core_s: float
-    """Gigabytes for a second of processor time."""
+    """Gigabytes per second of processor time."""
 
 
 class Brokers(Odradek):
-    """One broker; or several and their controller, as `odradek cluster` starts them."""
+    """One broker; or several with their controller, as `odradek cluster` starts them."""
 
     def __init__(self, work: Path, count: int) -> None:
         super().__init__(work)
@@ -74,7 +75,7 @@ class Brokers(Odradek):
 
 
 def flood(brokers: Brokers, flow: str, seconds: float) -> float:
-    """Returns the bytes a second that went through."""
+    """Returns the bytes per second that went through the brokers."""
     out = json.loads(run(module("bench.clients.flood", brokers.bootstrap, TOPIC, flow, str(seconds))))
     return float(out["size_bytes"] / out["seconds"])
 
@@ -88,7 +89,7 @@ def measured(brokers: Brokers, count: int, flow: str) -> Saturation:
 
 
 def of_one_size(count: int) -> Iterator[Saturation]:
-    """Yields what one broker on a core of its own, or a cluster of several, does."""
+    """Yields the results of one broker on a core of its own, or of a cluster of several."""
     cores = os.sched_getaffinity(0)
     with tempfile.TemporaryDirectory(prefix="odradek-saturation-") as work:
         brokers = Brokers(Path(work), count)
@@ -109,7 +110,7 @@ def of_one_size(count: int) -> Iterator[Saturation]:
 
 
 def saved(folder: Path) -> list[Saturation]:
-    """Returns the rows that were measured last; none where nothing was."""
+    """Returns the rows that were measured last; empty if there are none."""
     file = folder / NO_LOAD
     return [Saturation(**row) for row in json.loads(file.read_text())["rows"]] if file.exists() else []
 

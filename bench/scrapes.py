@@ -1,9 +1,9 @@
-"""The cost of a scrape of ten thousand partitions: how long it takes, and what producers feel of it.
+"""The cost of a scrape of ten thousand partitions: its duration, and its effect on producers.
 
     python -m bench.scrapes [--rounds N] [--seconds S] [--each S] [--topics N] [--results FOLDER]
 
-One broker is scraped in every other round, so that what the machine does meanwhile hits both. A record is sent each few
-milliseconds, and timed until it is acknowledged.
+One broker is scraped in every other round, so that other work of the machine affects both kinds of rounds. A record is
+sent every few milliseconds, and timed until it is acknowledged.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ AT_ONCE: Final = 100
 ROUNDS: Final = 5
 SECONDS: Final = 30.0
 EACH_S: Final = 15.0
-"""Between two scrapes, as most have it."""
+"""The usual interval between two scrapes."""
 RECORD_EACH_S: Final = 0.005
 RECORD_BYTES: Final = 100
 SOON_S: Final = 60.0
 
 SCRAPE_S: Final = 0.3
-"""A scrape takes no longer."""
+"""Goal: the longest duration of a scrape."""
 LIMIT: Final = 1.1
-"""And p99 does not become more than this many times what it is without scrapes."""
+"""Goal: the largest ratio of p99 with scrapes to p99 without."""
 
 
 class Felt(NamedTuple):
-    """The rounds without scrapes, those with them, and the seconds that each scrape took."""
+    """The rounds without scrapes, the rounds with them, and the seconds of each scrape."""
 
     without: list[Sample]
     scraped: list[Sample]
@@ -54,7 +54,9 @@ class Felt(NamedTuple):
 
     def ratio(self, figure: str) -> float:
         """Returns the median over the rounds of a figure with scrapes ÷ without."""
-        return median(one[figure] / other[figure] for other, one in zip(self.without, self.scraped, strict=True))
+        return median(
+            with_scrapes[figure] / other[figure] for other, with_scrapes in zip(self.without, self.scraped, strict=True)
+        )
 
     @property
     def is_within(self) -> bool:
@@ -63,7 +65,7 @@ class Felt(NamedTuple):
     def __str__(self) -> str:
         lines = [f"{median(self.scrapes_s) * 1000:.0f} ms a scrape ({max(self.scrapes_s) * 1000:.0f} at most)"]
         for title, samples in (("without scrapes", self.without), ("with scrapes", self.scraped)):
-            of = {key: median(one[key] for one in samples) for key in ("p50_ms", "p99_ms", "p999_ms")}
+            of = {key: median(sample[key] for sample in samples) for key in ("p50_ms", "p99_ms", "p999_ms")}
             lines.append(f"{title}: " + ", ".join(f"{key[:-3]} {value:.2f} ms" for key, value in of.items()))
         lines.append(
             f"p99 ×{self.ratio('p99_ms'):.2f}, p99.9 ×{self.ratio('p999_ms'):.2f}, by {len(self.scraped)} pairs"
@@ -83,7 +85,7 @@ def create_topics(bootstrap: str, count: int, partitions: int = PARTITIONS) -> N
 
 
 def probe(bootstrap: str, seconds: float) -> Sample:
-    """Returns how long records took from a producer to their acknowledgement, one after the other."""
+    """Returns the times from produce to acknowledgement of records that are sent one after the other."""
     from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
     took_ns: list[int] = []
@@ -95,7 +97,7 @@ def probe(bootstrap: str, seconds: float) -> Sample:
 
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": 1, "socket.nagle.disable": True})
     producer.produce("topic-0", bytes(RECORD_BYTES))
-    producer.flush(SOON_S)  # it is connected now
+    producer.flush(SOON_S)  # the client is connected now
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         producer.produce("topic-0", bytes(RECORD_BYTES), on_delivery=delivered)
@@ -106,7 +108,7 @@ def probe(bootstrap: str, seconds: float) -> Sample:
 
 @contextmanager
 def scraped(address: str, each_s: float, seconds: float) -> Iterator[list[float]]:
-    """Scrapes meanwhile, by another process. The list has the seconds of each scrape, after the end."""
+    """Scrapes in another process during the block. After its end, the list has the seconds of each scrape."""
     took_s: list[float] = []
     command = module("bench.clients.scraper", address, str(each_s), str(seconds))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as scraper:
@@ -117,7 +119,7 @@ def scraped(address: str, each_s: float, seconds: float) -> Iterator[list[float]
 
 
 def measured(broker: MeteredOdradek, rounds: int, seconds: float, each_s: float) -> Felt:
-    """Measures pairs of rounds, after one pair that warms the broker up."""
+    """Measures pairs of rounds, after a pair that warms the broker up."""
     felt = Felt([], [], [])
     for number in range(rounds + 1):
         without = probe(broker.bootstrap, seconds)
@@ -131,7 +133,7 @@ def measured(broker: MeteredOdradek, rounds: int, seconds: float, each_s: float)
 
 
 def main() -> int:
-    """Measures, shows and saves. The exit status is 1 where a scrape takes too long, or is felt."""
+    """Measures, shows and saves. Returns exit status 1 if a scrape takes too long, or affects producers too much."""
     parser = argparse.ArgumentParser(prog="bench.scrapes", description="The cost of a scrape.")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"pairs of rounds ({ROUNDS})")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of a round ({SECONDS:.0f})")

@@ -23,14 +23,16 @@ def authorizer(folder: Path) -> str:
 
 
 def _part(folder: Path, suffix: str) -> str:
-    """Returns the table of a folder's results, which stands beside the others: a load has one file in a folder."""
+    """Returns the table of the results in a subfolder; they have a folder of their own because a folder has one file
+    per load.
+    """
     results = list(saved(folder))
     if not results:
         return NOTHING
     secured, other = f"odradek-{suffix}", f"kafka-{suffix}"
     sides = ("odradek", secured, "kafka", other)
     ratios = (f"{PEERS[secured].title} ÷ without", f"÷ {PEERS[other].title}")
-    rows = [_row(one, sides, ((secured, "odradek"), (secured, other))) for one in results]
+    rows = [_row(result, sides, ((secured, "odradek"), (secured, other))) for result in results]
     headings = (*TITLES, *(PEERS[name].title for name in sides), *ratios)
     return f"Measured on {results[0].machine}, {results[0].when[:10]}.\n\n{table(headings, rows)}"
 

@@ -1,4 +1,4 @@
-"""The jobs of `odradek pipeline` as tools: an activity stream is generated, and loaded into a store by Spark."""
+"""The jobs of `odradek pipeline` as tools: generate an activity stream, and load it into a store with Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEED = 20240
 
 
 def pipeline(name: str, job: ToolRun, *arguments: str) -> list[str]:
-    """Returns the command line of a job. Raises Unavailable where Spark is not installed."""
+    """Returns the command line of a job. Raises Unavailable if Spark is not installed."""
     require("java")
     if find_spec("pyspark") is None:
         raise Unavailable("Spark is not installed: make setup-pipeline")
@@ -28,16 +28,16 @@ def pipeline(name: str, job: ToolRun, *arguments: str) -> list[str]:
 
 
 def generate(job: ToolRun) -> list[str]:
-    """Generates always the same events: only the moment at which the last of them happens differs."""
+    """Returns the command that generates events. They are always the same, except for the time of the last event."""
     sizes = "--records", str(job.load.records), "--seed", str(SEED), "--partitions", str(job.load.partitions)
     return pipeline("generate", job, "--topic", job.topic, *sizes)
 
 
 def load(job: ToolRun) -> list[str]:
-    """Loads everything, into an empty store."""
+    """Returns the command that loads everything into an empty store."""
     store = job.work / "store"
     shutil.rmtree(store, ignore_errors=True)
-    return pipeline("load", job, "--topics", job.topic, "--out", str(store))
+    return pipeline("load", job, "--topic", job.topic, "--out", str(store))
 
 
 def parsed(pattern: re.Pattern[str], output: str, job: ToolRun) -> ToolResult:
@@ -49,4 +49,4 @@ def parsed(pattern: re.Pattern[str], output: str, job: ToolRun) -> ToolResult:
 
 GENERATE = Tool("odradek pipeline generate", generate, lambda output, job: parsed(GENERATED, output, job))
 LOAD = Tool("odradek pipeline load", load, lambda output, job: parsed(LOADED, output, job))
-"""Its time is the job's, from its plan to its commit, without the start of Spark."""
+"""Its time is the job's time from its plan to its commit, without the start of Spark."""

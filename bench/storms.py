@@ -1,10 +1,10 @@
-"""A storm of connections from one address, and what a producer feels of it, beside Apache Kafka.
+"""A storm of connections from one address, and its effect on a producer, compared with Apache Kafka.
 
     python -m bench.storms [--peers odradek kafka] [--kinds KIND …] [--rounds N] [--seconds S] [--results FOLDER]
 
-A record is sent each few milliseconds and timed until it is acknowledged, calm and with a storm in turn. The storm is
-a process of the same machine, so one of the kinds makes no connection at all and only keeps the cores busy: what that
-does to the times is the machine's doing, and no broker's.
+A record is sent every few milliseconds and timed until it is acknowledged, alternately with and without a storm. The
+storm is a process on the same machine. So one kind opens no connections and only keeps the cores busy: its effect is
+the machine's, not the broker's.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from bench.trial import unwind_at_sigterm
 ROUNDS: Final = 5
 SECONDS: Final = 10.0
 WARM_S: Final = 30.0
-"""How long a broker is asked before anything counts."""
+"""Time for which a broker gets load before anything counts."""
 SETTLE_S: Final = 1.0
 FOLDER: Final = "storms"
-"""Beside the results of loads, which have another layout."""
+"""The subfolder of results; their format differs from that of loads."""
 PEERS_SHOWN: Final = ("odradek", "kafka")
 
 
 class Storm(NamedTuple):
-    """The rounds of a kind of storm at a broker: calm ones, those in the storm, and connections made in a second."""
+    """The rounds of a kind of storm at a broker: calm rounds, rounds in the storm, and connections per second."""
 
     calm: list[Sample]
     stormy: list[Sample]
@@ -51,18 +51,18 @@ class Storm(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The median over the rounds of p99 in the storm ÷ p99 of the calm round beside it."""
-        return median(one["p99_ms"] / other["p99_ms"] for other, one in zip(self.calm, self.stormy, strict=True))
+        """The median over the rounds of p99 in the storm ÷ p99 of the calm round next to it."""
+        return median(stormy["p99_ms"] / other["p99_ms"] for other, stormy in zip(self.calm, self.stormy, strict=True))
 
     def p99_ms(self, samples: list[Sample]) -> str:
-        """Returns the median of p99, with its least and its greatest."""
+        """Returns the median of p99, with its minimum and maximum."""
         values = [sample["p99_ms"] for sample in samples]
         return f"{median(values):.2f} ({min(values):.2f}–{max(values):.2f})"
 
 
 @contextmanager
 def storming(kind: str, address: str, seconds: float) -> Iterator[list[float]]:
-    """Has another process storm meanwhile. The list has the connections that it made in a second, after the end."""
+    """Runs a storm in another process during the block. After its end, the list has the connections per second."""
     made: list[float] = []
     command = module("bench.clients.storm", kind, address, str(seconds))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as storm:
@@ -73,7 +73,7 @@ def storming(kind: str, address: str, seconds: float) -> Iterator[list[float]]:
 
 
 def measured(peer: PeerProcess, kind: str, rounds: int, seconds: float) -> Storm:
-    """Measures calm and storm in turn, and begins with the other one in every other round."""
+    """Measures calm and storm in turn; every other round begins with the other of them."""
     storm = Storm([], [], [])
     for number in range(rounds):
         for is_calm in (True, False) if number % 2 == 0 else (False, True):
@@ -100,7 +100,7 @@ def at(peer: PeerProcess, kinds: Sequence[str], rounds: int, seconds: float, war
 
 
 def table(storms: Mapping[str, Mapping[str, Storm]]) -> Table:
-    """Returns what to show of the storms, by broker and kind."""
+    """Returns the table of storms, by broker and kind."""
     columns = ("broker", "storm", "connections /s", "p99 calm, ms", "p99 in the storm, ms", "ratio")
     shown = Table(*columns, title="a producer beside a storm of connections")
     for peer, kinds in storms.items():

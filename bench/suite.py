@@ -49,21 +49,21 @@ def test_what_is_written_is_read({broker}, topic, number):
 
 
 class SuiteCost(NamedTuple):
-    """The time and the memory that a suite took."""
+    """The duration and the memory of a suite."""
 
     title: str
     seconds: float
     brokers: int
-    """The most that ran at once."""
+    """Maximum number of brokers that ran at the same time."""
     megabytes: float
-    """The most memory that they had at once: shared pages are divided among those that share them."""
+    """Their maximum memory at any time; a shared page is divided among the processes that share it."""
 
     def __str__(self) -> str:
         return f"{self.title:<28} {self.seconds:6.1f} s   {self.brokers} brokers, {self.megabytes:6.0f} MB"
 
 
 class MemoryOfBrokers:
-    """Looks for brokers' memory while a `with` block runs."""
+    """Measures the brokers' memory during a `with` block."""
 
     def __init__(self, is_broker: Callable[[bytes], bool]) -> None:
         self._is_broker = is_broker
@@ -79,7 +79,7 @@ class MemoryOfBrokers:
             self.megabytes = max(self.megabytes, sum(sizes) / KB)
 
     def _kilobytes(self, process: Path) -> int:
-        """The proportional set size of a broker; 0 of all else."""
+        """Returns the proportional set size of a broker; 0 for any other process."""
         try:
             if not self._is_broker((process / "cmdline").read_bytes()):
                 return 0
@@ -98,7 +98,7 @@ class MemoryOfBrokers:
 
 
 def run_tests(work: Path, broker: str, options: argparse.Namespace, environment: Mapping[str, str]) -> None:
-    """Runs the suite, whose tests have their broker from a fixture. Raises RuntimeError where one fails."""
+    """Runs the suite, whose tests get their broker from a fixture. Raises RuntimeError if a test fails."""
     file = work / "test_suite.py"
     file.write_text(TESTS.format(broker=broker, tests=options.tests))
     plugins = ["-p", "odradek.pytest_plugin", "-p", "xdist", "-p", "no:cacheprovider"]
@@ -123,7 +123,7 @@ def run_tests(work: Path, broker: str, options: argparse.Namespace, environment:
 
 
 def at_odradek(work: Path, options: argparse.Namespace) -> SuiteCost:
-    """Each worker has a broker of its own."""
+    """Measures the suite with a broker for each worker."""
     mark = f"{work}/odradek-".encode()
     with MemoryOfBrokers(lambda line: mark in line and b"broker.properties" in line) as memory:
         began = time.monotonic()
@@ -133,7 +133,9 @@ def at_odradek(work: Path, options: argparse.Namespace) -> SuiteCost:
 
 
 def at_kafka(work: Path, options: argparse.Namespace) -> SuiteCost:
-    """All workers share one, which is started before: none would have the memory for four."""
+    """Measures the suite with one broker for all workers, started before, because there is not enough memory for
+    four.
+    """
     kafka = ApacheKafka(work)
     kafka.prepare()
     with MemoryOfBrokers(lambda line: b"kafka.Kafka" in line and str(work).encode() in line) as memory:

@@ -1,10 +1,10 @@
-"""A suite of tests over the workers of pytest-xdist: how long it takes, and how much memory. `make bench-tests`.
+"""The duration and the memory of a test suite over several workers of pytest-xdist. `make bench-tests`.
 
     python -m bench.suites [--brokers NAME …] [--tests N] [--workers N]
 
-Each test makes a topic, writes ten records and reads them as a group. `odradek` has a broker for each worker, by the
-fixture `odradek_broker`; `kafka` is one Apache Kafka for all, started before the tests, but within the time of the
-suite; `kafka-each` is one for each worker.
+Each test creates a topic, writes ten records and reads them as a group. `odradek` has a broker for each worker, by the
+fixture `odradek_broker`; `kafka` is one Apache Kafka for all workers, whose start counts; `kafka-each` is an Apache
+Kafka for each worker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WORKERS: Final = 4
 LOOK_S: Final = 0.2
 SUITE_TIMEOUT_S: Final = 1800
 WITHOUT: Final = ("-p", "no:cacheprovider", "-p", "no:asyncio")
-"""Plugins that have nothing to do here."""
+"""Plugins that the suite doesn't need."""
 
 SUITE: Final = '''\
 """Orders that are written and read."""
@@ -104,19 +104,19 @@ CONFTESTS: Final = {"odradek": OURS, "kafka": SHARED, "kafka-each": OF_EACH_WORK
 
 
 class WorkersCost(NamedTuple):
-    """The time and the memory of a suite with its brokers."""
+    """The duration and the memory of a suite with its brokers."""
 
     brokers: str
     seconds: float
     peak_mb: float
-    """The most memory that all of its processes had at once: resident, what they share counted for each."""
+    """Maximum resident memory of all its processes at the same time; shared pages count for each."""
 
     def __str__(self) -> str:
         return f"| {self.brokers} | {self.seconds:.1f} s | {self.peak_mb:,.0f} MB |"
 
 
 class PeakMemory:
-    """The most memory that this process and all below it have had at once, from its making to `end`."""
+    """The maximum memory of this process and all its descendants, from its creation to `end`."""
 
     def __init__(self) -> None:
         self._ended = threading.Event()
@@ -125,20 +125,20 @@ class PeakMemory:
         self._thread.start()
 
     def end(self) -> float:
-        """Looks no more. Returns the peak in MB."""
+        """Stops measuring. Returns the peak in MB."""
         self._ended.set()
         self._thread.join()
         return self._peak_bytes / MB
 
     def _watch(self) -> None:
         while not self._ended.wait(LOOK_S):
-            with suppress(OSError):  # a process has ended while it was looked at
+            with suppress(OSError):  # the process has ended meanwhile
                 self._peak_bytes = max(self._peak_bytes, cost.memory(os.getpid()).resident_bytes)
 
 
 @contextmanager
 def started_before(brokers: str, work: Path) -> Iterator[dict[str, str]]:
-    """Yields the environment of the suite, with a broker that is there before its tests where it wants one."""
+    """Yields the environment of the suite, with a broker that is started before the tests if the suite needs that."""
     if brokers != "kafka":
         yield {}
         return
@@ -153,7 +153,7 @@ def started_before(brokers: str, work: Path) -> Iterator[dict[str, str]]:
 
 
 def run(brokers: str, tests: int, workers: int) -> WorkersCost:
-    """Runs a suite. Raises CalledProcessError where a test of it fails."""
+    """Runs a suite. Raises CalledProcessError if a test fails."""
     with tempfile.TemporaryDirectory(prefix="odradek-suite-") as name:
         work = Path(name)
         (work / "conftest.py").write_text(CONFTESTS[brokers])
@@ -173,7 +173,7 @@ def run(brokers: str, tests: int, workers: int) -> WorkersCost:
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs the suites one after the other, and shows a table."""
+    """Runs the suites one after the other, and prints a table."""
     parser = argparse.ArgumentParser(prog="bench.suites", description="A suite of tests over several workers.")
     parser.add_argument("--brokers", nargs="+", choices=CONFTESTS, default=list(CONFTESTS))
     parser.add_argument("--tests", type=int, default=TESTS, help=f"({TESTS})")

@@ -16,13 +16,13 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def of_peer(row: PeerResult, key: str) -> str:
-    """Returns the median of a figure."""
+    """Returns the median of a figure of a peer."""
     summary = row.summary()
     return figure(key, summary[key].median) if key in summary else "–"
 
 
 def warmed(result: LoadResult) -> str:
-    """Returns how many rounds warmed each peer."""
+    """Returns the number of warm-up rounds of each peer."""
     rows = [(name, row) for name, row in result.peers.items() if row.warm_up]
     counts = [
         f"{name} {len(row.warm_up)}{'' if row.is_settled(result.figures) else ' (not settled)'}" for name, row in rows

@@ -1,4 +1,6 @@
-"""The tools that load a broker: Apache Kafka's own, and librdkafka's through confluent-kafka. Their output, parsed."""
+"""The tools that load a broker: Apache Kafka's own, and librdkafka's through confluent-kafka; and the parsers of their
+output.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ MIB = 1 << 20
 
 
 class BadOutput(Exception):
-    """A tool ended well but did not print what it prints."""
+    """A tool ended without an error, but without its usual output."""
 
 
 def pairs(flag: str, properties: tuple[str, ...]) -> list[str]:
-    return [word for one in properties for word in (flag, one)]
+    return [word for text in properties for word in (flag, text)]
 
 
 def producer_performance(job: ToolRun, *extra: str) -> list[str]:
@@ -66,7 +68,7 @@ def consumer_performance(job: ToolRun) -> list[str]:
 
 
 def rows(output: str) -> Iterator[dict[str, str]]:
-    """Yields the lines of comma-separated values below the last header, by the header's names."""
+    """Yields the lines of comma-separated values after the last header, as dicts by the header's names."""
     names: list[str] = []
     for line in output.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
@@ -77,7 +79,7 @@ def rows(output: str) -> Iterator[dict[str, str]]:
 
 
 def parse_consumer_performance(output: str, job: ToolRun) -> ToolResult:
-    """Parses the row of totals; the time is that of fetching, without the wait for the group."""
+    """Parses the row of totals. The time is that of fetching, without waiting for the group."""
     try:
         *_others, total = rows(output)
         records, mib = int(total["data.consumed.in.nMsg"]), float(total["data.consumed.in.MB"])
@@ -85,12 +87,14 @@ def parse_consumer_performance(output: str, job: ToolRun) -> ToolResult:
     except (KeyError, ValueError) as error:
         raise BadOutput(f"no row of totals in {output[-500:]!r}") from error
     if records < job.load.records:
-        raise BadOutput(f"{records} of {job.load.records} records came")
+        raise BadOutput(f"{records} of {job.load.records} records arrived")
     return ToolResult(records, round(mib * MIB), seconds)
 
 
 def share_consumer_performance(job: ToolRun) -> list[str]:
-    """Its consumers are threads. It gives up after ten seconds in all, unless an option sets another time."""
+    """Returns the command line. Its consumers are threads. The tool gives up after ten seconds unless an option sets
+    another timeout.
+    """
     return jars.tool(
         "org.apache.kafka.tools.ShareConsumerPerformance",
         *("--bootstrap-server", job.bootstrap, "--topic", job.topic, "--group", group_of(job)),
@@ -99,7 +103,7 @@ def share_consumer_performance(job: ToolRun) -> list[str]:
 
 
 def share_from_start(job: ToolRun) -> list[str]:
-    """Sets the group config by which a share group begins at the start of a topic."""
+    """Returns the command that makes a share group start at the beginning of a topic, by a group config."""
     return jars.tool(
         "kafka.admin.ConfigCommand",
         *("--bootstrap-server", job.bootstrap, "--alter", "--entity-type", "groups", "--entity-name", group_of(job)),
@@ -117,7 +121,9 @@ def end_to_end_latency(job: ToolRun) -> list[str]:
 
 
 def parse_end_to_end_latency(output: str, job: ToolRun) -> ToolResult:
-    """Parses the mean only: the tool cuts its percentiles to whole milliseconds, and a good broker's are below one."""
+    """Parses only the mean, because the tool truncates percentiles to whole milliseconds, and a good broker's are below
+    one.
+    """
     match = MEAN.search(output)
     if not match:
         raise BadOutput(f"no average in {output[-500:]!r}")
@@ -149,14 +155,16 @@ def pump(job: ToolRun) -> list[str]:
 
 
 def parse_pump(output: str, job: ToolRun) -> ToolResult:
-    """Parses the floor's chunks, counted as the records they stand for, and their values' bytes before compression."""
+    """Parses the floor's chunks as the number of records that they stand for, and the bytes of their values before
+    compression.
+    """
     moved = parse_json(output, job)
     records = job.load.records * job.load.clients
     return moved._replace(records=records, size_bytes=records * job.load.record_bytes)
 
 
 def parse_json(output: str, _: ToolRun) -> ToolResult:
-    """Parses the last line of one of our own loops: a ToolResult as JSON."""
+    """Parses the last line of a loop of the bench: a ToolResult as JSON."""
     try:
         return ToolResult(**json.loads(output.splitlines()[-1]))
     except (IndexError, ValueError, TypeError) as error:
@@ -168,7 +176,7 @@ def of_librdkafka(verb: str) -> Tool:
 
 
 def in_transactions(verb: str) -> Tool:
-    """Returns the tool for transactions of librdkafka."""
+    """Returns librdkafka's tool for transactions."""
     name = f"confluent-kafka, in transactions: {verb}"
     return Tool(name, lambda job: librdkafka("transactions", verb, job), parse_json)
 
@@ -187,7 +195,7 @@ END_TO_END_LATENCY = Tool("EndToEndLatency", end_to_end_latency, parse_end_to_en
 
 
 def by_hand(verb: str) -> Tool:
-    """Returns the tool for members of groups on bare sockets."""
+    """Returns the tool whose group members use plain sockets."""
 
     def command(job: ToolRun) -> list[str]:
         where = job.bootstrap, job.topic, group_of(job)

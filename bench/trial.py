@@ -1,4 +1,4 @@
-"""One peer under one load: started, filled, measured round by round."""
+"""A peer under a load: started, filled, and measured round by round."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from bench.load import Load, Method, Tool, ToolRun
 from bench.peers.peer import PeerProcess, Unavailable
 
 TOOL_TIMEOUT_S = 300
-# And no tool is slower than this, on however small a machine.
+# The lowest rate that is expected of a tool, however small the machine.
 RECORDS_PER_S_AT_LEAST = 5_000
-# How long a started broker is left alone before its idle memory is read, and idle connections are watched.
+# Time for which a started broker is left alone before its idle memory is read, and for which idle connections are
+# watched.
 SETTLE_S = 0.3
 WATCH_S = 3.0
 ERROR_LINES = 4
@@ -28,7 +29,7 @@ KB = 1_000
 
 
 class ToolFailed(Exception):
-    """A tool ended badly; the message has its last words."""
+    """A tool failed; the message has the end of its output."""
 
 
 def run(command: list[str], timeout_s: int = TOOL_TIMEOUT_S) -> str:
@@ -51,19 +52,19 @@ def use(tool: Tool, job: ToolRun) -> ToolResult:
 
 
 def allow_many_files() -> None:
-    """Raises the limit of open files to this user's maximum: connections are held by thousands."""
+    """Raises the limit of open files to this user's maximum, because some loads hold thousands of connections."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def unwind_at_sigterm() -> None:
-    """Has SIGTERM end this process as an error would: what was started is stopped."""
+    """Makes SIGTERM end this process like an error, so that everything that was started is stopped."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 @contextmanager
 def held(bootstrap: str, count: int) -> Iterator[None]:
-    """Holds `count` open connections, each of which has been answered once."""
+    """Holds `count` open connections, each of which has got one answer."""
     with ExitStack() as stack:
         for _ in range(count):
             connection = stack.enter_context(wire.connect(bootstrap))
@@ -72,7 +73,7 @@ def held(bootstrap: str, count: int) -> Iterator[None]:
 
 
 def drop_from_memory(folder: Path) -> None:
-    """Write a folder's files to the disk and give their pages back, so that the next read comes from there."""
+    """Writes a folder's files to the disk and drops their pages, so that the next read comes from the disk."""
     for path in folder.rglob("*"):
         if path.is_file():
             file = os.open(path, os.O_RDONLY)
@@ -82,24 +83,30 @@ def drop_from_memory(folder: Path) -> None:
 
 
 MANY_PARTITIONS = 1_000
-"""A topic of so many serves all rounds: a broker may not have as many files open as several of them have."""
+"""Number of partitions from which on a topic serves all rounds, because several such topics could exceed the limit of
+open files.
+"""
 
 
 TOPICS_LEFT = 3
-"""Rounds whose topics stay: long enough that their pages are written back as in a broker that deletes nothing."""
+"""Number of rounds whose topics stay, long enough that their pages are written back as in a broker that deletes
+nothing.
+"""
 
 
 class Trial:
-    """One peer under one load. Errors are raised; the caller makes a reason of them."""
+    """A peer under a load. Errors are raised; the caller turns them into the reason in its row."""
 
     def __init__(self, peer: PeerProcess, load: Load, work: Path) -> None:
         self.peer, self.load, self.work = peer, load, work
         self._idle_bytes = 0
         self._filled: dict[str, None] = {}
-        """Topics that are there, the oldest first."""
+        """Existing topics, the oldest first."""
 
     def open(self) -> None:
-        """Start the peer, unless the load measures the start. Raises Unavailable with the API it cannot serve."""
+        """Starts the peer, unless the load measures the start. Raises Unavailable if the peer lacks an API that the
+        load needs.
+        """
         self.peer.prepare()
         if self.load.method is not Method.START_UP:
             self.start()
@@ -107,7 +114,7 @@ class Trial:
             raise Unavailable(reason)
 
     def start(self) -> Sample:
-        """Returns the times from the start of the process, and the memory of a broker that has done nothing yet."""
+        """Returns the times from the start of the process, and the memory of a broker that has not worked yet."""
         self.peer.start()
         served_ns = self.peer.wait_until_serving()
         self.peer.wait_until_ready()
@@ -121,11 +128,11 @@ class Trial:
         self.peer.stop()
 
     def measure(self, number: int) -> Sample:
-        """Measures one round. Rounds below zero warm the peer up; they are measured like the others."""
+        """Measures one round. Rounds with negative numbers warm the peer up; they are measured like the others."""
         return METHODS[self.load.method](self, number)
 
     def topic(self, number: int) -> str:
-        """Returns the topic of a round, made and filled when the round needs it and it is not there yet."""
+        """Returns the topic of a round; creates and fills it if that is needed."""
         load = self.load
         shared = load.one_topic or (load.filled_by is not None and not load.cold) or load.partitions >= MANY_PARTITIONS
         name = load.name if shared else f"{load.name}-{number if number >= 0 else f'warm-up{number}'}"
@@ -140,7 +147,7 @@ class Trial:
         return name
 
     def forget_old_topics(self) -> None:
-        """Deletes the topics of rounds before the last few, which no disk has room for over many rounds."""
+        """Deletes the topics of all but the last few rounds, because no disk has space for many rounds."""
         while len(self._filled) > TOPICS_LEFT:
             oldest = next(iter(self._filled))
             self.peer.delete_topic(oldest)
@@ -159,7 +166,7 @@ class Trial:
         return per_work(work, cpu) | self.memory() | {"kb_each": grown_bytes / work.records / KB}
 
     def memory(self) -> dict[str, float]:
-        """Returns the memory when idle before the first round, at its peak so far, and now."""
+        """Returns the memory: idle before the first round, at its peak, and now."""
         now = cost.memory(self.peer.pid)
         return {
             "rss_idle_mb": self._idle_bytes / MB,
@@ -168,7 +175,7 @@ class Trial:
         }
 
     def watch_idle(self, _: int) -> Sample:
-        """Measures the cost of connections: to open (one request each), to hold, and in memory."""
+        """Measures the cost of connections: to open (with one request each), to hold, and in memory."""
         count, pid = self.load.connections, self.peer.pid
         before, began = cost.memory(pid).resident_bytes, cost.spent(pid)
         with held(self.peer.bootstrap, count):

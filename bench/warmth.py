@@ -1,7 +1,7 @@
-"""When a broker is warm: its cost per unit of work has stopped falling. Pure.
+"""Decides when a broker is warm: its cost per unit of work has stopped falling. Pure.
 
-A JVM compiles what runs often, and goes on doing so for many rounds; a figure of a peer that is still getting cheaper
-says how long it has run, not what it is.
+A JVM compiles what runs often, for many rounds. While a peer's cost still falls, its figures depend on how long it has
+run.
 """
 
 from __future__ import annotations
@@ -9,21 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 ROUNDS = 3
-"""So many rounds in a row must cost alike: two may by chance."""
+"""Number of consecutive rounds that must have similar costs; two may be similar by chance."""
 
 SPREAD = 0.05
-"""Alike means that the dearest of them costs at most so much more than the cheapest."""
+"""Costs are similar if the largest exceeds the smallest by at most this share."""
 
 MOST_ROUNDS = 20
-"""A cost that never comes to rest is measured all the same after these, and called unsettled."""
+"""Maximum number of rounds. A cost that is still falling afterwards is measured all the same, and marked as not
+settled.
+"""
 
 
 def is_settled(costs: Sequence[float]) -> bool:
-    """True when the latest ROUNDS costs are within SPREAD of each other."""
+    """True if the latest ROUNDS costs are within SPREAD of each other."""
     latest = costs[-ROUNDS:]
     return len(latest) == ROUNDS and max(latest) <= (1 + SPREAD) * min(latest)
 
 
 def needs_more(costs: Sequence[float]) -> bool:
-    """True when another round of warming up is due."""
+    """True if another warm-up round is needed."""
     return not is_settled(costs) and len(costs) < MOST_ROUNDS

@@ -1,7 +1,7 @@
-"""Odradek as its users install it: a wheel of this tree, with the compiled core, built once into .cache.
+"""Odradek as its users install it: a wheel of this tree with the compiled core, built once into .cache.
 
-`python -m bench.wheel` prints the command that `make run` is to run: that of the wheel once it is there. Until then it
-is the tree's own, pure Python, and the wheel is built beside it.
+`python -m bench.wheel` prints the command for `make run`: the wheel's if it is built. Otherwise it prints the source
+tree's, which is pure Python, and builds the wheel in the background.
 """
 
 from __future__ import annotations
@@ -38,12 +38,14 @@ BUILD = [sys.executable, "-m", "bench.wheel", "--build"]
 
 
 class NotBuilt(Exception):
-    """pip could not build or install the wheel; the message has its words."""
+    """pip could not build or install the wheel; the message has its output."""
 
 
 @cache
 def folder() -> Path:
-    """Returns where the wheel of the tree as it is now belongs: its name is a digest of all that goes into it."""
+    """Returns the folder of the current tree's wheel: its name is a digest of all files that the wheel is built
+    from.
+    """
     digest = hashlib.sha256(sys.version.encode())
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     files = (path for name in wheel["only-include"] for path in (ROOT / name).rglob("*.py"))
@@ -53,13 +55,15 @@ def folder() -> Path:
 
 
 def launcher() -> Path:
-    """Returns the `odradek` command of the installed wheel; it is made last, so where it is there, all is."""
+    """Returns the `odradek` command of the installed wheel. It is created last, so if it exists, the installation is
+    complete.
+    """
     return folder() / "installed" / "odradek-installed"
 
 
 @cache
 def built() -> Path:
-    """Returns the wheel's file; what is installed of it is beside it. Raises NotBuilt."""
+    """Returns the wheel's file; its installation is in the same folder. Raises NotBuilt."""
     with locked("wheel"):
         if not any(folder().glob("*.whl")):
             for old in CACHE.glob("odradek-*"):
@@ -89,15 +93,16 @@ def program() -> str:
 
 
 def keep() -> None:
-    """Keeps later builds from removing this wheel until this process ends: it imports what it needs when it first
-    needs it."""
+    """Keeps later builds from removing this wheel until this process ends, because it imports modules when it first
+    needs them.
+    """
     in_use = os.open(folder() / IN_USE, os.O_RDWR | os.O_CREAT)
     fcntl.flock(in_use, fcntl.LOCK_SH)
 
 
 @cache
 def program_at(revision: str) -> str:
-    """Returns the `odradek` command of a wheel of a revision of this repository, which is kept. Raises NotBuilt."""
+    """Returns the `odradek` command of a wheel of an earlier revision, which is kept. Raises NotBuilt."""
     commit = git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}").decode().strip()
     home = CACHE / f"earlier-{commit[:12]}"
     command = home / "installed" / "odradek-installed"
@@ -112,9 +117,9 @@ def program_at(revision: str) -> str:
 
 
 def install(wheel: Path, command: Path) -> None:
-    """Installs a wheel into the folder of its command, which is made last. Raises NotBuilt."""
+    """Installs a wheel into the folder of its command, which is created last. Raises NotBuilt."""
     target = command.parent
-    shutil.rmtree(target, ignore_errors=True)  # of an install that was cut short pip would keep what is there
+    shutil.rmtree(target, ignore_errors=True)  # pip would keep the files of an interrupted installation
     pip("install", "--target", str(target), str(wheel))
     made = command.with_suffix(".new")
     made.write_text(LAUNCHER.format(folder=str(target), in_use=str(target.parent / IN_USE)))
@@ -123,7 +128,7 @@ def install(wheel: Path, command: Path) -> None:
 
 
 def git(*arguments: str) -> bytes:
-    """Runs git in the project, and returns what it prints. Raises NotBuilt."""
+    """Runs git in the project and returns its output. Raises NotBuilt."""
     ended = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False)
     if ended.returncode:
         reason = ended.stderr.decode(errors="replace").strip() or "there is no such revision here"
@@ -132,7 +137,7 @@ def git(*arguments: str) -> bytes:
 
 
 def pip(verb: str, *arguments: str) -> None:
-    """Runs pip of this Python without the wheel's dependencies. Raises NotBuilt."""
+    """Runs this Python's pip, without the wheel's dependencies. Raises NotBuilt."""
     command = [sys.executable, "-m", "pip", verb, "--quiet", "--disable-pip-version-check", "--no-deps", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
     if ended.returncode:
@@ -141,7 +146,7 @@ def pip(verb: str, *arguments: str) -> None:
 
 @contextmanager
 def sole_builder() -> Iterator[bool]:
-    """Yields True when nobody else builds in the background now."""
+    """Yields True if no other process builds in the background now."""
     with (CACHE / ".building").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -152,7 +157,7 @@ def sole_builder() -> Iterator[bool]:
 
 
 def build_beside() -> None:
-    """Starts a build at the lowest priority, and does not wait for it; errors are in LOG."""
+    """Starts a build at the lowest priority, and does not wait for it; errors go to LOG."""
     CACHE.mkdir(exist_ok=True)
     with LOG.open("a") as log:
         subprocess.Popen(
@@ -162,14 +167,15 @@ def build_beside() -> None:
 
 
 def command_to_run() -> str:
-    """Returns the wheel's command; the tree's own, with a line that says so, as long as there is no wheel of this
-    tree."""
+    """Returns the wheel's command. If there is no wheel of this tree yet, prints a line about that and returns the
+    tree's own.
+    """
     if launcher().exists():
         return str(launcher())
     build_beside()
     print(
-        f"make run: this start is pure Python. The compiled core is being built beside it, which takes a minute or two "
-        f"({LOG.relative_to(ROOT)}); the next start has it.",
+        "make run: this start is pure Python. The compiled core is being built in the background, which takes a "
+        f"minute or two ({LOG.relative_to(ROOT)}); the next start will use it.",
         file=sys.stderr,
     )
     return str(Path(sys.executable).with_name("odradek"))

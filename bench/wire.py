@@ -1,4 +1,4 @@
-"""Two requests by hand: which APIs a broker serves, and whether it answers Metadata. No client stands in between."""
+"""Two requests without a client library: the APIs that a broker serves, and Metadata."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def connect(bootstrap: str, timeout_s: float = IO_TIMEOUT_S) -> socket.socket:
 
 
 def receive(connection: socket.socket, size: int) -> bytes:
-    """Exactly `size` bytes. Raises ConnectionError when the peer closes before that."""
+    """Returns exactly `size` bytes. Raises ConnectionError if the peer closes the connection before."""
     parts = bytearray()
     while len(parts) < size:
         part = connection.recv(size - len(parts))
         if not part:
-            raise ConnectionError("closed in the middle of an answer")
+            raise ConnectionError("the connection was closed during an answer")
         parts += part
     return bytes(parts)
 
 
 def ask(connection: socket.socket, frame: bytes) -> bytes:
-    """Returns the body of the answer to one request, after its correlation id."""
+    """Returns the body of the answer to a request, after its correlation id."""
     connection.sendall(frame)
     (size,) = struct.unpack(">i", receive(connection, 4))
     return receive(connection, size)[4:]
@@ -49,7 +49,8 @@ def ask(connection: socket.socket, frame: bytes) -> bytes:
 
 def parse_api_versions(body: bytes) -> frozenset[int]:
     """Returns the API keys in the body of an ApiVersions response v0. Raises ValueError with the broker's error
-    code."""
+    code.
+    """
     error, count = struct.unpack_from(">hi", body)
     if error:
         raise ValueError(f"ApiVersions 0 was answered with error code {error}")
@@ -63,12 +64,14 @@ def api_keys(bootstrap: str) -> frozenset[int]:
 
 
 def names_a_broker(body: bytes) -> bool:
-    """True when the body of a Metadata response v1 has at least one broker: before that nothing can be asked of it."""
+    """True if the body of a Metadata response v1 has at least one broker. Before that, no other request can be sent."""
     return int(struct.unpack_from(">i", body)[0]) > 0
 
 
 def wait_for_metadata(bootstrap: str, timeout_s: float, goes_on: Callable[[], bool]) -> int:
-    """`time.monotonic_ns()` of the first answered Metadata, asked for as long as `goes_on`. Raises TimeoutError."""
+    """Returns `time.monotonic_ns()` when the first Metadata was answered; requests it as long as `goes_on`. Raises
+    TimeoutError.
+    """
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline and goes_on():
         try:

@@ -1,8 +1,8 @@
-"""Accepts the connections of a listening socket, one in a turn of the event loop.
+"""Accepts the connections of a listening socket, one in each turn of the event loop.
 
-asyncio's own server takes all that wait in the kernel at once, a hundred or a thousand, and each costs the loop some
-fifty microseconds. Whoever only connects, again and again, would hold up everybody's requests by that much; here they
-wait in the kernel, and the requests of a turn come in between.
+asyncio's own server accepts all connections that wait in the kernel at once, a hundred or a thousand, and each costs
+the loop some fifty microseconds. A client that only connects, again and again, would delay all requests by that much.
+Here its connections wait in the kernel, and the requests of a turn come in between.
 """
 
 from __future__ import annotations
@@ -13,56 +13,52 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
-NO_ROOM: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
-"""Nobody can be accepted for now. Any other error is that of a peer that has gone again."""
+from broker.clock import Clock, next_turn, pause
 
-AGAIN_S: Final = 0.1
-"""How long after that it is tried again."""
+NO_ROOM: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+"""Errors for which no connection can be accepted now. Any other error concerns a peer that has disconnected again."""
+
+AGAIN_MS: Final = 100
+"""The pause after such an error."""
 
 CLOSED_AT_ONCE: Final = 32
-"""The most that are closed unserved in one turn, which takes them a fifth of a millisecond."""
+"""Maximum of connections that are closed unserved in one turn: they take a fifth of a millisecond."""
 
 MakeProtocol: TypeAlias = "Callable[[], asyncio.BaseProtocol]"
 
 
-async def one_turn() -> None:
-    """Returns when all that was ready has been done."""
-    await asyncio.sleep(0)
-
-
-async def pause(seconds: float) -> None:
-    """Returns when it is time to try again."""
-    await asyncio.sleep(seconds)
-
-
-def everybody(_: Sequence[object]) -> bool:
-    """Whoever comes is served."""
+def accept_all(_: Sequence[object]) -> bool:
+    """Lets every connection be served."""
     return True
 
 
 class Accepting:
-    """A listening socket whose connections are accepted from now on, until `close`."""
+    """A listening socket whose connections are accepted, until `close`."""
 
     def __init__(
         self,
         sock: socket.socket,
         make_protocol: MakeProtocol,
+        clock: Clock,
         *,
-        takes: Callable[[Sequence[object]], bool] = everybody,
-        rest: Callable[[], Awaitable[None]] = one_turn,
+        accepts: Callable[[Sequence[object]], bool] = accept_all,
+        rest: Callable[[], Awaitable[None]] = next_turn,
     ) -> None:
-        """`takes` says of a peer's address whether its connection is served, or closed at once. `make_protocol` is
-        called for each that is, and `rest` after it: the next one comes when it has returned. `sock` does not block."""
+        """`takes` decides by a peer's address if its connection is served, or closed at once. `make_protocol` is called
+        for each connection that is served, then `rest`; the next connection is accepted when `rest` has returned.
+        `sock` must be non-blocking.
+        """
         self._sock = sock
         self._make_protocol = make_protocol
-        self._takes = takes
+        self._clock = clock
+        self._accepts = accepts
         self._rest = rest
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def close(self) -> None:
-        """Accepts no more: the kernel refuses who waits, and who comes."""
+        """Accepts no more connections: the kernel rejects waiting and new clients."""
         self._task.cancel()
-        # asyncio itself would do so a turn later, when the descriptor may be another's.
+        # asyncio itself would do so a turn later, when the descriptor may belong to another file.
         asyncio.get_running_loop().remove_reader(self._sock)
         self._sock.close()
 
@@ -72,7 +68,7 @@ class Accepting:
                 await self._accept()
             except OSError as error:
                 if error.errno in NO_ROOM:
-                    await pause(AGAIN_S)
+                    await pause(self._clock, AGAIN_MS)
             except Exception as error:
                 asyncio.get_running_loop().call_exception_handler(
                     {"message": "a connection could not be accepted", "exception": error}
@@ -80,11 +76,11 @@ class Accepting:
             await self._rest()
 
     async def _accept(self) -> None:
-        """Serves the next connection, and closes those before it that are not served. Raises OSError."""
+        """Serves the next connection, and closes the connections before it that are not served. Raises OSError."""
         loop = asyncio.get_running_loop()
         accepted, address = await loop.sock_accept(self._sock)
         closed = 0
-        while not self._takes(address):
+        while not self._accepts(address):
             accepted.close()
             closed += 1
             if closed == CLOSED_AT_ONCE:

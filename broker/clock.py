@@ -1,17 +1,20 @@
-"""The time, in one place: everything else takes the time as an argument."""
+"""The time, in one place: everything else takes the time as an argument, and pauses by the clock that it was given."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1_000_000_000
 
 TIMER_RESOLUTION_NS: Final = NS_PER_MS // 2
-"""An event loop counts in milliseconds, and may call a timer this much too early."""
+"""Timer resolution: an event loop counts in milliseconds, and may call a timer this much too early."""
+
+T = TypeVar("T")
 
 
 class Timer(Protocol):
@@ -21,26 +24,26 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """The broker's source of time; a simulation brings its own."""
+    """The broker's source of time; a simulation has its own."""
 
     def now_ms(self) -> int:
-        """Returns milliseconds since the epoch, as records carry them."""
+        """Returns milliseconds since the epoch, as in records."""
         ...
 
     def monotonic_ms(self) -> int:
-        """Returns milliseconds that only grow, for deadlines."""
+        """Returns milliseconds that only increase, for deadlines."""
         ...
 
     def monotonic_ns(self) -> int:
-        """Returns nanoseconds that only grow, for the duration of requests."""
+        """Returns nanoseconds that only increase, for the duration of requests."""
         ...
 
     def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
-        """Calls `then` on the event loop once `now_ms` has come to `when_ms`."""
+        """Calls `then` on the event loop once `now_ms` has reached `when_ms`."""
         ...
 
     def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
-        """Calls `then` on the event loop after `delay_ms`, whatever happens to the time of day."""
+        """Calls `then` on the event loop after `delay_ms`, independent of changes of the time of day."""
         ...
 
 
@@ -64,7 +67,7 @@ class SystemClock:
 
 
 class Deadline:
-    """The end of a wait that begins when this is made and lasts `wait_ms`."""
+    """The end of a wait that begins when it is created, and takes `wait_ms`."""
 
     __slots__ = ("_clock", "_ends_ns")
 
@@ -78,7 +81,7 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left of it; 0 once it is over."""
+        """Returns the remaining seconds; 0 once it is over."""
         return max(self._ends_ns - self._clock.monotonic_ns(), 0) / NS_PER_S
 
     def call(self, then: Callable[[], None]) -> Timer:
@@ -86,21 +89,62 @@ class Deadline:
         return self._clock.call_after(max(self._ends_ns - self._clock.monotonic_ns(), 0) / NS_PER_MS, then)
 
 
+async def done_by(clock: Clock, deadline_ms: int, future: asyncio.Future[T]) -> bool:
+    """Waits until a future is done, or until `clock.monotonic_ms()` has reached the deadline. True if it is done; the
+    future is neither cancelled nor read."""
+    loop = asyncio.get_running_loop()
+    while not future.done():
+        left_ms = deadline_ms - clock.monotonic_ms()
+        if left_ms <= 0:
+            return False
+        waiter: asyncio.Future[None] = loop.create_future()
+        wake = partial(_wake, waiter)
+        timer = clock.call_at(clock.now_ms() + left_ms, wake)
+        future.add_done_callback(wake)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            future.remove_done_callback(wake)
+    return True
+
+
+def _wake(waiter: asyncio.Future[None], _: object = None) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+async def pause(clock: Clock, delay_ms: int) -> None:
+    """Returns once the delay has passed; without a delay, in the next turn of the event loop."""
+    if delay_ms <= 0:
+        await next_turn()
+        return
+    never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    await done_by(clock, clock.monotonic_ms() + delay_ms, never)
+
+
+async def next_turn() -> None:
+    """Returns in the next turn of the event loop, once all that was ready has been done."""
+    await asyncio.sleep(0)
+
+
 class Throttler:
-    """Limits the units of work a second by putting the calling thread to sleep, so never for the event loop's thread.
+    """Limits the work per second by putting the calling thread to sleep. Not for the event loop's thread.
 
     Source: org.apache.kafka.storage.internals.utils.Throttler.
     """
 
     LEAD_S = 0.05
-    """How far ahead of its rate a thread may get before it sleeps: a shorter sleep costs more than it gives."""
+    """Time by which a thread may be ahead of its rate before it sleeps, because shorter sleeps cost more than they are
+    worth.
+    """
 
     def __init__(self, per_second: float) -> None:
         self._seconds_each = 1 / per_second
         self._due_s = 0.0
 
     def __call__(self, count: int) -> None:
-        """Returns once `count` more units may be done."""
+        """Counts `count` units of work, and returns once they are allowed."""
         now_s = time.monotonic()
         self._due_s = max(self._due_s, now_s) + count * self._seconds_each
         if self._due_s > now_s + self.LEAD_S:

@@ -1,7 +1,7 @@
-"""Structured logs on standard error: for people on a terminal, one JSON object per line otherwise.
+"""Structured logs on standard error: readable lines on a terminal, otherwise one JSON object per line.
 
-structlog takes 20 ms of CPU to import, a fifteenth of the time that a start may take, so the first line that is logged
-imports it; a start that has nothing to say does not pay for it. Nothing is logged per request.
+Importing structlog takes 20 ms of CPU time, a fifteenth of the time that a start may take. So the first logged line
+imports it, and a start that logs nothing doesn't need it. Nothing is logged per request.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ TRACE, DEBUG, INFO, WARN, ERROR, FATAL = 5, 10, 20, 30, 40, 50
 """Levels, by the standard library's numbers."""
 
 LEVELS: Final = {"TRACE": TRACE, "DEBUG": DEBUG, "INFO": INFO, "WARN": WARN, "ERROR": ERROR, "FATAL": FATAL}
-"""The names that Kafka's tools know (org.apache.kafka.clients.admin.LogLevelConfig)."""
+"""The names of levels in Kafka's tools (org.apache.kafka.clients.admin.LogLevelConfig)."""
 
 ROOT: Final = "root"
 
 
 class Levels:
-    """The levels of loggers, by name: of each its own, else that of the name before its last dot, else of the root.
+    """The levels of loggers, by name. A logger without a level has that of the name before its last dot, and so on up
+    to the root.
 
-    They are those of the process, as in a JVM, and last as long as it does (KIP-412).
+    Levels belong to the process, as in a JVM, and end with it (KIP-412).
     """
 
     def __init__(self) -> None:
@@ -35,14 +36,14 @@ class Levels:
         self._names: dict[str, None] = {}
 
     def register(self, name: str) -> None:
-        """Has a logger among those whose levels are described and set."""
+        """Adds a logger to those whose levels can be described and set."""
         self._names[name] = None
 
     def __contains__(self, name: str) -> bool:
         return name == ROOT or name in self._names
 
     def of(self, name: str) -> int:
-        """Returns the level of a logger: the least that it logs."""
+        """Returns the level of a logger: it logs events of this level and above."""
         own = self._own
         while name:
             if name in own:
@@ -51,11 +52,11 @@ class Levels:
         return own[ROOT]
 
     def set(self, name: str, level: int) -> None:
-        """Gives a logger, and those below it that have no level of their own, a level."""
+        """Sets the level of a logger, and of the loggers below it that have no level of their own."""
         self._own[name] = level
 
     def unset(self, name: str) -> None:
-        """Takes a logger's own level back."""
+        """Removes a logger's own level."""
         self._own.pop(name, None)
 
     def described(self) -> dict[str, str]:
@@ -106,12 +107,12 @@ class Logger:
             self._logger().error(event, **fields)
 
     def critical(self, event: str, **fields: object) -> None:
-        """Logs the reason why the broker cannot go on."""
+        """Logs the reason why the broker can't continue."""
         if levels.of(self.name) <= FATAL:
             self._logger().critical(event, **fields)
 
     def exception(self, event: str, **fields: object) -> None:
-        """Logs an error with the traceback of the exception that is being handled: a bug of our own."""
+        """Logs an error with the traceback of the current exception: a bug of the broker."""
         if levels.of(self.name) <= ERROR:
             self._logger().exception(event, **fields)
 
@@ -122,7 +123,7 @@ class Logger:
 
 
 class Bridge(logging.Handler):
-    """Has the lines of `storage`, which knows the standard library's logging only, look like all others."""
+    """Formats the log lines of `storage`, which uses the standard library's logging, like all others."""
 
     def emit(self, record: logging.LogRecord) -> None:
         tell = get_logger(record.name).error if record.levelno >= logging.ERROR else get_logger(record.name).warning
@@ -133,7 +134,7 @@ class Bridge(logging.Handler):
 
 
 def take_over_storage() -> None:
-    """Has `storage` log as the broker's own lines from now on. For a process that is a broker."""
+    """Makes `storage` log like the rest of the broker from now on. For the process of a broker."""
     storage = logging.getLogger("storage")
     if not storage.handlers:
         storage.addHandler(Bridge())
@@ -141,7 +142,7 @@ def take_over_storage() -> None:
 
 
 def get_logger(name: str) -> Logger:
-    """Returns the logger of a part of the broker, such as "listener". Costs nothing until it logs."""
+    """Returns the logger of a part of the broker, such as "listener". It costs nothing until it logs."""
     levels.register(name)
     return Logger(name)
 
@@ -175,7 +176,9 @@ def _processors(terminal: bool) -> list[Processor]:
 
 
 class _WithoutRich:
-    """structlog imports rich where it is installed, for tracebacks that are not used here; that would be 60 ms more."""
+    """Hides rich from structlog, which would import it for tracebacks that are not used here; that would take 60 ms
+    more.
+    """
 
     def __enter__(self) -> None:
         self._block = "rich" not in sys.modules

@@ -1,7 +1,7 @@
 """Answers a Fetch before version 4, whose client reads message sets: a thread converts the batches, in bounded memory.
 
-All message sets of an answer share one budget of bytes; partitions for which it does not suffice come with the next
-Fetch. A batch larger than the whole budget becomes a message that does not fit, which the consumer reports.
+All message sets of an answer share one budget of bytes; partitions that exceed it are returned by the next Fetch. A
+batch larger than the whole budget becomes an oversized message, which the consumer reports.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from protocol.records.message_set import MAGIC_V0, MAGIC_V1
 from protocol.records.record import MAX_INFLATED_SIZE
 
 FIRST_TIMESTAMP_VERSION = 2
-"""Earlier versions read messages of magic 0."""
+"""First version with timestamps; earlier versions read messages of magic 0."""
 
 
 async def serve_messages(fetch: Fetch, record_work: RecordWork) -> Outcome:
-    """Returns the answer to a fetch with message sets. Few clients still read them, so a coroutine for each will do."""
+    """Returns the answer to a fetch with message sets. It is a coroutine, because few clients still send such
+    fetches.
+    """
     gathered = await gather_enough(fetch)
     if gathered.size_bytes:
         counts = await record_work.call(partial(convert, gathered.partitions, fetch.request.version))
@@ -35,8 +37,9 @@ async def serve_messages(fetch: Fetch, record_work: RecordWork) -> Outcome:
 
 
 def convert(answers: Sequence[FetchedPartition], version: int) -> list[int]:
-    """Replaces the batches of the answers by message sets, or by the errors of their conversion. Returns how many
-    records of each were converted."""
+    """Replaces the batches of the answers by message sets, or by the errors of their conversion. Returns the number of
+    records converted for each answer.
+    """
     magic = MAGIC_V0 if version < FIRST_TIMESTAMP_VERSION else MAGIC_V1
     budget, counts = ConversionBudget(), list[int]()
     for answer in answers:

@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from cli.exits import FAILED, MISUSED, UNREACHABLE
 from protocol.errors import ErrorCode, KafkaError, error_code
-
-DONE: Final = 0
-FAILED: Final = 1
-"""The cluster rejected the request, or a part of it. The output has a line for each part."""
-MISUSED: Final = 2
-"""The arguments or a file of options are wrong; nothing was done."""
-UNREACHABLE: Final = 3
-"""No broker answered in time."""
-INTERRUPTED: Final = 130
-"""Ctrl-C, with the exit code that shells use."""
-
-EXIT_CODES: Final = (
-    "exit codes: 0 done, 1 refused by the cluster, 2 wrong arguments, 3 no broker reached, 130 interrupted"
-)
 
 ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`odradek topic list` lists them",

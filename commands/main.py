@@ -1,36 +1,30 @@
-"""Runs one command: its options, a connection, its action, its exit code."""
+"""The program of the commands for a cluster: their common options, a connection, the action, its exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
-from importlib import import_module
+from typing import Final
 
+from cli.actions import Program
+from cli.exits import DONE, FAILED, INTERRUPTED, UNREACHABLE, fail
+from cli.flags import BOOTSTRAP, CONFIG, OUTPUT, PROFILE, SET
+from cli.parser import Parser
 from commands.client.blocking import BlockingLinks, drive
 from commands.client.cluster_client import ClusterClient
 from commands.client.connecting import Destination, destination
 from commands.client.links import Links
 from commands.client.settings import Given, gather
-from commands.declaring import Action, Actions, Session
-from commands.errors import DONE, FAILED, INTERRUPTED, UNREACHABLE, CommandError, from_kafka
+from commands.errors import CommandError, from_kafka
 from commands.printing import Output
-from commands.table import ClusterCommand
+from commands.session import Action, Session
 from protocol.errors import KafkaError, ProtocolError
 from protocol.peer_errors import HandshakeFailed, PeerError, UnsupportedVersion
 
 
-def declare(name: str, command: ClusterCommand) -> Actions:
-    """Declares the actions of a command."""
-    actions = Actions(name, command.purpose)
-    import_module(command.module).declare(actions)
-    return actions
-
-
-def main(name: str, command: ClusterCommand, words: Sequence[str]) -> int:
-    """Runs `odradek NAME WORDS…`; returns the exit code."""
-    options = declare(name, command).parser.parse_args(words)
+def run(options: Namespace) -> int:
+    """Runs an action. Returns the exit code."""
     try:
         given = Given(options.bootstrap, options.profile, options.config_file, options.assignments)
         status = _run(destination(gather(given, os.environ)), options)
@@ -41,10 +35,28 @@ def main(name: str, command: ClusterCommand, words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except CommandError as error:
-        return _fail(error)
+        return fail(error.status, error.message)
     except (KafkaError, PeerError, ProtocolError) as error:
-        return _fail(_as_command_error(error))
+        failure = _as_command_error(error)
+        return fail(failure.status, failure.message)
     return status
+
+
+def add_common(parser: Parser) -> None:
+    """Adds the options of every command."""
+    common = parser.add_argument_group("options of every command")
+    BOOTSTRAP.add(common)
+    PROFILE.add(common)
+    CONFIG.add(common, help="settings of a client.properties file")
+    SET.add(common, repeatable=True, help="a setting of the connection, such as client.id=NAME")
+    OUTPUT.add(common)
+
+
+PROGRAM: Final = Program(
+    run,
+    "0 done, 1 rejected by the cluster, 2 wrong arguments, 3 no broker reached, 130 interrupted",
+    add_common,
+)
 
 
 def _run(where: Destination, options: Namespace) -> int:
@@ -76,9 +88,3 @@ def _as_command_error(error: KafkaError | PeerError | ProtocolError) -> CommandE
     if isinstance(error, HandshakeFailed):
         return CommandError(f"{error}; security.protocol and sasl.mechanism must match the listener", UNREACHABLE)
     return CommandError(str(error), UNREACHABLE if isinstance(error, PeerError) else FAILED)
-
-
-def _fail(error: CommandError) -> int:
-    sys.stdout.flush()
-    sys.stderr.write(f"odradek: {error.message}\n")
-    return error.status

@@ -28,7 +28,7 @@ works with Odradek. They come from these sources; a later source wins:
 2. the file given to `odradek run server.properties`, in Java's properties format;
 3. environment variables as in Apache's image: `KAFKA_LOG_RETENTION_MS` is `log.retention.ms`, two underscores stand for
    one, three for a dash;
-4. `--set KEY=VALUE`;
+4. `--set NAME=VALUE`;
 5. `--data DIR` (`log.dirs`) and `--listen HOST:PORT` (`listeners`, in place of the file's `advertised.listeners` too).
 
 A later source wins even if it sets the option in other units: `--set log.retention.hours=1` wins over

@@ -122,7 +122,7 @@ GROUPS_OF_CONSUMERS = (
         "a traceback in the log; other timers are not affected",
         (
             f"{GROUPS}test_hostile_members.py::test_a_timer_that_fails_comes_again_later_and_later",
-            f"{GROUPS}test_hostile_members.py::test_a_timer_that_fails_keeps_no_other_waiting_and_its_forerunners_replies_go_out",
+            f"{GROUPS}test_hostile_members.py::test_a_timer_that_fails_keeps_no_other_waiting",
         ),
     ),
 )
@@ -202,6 +202,15 @@ SHARE_GROUPS = (
         (),
         "INVALID_REQUEST",
         ("tests/coordinator/share/test_shard.py::test_a_batch_that_ends_before_it_begins_is_refused",),
+    ),
+    Limit(
+        "state batches of a share partition in WriteShareGroupState",
+        "the constant",
+        ("broker.handlers.write_share_group_state.MAX_STATE_BATCHES",),
+        "INVALID_REQUEST",
+        (
+            "tests/broker/handlers/test_write_share_group_state.py::test_more_state_batches_than_a_partition_has_are_refused",
+        ),
     ),
     Limit(
         "updates of a share partition between two snapshots",

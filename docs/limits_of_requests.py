@@ -52,16 +52,16 @@ CONNECTIONS = (
         "the option, measured over the seconds of the constants",
         (
             "odradek.connection.surge.rate.per.ip",
-            "broker.network.surges.SECONDS",
-            "broker.network.surges.HEARD_SECONDS",
+            "broker.network.accept_rate_limiter.BURST_SECONDS",
+            "broker.network.accept_rate_limiter.UNBLOCKED_SECONDS",
         ),
         "the connection is closed at once, with one log line; on Linux a filter first drops the SYN packets of its "
         "address for a moment",
         (
-            "tests/broker/test_surges.py::test_who_makes_too_many_is_not_heard_for_a_moment_before_any_is_closed",
-            "tests/broker/test_surges.py::test_an_address_that_goes_on_making_connections_has_the_surplus_closed",
+            "tests/broker/test_accept_rate_limiter.py::test_who_makes_too_many_is_not_heard_for_a_moment_before_any_is_closed",
+            "tests/broker/test_accept_rate_limiter.py::test_an_address_that_goes_on_making_connections_has_the_surplus_closed",
             "tests/broker/test_accepting.py::test_who_is_not_taken_is_closed_and_the_next_one_served",
-            "tests/broker/test_unheard.py::test_a_broker_ignores_who_surges",
+            "tests/broker/test_blocked_addresses.py::test_a_broker_ignores_who_surges",
         ),
     ),
     Limit(
@@ -161,7 +161,7 @@ CONNECTIONS = (
         "one in flight, or the constant's Produce requests that wait for replicas; one read and part of a frame are "
         "buffered",
         (
-            "broker.network.at_work.MOST_AT_WORK",
+            "broker.network.in_flight.MAX_IN_FLIGHT",
             "broker.network.connection.READ_AHEAD_BYTES",
             "broker.network.request_memory.RECEIVE_BUFFER_BYTES",
         ),
@@ -180,11 +180,14 @@ CONNECTIONS = (
     ),
     Limit(
         "time of one request with many entries on the event loop",
-        "the constants, then other connections have their turn: Produce, ListOffsets, OffsetForLeaderEpoch, "
-        "FindCoordinator, WriteTxnMarkers, share group state, and Describe APIs that list names",
+        "the constants, then other connections have their turn: Produce, ShareFetch, ShareAcknowledge, ListOffsets, "
+        "OffsetForLeaderEpoch, FindCoordinator, WriteTxnMarkers, share group state, and Describe APIs that list names",
         ("broker.exchange.turns.TURN_MS", "broker.exchange.turns.ENTRIES"),
         "answered later",
-        ("tests/broker/test_turns.py::test_others_are_served_while_a_request_of_many_entries_is_at_work",),
+        (
+            "tests/broker/test_turns.py::test_others_are_served_while_a_request_of_many_entries_is_at_work",
+            "tests/broker/test_longest_turns.py::test_a_turn_is_no_longer_for_twice_the_entries",
+        ),
     ),
     Limit(
         "entries of a large request that are handled in one turn, for an API whose entries are independent",
@@ -199,6 +202,23 @@ CONNECTIONS = (
         ("broker.requests.dispatch.MAX_BYTES_ON_LOOP",),
         "a thread decodes the request and encodes its answer",
         ("tests/broker/test_parts.py::test_others_are_answered_while_a_thread_decodes_a_large_request",),
+    ),
+    Limit(
+        "items of a Produce that the event loop decodes: topics, partitions and tags",
+        "the constants, the second for requests that are parsed in place",
+        ("broker.requests.dispatch.MAX_ITEMS_ON_LOOP", "broker.produce.wire.MANY_PARTITIONS"),
+        "a thread decodes the request and encodes its answer",
+        ("tests/broker/test_longest_turns.py::test_a_turn_of_produce_is_no_longer_for_twice_the_entries",),
+    ),
+    Limit(
+        "records of an acknowledgement by a share group's member that are handled in one turn",
+        "the constant, for records that are acknowledged unlike their neighbours",
+        ("coordinator.share_partition.acknowledge.PIECE",),
+        "others have their turn, and find the records that are not begun yet",
+        (
+            "tests/coordinator/share_partition/test_acknowledge.py::"
+            "test_an_acknowledgement_whose_records_are_released_between_pieces_changes_nothing",
+        ),
     ),
     Limit(
         "entries of a request that the controller decides in one turn",
@@ -277,7 +297,7 @@ REQUESTS = (
     Limit(
         "tags in a request's header",
         "the constant",
-        ("broker.requests.dispatch.MAX_HEADER_TAGS",),
+        ("broker.requests.header.MAX_HEADER_TAGS",),
         CLOSED,
         (f"{GARBAGE}[four thousand million tags]",),
     ),
@@ -314,6 +334,16 @@ REQUESTS = (
         (
             "tests/broker/security/test_key_stores.py::test_a_key_store_is_a_regular_file_of_a_store_s_size",
             "tests/broker/security/test_key_stores.py::test_a_trust_store_is_a_regular_file_of_a_store_s_size",
+        ),
+    ),
+    Limit(
+        "reads of such files at work, and the time that a request waits for its read",
+        "the constants, in threads of their own: other requests are served meanwhile",
+        ("broker.metadata.file_reads.MAX_FILE_READS", "broker.metadata.file_reads.FILE_READ_TIMEOUT_MS"),
+        "REQUEST_TIMED_OUT for the resource; a listener keeps its certificates, with a line in the log",
+        (
+            "tests/broker/metadata/test_file_reads.py::test_a_read_that_does_not_end_is_given_up_and_keeps_its_place",
+            "tests/broker/security/test_hung_stores.py::test_others_are_served_while_a_change_waits_for_its_stores",
         ),
     ),
     Limit(

@@ -55,7 +55,7 @@ def _apis(apis: Apis) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     for api in sorted(apis, key=lambda api: api.key):
         name, purpose = _header(apis.module_of(api.key))
-        yield f"| {int(api.key)} | {name} | {api.versions.first}–{api.versions.last} | {purpose} | {api.requires} |"
+        yield f"| {int(api.key)} | {name} | {api.versions.first}–{api.versions.last} | {purpose} | {api.authorize} |"
 
 
 def _header(module: str) -> tuple[str, str]:

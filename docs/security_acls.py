@@ -1,24 +1,19 @@
-"""Writes docs/security-acls.md from the table of handlers and their guards: `python -m docs.security_acls`."""
+"""Writes docs/security-acls.md from the table of APIs: `python -m docs.security_acls`."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
-from broker.exchange.authorisation import NOTHING
-from broker.guards import HandlerGuards
 from broker.handlers import APIS
-from broker.requests.api import Api
 from broker.security.authentication import ALLOWED
-from protocol.api_key import ApiKey
 
 PAGE = Path(__file__).with_name("security-acls.md")
 
 INTRODUCTION = """\
 # Access control
 
-<!-- Written by `python -m docs.security_acls` from the table of handlers and their guards; edit those. -->
+<!-- Written by `python -m docs.security_acls` from the table of APIs; edit that. -->
 
 With `authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer` every request is checked against
 the access control entries in the cluster's metadata, which `kafka-acls` and every admin client set and list as with
@@ -47,7 +42,8 @@ pattern share one result, whichever member it was matched for; reading a topic r
 
 On a listener with SASL, an unauthenticated client gets answers only to the marked APIs, in the order of the
 authentication; any other request closes the connection. If an API has several operations, the last column says which
-operation is required when. *For the request* means that a denial rejects the whole request. No version of any API
+operation is required when. *For the request*, *for the group* and *for the transactional id* mean that a
+denial rejects the whole request, *for each* that it rejects one entry. No version of any API
 reveals to a client without an entry whether a resource exists; a test sends all of them to a broker that has the
 resource and to a broker that doesn't.
 
@@ -60,35 +56,15 @@ BEFORE = frozenset().union(*ALLOWED.values())
 """The APIs that unauthenticated clients may call."""
 
 
-BY_THEMSELVES = {
-    ApiKey.PRODUCE: "For each topic; a transaction requires WRITE on its id first",
-    ApiKey.FETCH: "For each topic of the request or its session; for brokers CLUSTER_ACTION covers all topics",
-    ApiKey.CREATE_DELEGATION_TOKEN: "For the owner of the token, unless it is the client itself",
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: "For each token that the client neither owns nor may renew, or for its owner",
-}
-"""APIs whose handlers authorize without a guard."""
-
-
 def page() -> str:
     """Returns the whole page."""
     return INTRODUCTION + "\n".join([*_rows(), ""])
 
 
 def _rows() -> Iterator[str]:
-    guards = HandlerGuards()
     for api in sorted(APIS, key=lambda api: api.key):
         versions, before = "{}–{}".format(*api.versions), "yes" if api.key in BEFORE else ""
-        yield f"| {int(api.key)} | {api.key.name} | {versions} | {before} | {api.requires} | {_how(api, guards)} |"
-
-
-def _how(api: Api, guards: HandlerGuards) -> str:
-    if api.requires == NOTHING and guards.find(api.key) is None:
-        return "no authorization"
-    if api.requires.of_cluster is not None:
-        return "for the request"
-    guard = guards.find(api.key)
-    text = BY_THEMSELVES[api.key] if guard is None else inspect.getdoc(guard)
-    return " ".join((text or "for each resource in the request").split()).rstrip(".")
+        yield f"| {int(api.key)} | {api.key.name} | {versions} | {before} | {api.authorize} | {api.authorize.how} |"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The import name of the wheel, and the `odradek` command. `odradek.testing` has brokers for test suites.
 
-The packages of Odradek import each other as `protocol`, `storage`, `coordinator`, `broker`, `programs` and `commands`.
-In a wheel they are folders inside this one, in the source tree they lie beside it. Only the command puts their parent
-folder on the path, as the first entry, so that other programs never see those names.
+The packages of Odradek import each other as `protocol`, `storage`, `coordinator`, `broker`, `cli`, `programs` and
+`commands`. In a wheel they are folders inside this one, in the source tree they lie beside it. Only the command puts
+their parent folder on the path, as the first entry, so that other programs never see those names.
 """
 
 import os
@@ -19,17 +19,6 @@ def add_packages() -> None:
 def main() -> int:
     """Runs the command line. Returns the exit code."""
     add_packages()
-    from commands.table import CLUSTER_COMMANDS, find
+    from cli.main import main as run
 
-    if sys.argv[1:2] == ["completion"]:
-        from commands.completion import main as complete
-
-        return complete(sys.argv[2:])
-    if (command := find(sys.argv[1:])) is not None:
-        from commands.main import main as talk_to_a_cluster
-
-        return talk_to_a_cluster(*command)
-    from programs.run.cli import main as run
-
-    purposes = {name: command.purpose for name, command in CLUSTER_COMMANDS.items()}
-    return run(beside={**purposes, "completion": "print a completion script for bash, zsh or fish"})
+    return run()

@@ -43,7 +43,7 @@ KINDS = ("page_view", "search", "sign_up")
 class Activity:
     """The shape of a stream. `per_second` is the density of events in simulated time, not the rate of sending.
 
-    `skew` is Zipf's exponent of pages; that of users is smaller.
+    `skew` is the exponent of Zipf's law for pages; the exponent for users is smaller.
     """
 
     records: int
@@ -81,7 +81,7 @@ class ActivityEvent(NamedTuple):
 
 
 class Zipf:
-    """Draws 0 … count-1, the k-th with a weight of 1/k^skew."""
+    """Draws 0 … count-1; the k-th has a weight of 1/k^skew."""
 
     def __init__(self, count: int, skew: float) -> None:
         self._below = list(itertools.accumulate(1 / rank**skew for rank in range(1, count + 1)))
@@ -109,7 +109,7 @@ def events(activity: Activity) -> Iterator[ActivityEvent]:
 
 
 def _visits(activity: Activity, source: random.Random) -> Iterator[tuple[int, Visit]]:
-    """Yields (the time of an event, its session), in that order, without end."""
+    """Yields (the time of an event, its session), in the order of time, without end."""
     users = Zipf(activity.users, activity.user_skew)
     gap_ms = 1000 * EVENTS_PER_SESSION / activity.per_second
     numbers = itertools.count()
@@ -128,7 +128,7 @@ def _visits(activity: Activity, source: random.Random) -> Iterator[tuple[int, Vi
 
 
 def _with_faults(activity: Activity) -> Iterator[tuple[int, ActivityEvent]]:
-    """Yields (time before which nothing is sent, event), with late and duplicate events."""
+    """Yields (the earliest time at which later events may be sent, event), with late and duplicate events."""
     source = random.Random(activity.seed)
     pages = Zipf(activity.pages, activity.skew)
     for number, (at_ms, visit) in enumerate(_visits(activity, source)):

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 EVENT = "id string, type string, user string, session string, at bigint, page string, query string"
-"""The JSON that `generate` writes; other streams need these fields, too."""
+"""The schema of the JSON that `generate` writes; other streams need these fields, too."""
 
 DELAY_BOUNDS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 """Bucket bounds, from a good network to a phone in a tunnel."""
@@ -21,7 +21,7 @@ APPROXIMATE_ERROR = 0.02
 
 
 def parsed(records: DataFrame) -> DataFrame:
-    """Parses the events in records of `load`, `stream` or topics. Skips values that are other JSON."""
+    """Parses the events in records of `load`, `stream` or topics. Skips values that are not such events."""
     events = records.select(f.from_json(f.col("value").cast("string"), EVENT).alias("e"), "timestamp")
     return (
         events.where(f.col("e.id").isNotNull() & f.col("e.at").isNotNull())
@@ -31,12 +31,12 @@ def parsed(records: DataFrame) -> DataFrame:
 
 
 def events_of(records: DataFrame) -> DataFrame:
-    """Returns the events of `parsed`, each id once."""
+    """Returns the events of `parsed`, each id only once."""
     return parsed(records).dropDuplicates(["id"])
 
 
 def by_type_unordered(events: DataFrame, window: str) -> DataFrame:
-    """Counts events of each type per window; a stream has no order."""
+    """Counts events of each type per window, in no order, because a stream has none."""
     return (
         events.groupBy(f.window("happened", window), "type")
         .agg(f.count("*").alias("events"))
@@ -50,7 +50,7 @@ def by_type(events: DataFrame, window: str) -> DataFrame:
 
 
 def unique_users(events: DataFrame, window: str) -> DataFrame:
-    """Counts users per window, exactly and estimated (HyperLogLog++, within two per cent)."""
+    """Counts users per window, both exactly and as an estimate (HyperLogLog++, within two per cent)."""
     return (
         events.groupBy(_window(window))
         .agg(
@@ -62,7 +62,7 @@ def unique_users(events: DataFrame, window: str) -> DataFrame:
 
 
 def sessions(events: DataFrame, gap: str) -> DataFrame:
-    """Returns the sessions of users: events with no pause as long as `gap` between them."""
+    """Returns the sessions of users: events without a pause of `gap` or longer between them."""
     span = f.session_window("happened", gap)
     return (
         events.groupBy("user", span)
@@ -93,7 +93,7 @@ def top_pages(events: DataFrame, count: int) -> DataFrame:
 
 
 def funnel(visits: DataFrame, steps: Sequence[str]) -> DataFrame:
-    """Counts the sessions that reached each of `steps`, in that order, with anything between them."""
+    """Counts the sessions that reached each of `steps`, in that order; other events may be between them."""
     expected = f.array(*[f.lit(step) for step in steps])
 
     def further(reached: Column, step: Column) -> Column:
@@ -110,8 +110,8 @@ def funnel(visits: DataFrame, steps: Sequence[str]) -> DataFrame:
 
 
 def delays(events: DataFrame) -> DataFrame:
-    """Counts events by the time from happening to the topic: events per bucket, `to_seconds` its upper bound (null:
-    above all).
+    """Counts events by the time from the event to the topic: events per bucket; `to_seconds` is its upper bound (null:
+    above all bounds).
     """
     seconds = _delay()
     bound = f.lit(None).cast("double")
@@ -123,7 +123,7 @@ def delays(events: DataFrame) -> DataFrame:
 
 
 def delay_quantiles(events: DataFrame) -> DataFrame:
-    """Returns the quantiles of the time from happening to the topic, in seconds."""
+    """Returns the quantiles of the time from the event to the topic, in seconds."""
     quantiles = events.agg(
         f.percentile(_delay(), f.array(*[f.lit(quantile) for quantile in QUANTILES])).alias("quantiles")
     )

@@ -24,11 +24,11 @@ from pipeline.store import Store
 from pipeline.topics import PartitionName, TopicDescription
 
 LONGEST_NAME = 249
-"""Most characters of a topic's name, by Kafka's rule."""
+"""Maximum number of characters in a topic's name, as in Kafka."""
 
 
 class MirrorOf(NamedTuple):
-    """A cluster that mirrors the source, under names with a prefix."""
+    """A cluster that mirrors the source, and the prefix of mirrored topics' names."""
 
     bootstrap: str
     prefix: str = ""
@@ -36,8 +36,9 @@ class MirrorOf(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditConfig:
-    """The options of an audit: topics, store and mirror. Without `only_loaded`, records that were not loaded count as
-    missing."""
+    """The options of an audit: topics, store and mirror. Unless `only_loaded`, records that were not loaded count as
+    missing.
+    """
 
     bootstrap: str
     topics: tuple[str, ...] = ()
@@ -96,23 +97,23 @@ def whole(keys: Iterable[PartitionName], cluster: Cluster) -> list[Range]:
 
 
 def loaded_of(ranges: Iterable[Range], state: StoreState) -> list[Range]:
-    """Returns the parts of the ranges that the store covers."""
+    """Returns the parts of the ranges that are in the store."""
     parts = []
-    for one in ranges:
-        for start, end in state.covered.get(one.key, ()):
-            if max(start, one.start) < min(end, one.end):
-                parts.append(Range(*one.key, max(start, one.start), min(end, one.end)))
+    for span in ranges:
+        for start, end in state.covered.get(span.key, ()):
+            if max(start, span.start) < min(end, span.end):
+                parts.append(Range(*span.key, max(start, span.start), min(end, span.end)))
     by_key = {part.key: part for part in parts}
     if len(by_key) != len(parts):
         holed = next(part.key for part in parts if by_key[part.key] != part)
-        raise PipelineError(f"{holed} was loaded in parts with gaps between: audit it without --only-loaded")
+        raise PipelineError(f"{holed} was loaded in parts with gaps between them: audit it without --only-loaded")
     return parts
 
 
 def _files(state: StoreState, topics: Sequence[TopicDescription]) -> list[File]:
     for topic in topics:
         if (loaded := state.topics.get(topic.name)) not in (None, topic.id):
-            raise TopicChanged(f"{topic.name} was deleted and created again: its id is {topic.id}, loaded was {loaded}")
+            raise TopicChanged(f"{topic.name} was deleted and recreated: its id is {topic.id}, but {loaded} was loaded")
     return state.files_of([topic.name for topic in topics], quarantined=None)
 
 
@@ -124,7 +125,9 @@ def digest() -> Column:
 
 
 def counted(frame: DataFrame, window: str) -> dict[Cell, Count]:
-    """Counts records, distinct offsets and the digest of all records, by topic, partition and window."""
+    """Returns, by topic, partition and window, the numbers of records and of distinct offsets, and the digest of all
+    records.
+    """
     start = f.unix_millis(f.window("timestamp", window)["start"]).alias("start_ms")
     rows = (
         frame.select("topic", "partition", "offset", start, digest().alias("digest"))

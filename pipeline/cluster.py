@@ -74,8 +74,8 @@ class Cluster:
             raise PipelineError(f"{self.bootstrap} has no topic that matches {pattern!r}")
         descriptions = self._answers(self.admin.describe_topics(TopicCollection(chosen)))
         return [
-            TopicDescription(one.name, str(one.topic_id), tuple(sorted(p.id for p in one.partitions)))
-            for one in descriptions
+            TopicDescription(topic.name, str(topic.topic_id), tuple(sorted(p.id for p in topic.partitions)))
+            for topic in descriptions
         ]
 
     def start_offsets(self, partitions: Iterable[PartitionName]) -> dict[PartitionName, int]:
@@ -150,7 +150,7 @@ class Cluster:
 
 
 class AlreadyThere(PipelineError):
-    """A topic to be created exists."""
+    """A topic that should be created exists already."""
 
 
 def _label(resource: object) -> str:

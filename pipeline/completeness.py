@@ -1,4 +1,4 @@
-"""Compares the stages of a pipeline: counts of one window against those of another stage. Pure."""
+"""Compares the counts of a pipeline's stages, window by window. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Cell(NamedTuple):
-    """A partition's records with timestamps from `start_ms` on, for the length of a window."""
+    """The records of a partition in one window of timestamps, which begins at `start_ms`."""
 
     topic: str
     partition: int
@@ -15,7 +15,7 @@ class Cell(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Records, the different offsets among them, and a digest of each offset with its record."""
+    """The number of records, the number of distinct offsets, and a digest of all offsets and records."""
 
     records: int = 0
     distinct: int = 0
@@ -23,7 +23,9 @@ class Count(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """How a stage differs from what was produced. `altered`: the counts agree, the records do not."""
+    """The difference between a stage and the produced records. `altered`: the counts are equal, but the records
+    differ.
+    """
 
     stage: str
     records: int
@@ -44,7 +46,7 @@ class Difference(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One partition and window, through all stages."""
+    """One partition and window in all stages."""
 
     cell: Cell
     produced: int
@@ -56,7 +58,7 @@ class Line(NamedTuple):
 
 
 def compared(produced: Mapping[Cell, Count], stages: Mapping[str, Mapping[Cell, Count]]) -> list[Line]:
-    """Returns a line for each cell that any stage has."""
+    """Returns a line for each cell that has records in any stage."""
     cells = sorted({*produced, *(cell for stage in stages.values() for cell in stage)})
     return [line(cell, produced.get(cell, Count()), stages) for cell in cells]
 
@@ -86,13 +88,13 @@ def by_partition(lines: list[Line]) -> list[Line]:
 def _sum(left: Line, right: Line) -> Line:
     stages = tuple(
         Difference(
-            one.stage,
-            one.records + other.records,
-            one.missing + other.missing,
-            one.doubled + other.doubled,
-            one.foreign + other.foreign,
-            one.altered or other.altered,
+            difference.stage,
+            difference.records + other.records,
+            difference.missing + other.missing,
+            difference.doubled + other.doubled,
+            difference.foreign + other.foreign,
+            difference.altered or other.altered,
         )
-        for one, other in zip(left.stages, right.stages, strict=True)
+        for difference, other in zip(left.stages, right.stages, strict=True)
     )
     return Line(left.cell, left.produced + right.produced, stages)

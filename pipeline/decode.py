@@ -1,10 +1,9 @@
-"""Values decoded by a given schema. An undecodable one retains its bytes and gets a reason."""
+"""Decodes values by a given schema. A value that can't be decoded keeps its bytes and gets a reason."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
@@ -13,30 +12,22 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pipeline.errors import PipelineError
+from pipeline.formats import Format
 
 REASON = "reason"
 DATA = "data"
 MALFORMED = "_malformed"
 CONFLUENT_HEADER_BYTES = 5
-"""A zero byte and the schema's id, four bytes, in front of the Avro bytes."""
+"""A zero byte and the schema id, four bytes, before the Avro bytes."""
 
 
 ITEMS = "_items"
 ONE_ITEM, NO_MORE_ITEMS = "02", "00"
-"""The bytes around the one item of an Avro array, in hex.
+"""The bytes around the only item of an Avro array, in hex.
 
-Spark makes a record of nulls out of a record that it cannot read, which is not told from a record of nulls; out of an
-array it makes null. It also reveals bytes that are left over after a record.
+Spark turns an undecodable record into a record of nulls, which looks like a real one; but it turns an undecodable array
+into null. With the array it also detects bytes left over after a record.
 """
-
-
-class Format(Enum):
-    """How values are encoded."""
-
-    BYTES = "bytes"
-    JSON = "json"
-    AVRO = "avro"
-    CONFLUENT_AVRO = "confluent-avro"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +42,7 @@ class Decoding:
 
     @classmethod
     def of(cls, name: str, schema_file: str | None, schema_id: int | None = None) -> Decoding:
-        """Raises PipelineError for a schema that is missing or cannot be read."""
+        """Returns the decoding. Raises PipelineError if the schema is missing or can't be read."""
         format_ = Format(name)
         if format_ is Format.BYTES:
             return cls()
@@ -64,8 +55,7 @@ class Decoding:
 
 
 def decoded(frame: DataFrame, decoding: Decoding) -> DataFrame:
-    """Returns the frame with `data`, the decoded value, and `reason`, which is null unless a value could not be
-    decoded."""
+    """Returns the frame with `data`, the decoded value, and `reason`, which is null if the value was decoded."""
     if decoding.format is Format.BYTES:
         return frame
     if decoding.format is Format.JSON:
@@ -85,7 +75,7 @@ def _from_json(frame: DataFrame, schema: str) -> DataFrame:
 
 
 def json_schema(text: str) -> StructType:
-    """Raises PipelineError for what is neither a DDL nor Spark's JSON of a struct."""
+    """Returns the schema. Raises PipelineError for a text that is neither a DDL nor Spark's JSON of a struct."""
     try:
         if text.lstrip().startswith("{"):
             return StructType.fromJson(json.loads(text))
@@ -116,7 +106,7 @@ def array_of(schema: str) -> str:
     try:
         return json.dumps({"type": "array", "items": json.loads(schema)})
     except ValueError as error:
-        raise PipelineError(f"the schema is no Avro schema: {error}") from None
+        raise PipelineError(f"it is not a valid Avro schema: {error}") from None
 
 
 def _frame_fault(value: Column, schema_id: int | None) -> Column:

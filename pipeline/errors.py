@@ -1,21 +1,21 @@
-"""The errors of a job that cannot go on."""
+"""The errors that end a job."""
 
 from __future__ import annotations
 
 
 class PipelineError(Exception):
-    """A job ends, and nothing of it was committed.
+    """A job ended without committing anything.
 
     The message names topic, partition and offsets, and the remedy.
     """
 
 
 class LostRange(PipelineError):
-    """Offsets that were asked for are no longer in the topic: retention or a deletion of records passed them."""
+    """Requested offsets are no longer in the topic: retention or DeleteRecords removed them."""
 
 
 class TopicChanged(PipelineError):
-    """A topic is not the one that was loaded: it gained partitions, or was deleted and created again."""
+    """The topic differs from the loaded topic: it has more partitions, or was deleted and recreated."""
 
 
 class Unreachable(PipelineError):
@@ -23,4 +23,4 @@ class Unreachable(PipelineError):
 
 
 class CorruptBatch(PipelineError):
-    """A batch of the topic fails its checks; the consumer refuses to go past it."""
+    """A batch of the topic is corrupt; a consumer can't read past it."""

@@ -1,4 +1,4 @@
-"""generate: an activity stream out of a seed, into a topic."""
+"""generate: writes an activity stream, generated from a seed, to a topic."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from pipeline.errors import PipelineError
 from pipeline.producing import Outgoing, Writer, write_all
 
 PACE_EVERY = 64
-"""Records between two looks at the clock."""
+"""Number of records between two checks of the clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerateConfig:
-    """Where the stream goes, and how fast: `rate` in records per second, 0 for as fast as the broker takes them."""
+    """The target of the stream, and its speed: `rate` in records per second, 0 for as fast as the broker accepts
+    them.
+    """
 
     bootstrap: str
     topic: str
@@ -29,7 +31,7 @@ class GenerateConfig:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Records written, per partition, and the time that took."""
+    """The records written, per partition, and the time it took."""
 
     records: dict[int, int]
     seconds: float
@@ -40,7 +42,7 @@ class Generated:
 
 
 def generate(config: GenerateConfig) -> Generated:
-    """Create the topic if need be and write the stream to it, keyed by user. Raises PipelineError."""
+    """Writes the stream to the topic, keyed by user; creates the topic if needed. Raises PipelineError."""
     cluster = Cluster(config.bootstrap, config.properties)
     cluster.topic_names()
     cluster.create(config.topic, config.partitions)

@@ -1,7 +1,7 @@
-"""load: ranges of topics into a store of Parquet files, exactly once, re-runnable.
+"""load: ranges of topics into a store of Parquet files, exactly once, repeatable.
 
-A run decides its ranges, stages their records, checks and counts what it staged, and commits all of it or nothing.
-Loading a range again replaces what was loaded of it; records of the same files outside the range are kept.
+A run decides its ranges, stages their records, checks and counts the staged records, and commits all of them or none.
+Loading a range again replaces its records; records outside the range that are in the same files are kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from pipeline.store import QUARANTINE, Hook, Store, nowhere
 from pipeline.topics import TopicDescription
 
 STAGED = "partition int, offset bigint, kind string, topic string, date string, hour string"
-"""The schema of staged files. Given outright, because a run of nothing but markers stages none."""
+"""The schema of staged files. It is given explicitly because a run stages no files if its ranges have only transaction
+markers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class LoadOutcome:
 
 
 def load(spark: SparkSession, config: LoadConfig, at: Hook = nowhere) -> LoadOutcome:
-    """Load once. Raises PipelineError, having committed nothing."""
+    """Runs the load once. Raises PipelineError; then nothing is committed."""
     cluster = Cluster(config.bootstrap, config.properties)
     with Store(config.out).writing() as state:
         try:
@@ -77,7 +79,7 @@ def load(spark: SparkSession, config: LoadConfig, at: Hook = nowhere) -> LoadOut
 
 
 def run_id() -> str:
-    """Returns a name that sorts by time; its rest tells runs apart that began in the same second."""
+    """Returns a name that sorts by time, with a random part for runs that begin in the same second."""
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
 
 
@@ -94,7 +96,7 @@ def offsets_of(cluster: Cluster, topics: Sequence[TopicDescription], config: Loa
 
 @dataclass(frozen=True, slots=True)
 class SinkRun:
-    """One run of a sink, from records to a commit. The stream uses it for each of its batches."""
+    """A run of a sink, from records to a commit. A stream makes one for each of its batches."""
 
     spark: SparkSession
     store: Store
@@ -106,7 +108,7 @@ class SinkRun:
     stream: Mapping[str, int] = field(default_factory=dict)
 
     def write(self, records: DataFrame) -> LoadOutcome:
-        """Stage, check, commit. Raises PipelineError; Spark's exceptions pass through."""
+        """Stages, checks, commits. Raises PipelineError; Spark's exceptions pass through."""
         replaced = self._replaced()
         staging = self.store.staging(self.run)
         frame = self._with_retained(records, replaced.partly)
@@ -125,7 +127,7 @@ class SinkRun:
         self._check(files)
         self.at("counted")
         self.store.commit(self._manifest(files, replaced), self.at)
-        new = [file for file in files if any(_within(file, one) for one in self.ranges)]
+        new = [file for file in files if any(_within(file, span) for span in self.ranges)]
         return LoadOutcome(
             self.run,
             self.ranges,
@@ -135,17 +137,18 @@ class SinkRun:
         )
 
     def _dropped(self) -> list[str]:
-        """Returns the topics that are others than those of the same name in the store."""
-        return [one.name for one in self.topics if self.state.topics.get(one.name, one.id) != one.id]
+        """Returns the topics that were recreated: the store has another topic of the same name."""
+        return [topic.name for topic in self.topics if self.state.topics.get(topic.name, topic.id) != topic.id]
 
     def _replaced(self) -> Overlap:
         dropped = set(self._dropped())
         return overlap((file for file in self.state.files.values() if file.topic not in dropped), self.ranges)
 
     def _with_retained(self, records: DataFrame, partly: Sequence[File]) -> DataFrame:
-        """Returns the records, and those of superseded files before and after the ranges, each in a task of their
-        own."""
-        new = {one.key: one for one in self.ranges}
+        """Returns the records, and the records of superseded files before and after the ranges, each in a task of their
+        own.
+        """
+        new = {span.key: span for span in self.ranges}
         for file in partly:
             old = read_files(self.spark, self.store.root, [file])
             columns = [*COLUMNS, *(name for name in (DATA, REASON) if name in old.columns)]
@@ -155,16 +158,16 @@ class SinkRun:
         return records
 
     def _check(self, files: Sequence[File]) -> None:
-        """Checks before the commit that the connector gave no record twice, and none outside the ranges."""
-        for one in self.ranges:
-            mine = sorted((file.first, file.last) for file in files if file.key == one.key and _within(file, one))
-            count = sum(file.records for file in files if file.key == one.key and _within(file, one))
-            if count > one.end - one.start:
+        """Checks before the commit that the connector returned no record twice, and no record outside the ranges."""
+        for span in self.ranges:
+            mine = sorted((file.first, file.last) for file in files if file.key == span.key and _within(file, span))
+            count = sum(file.records for file in files if file.key == span.key and _within(file, span))
+            if count > span.end - span.start:
                 raise PipelineError(
-                    f"{one}: {count} records were read, {one.end - one.start} are the most there can be"
+                    f"{span}: {count} records were read, {span.end - span.start} are the most there can be"
                 )
-            if mine and (mine[0][0] < one.start or mine[-1][1] >= one.end):
-                raise PipelineError(f"{one}: records {mine[0][0]} to {mine[-1][1]} were read")
+            if mine and (mine[0][0] < span.start or mine[-1][1] >= span.end):
+                raise PipelineError(f"{span}: records {mine[0][0]} to {mine[-1][1]} were read")
 
     def _manifest(self, files: Sequence[File], replaced: Overlap) -> Manifest:
         return Manifest(
@@ -186,7 +189,9 @@ def _within(file: File, one: Range) -> bool:
 
 
 def staged_files(spark: SparkSession, staging: Path) -> list[File]:
-    """Returns the files that a run wrote, by what they have. Raises PipelineError where an offset is there twice."""
+    """Returns the files that a run wrote, with their topics, partitions and offsets. Raises PipelineError if an offset
+    appears twice.
+    """
     rows = (
         spark.read.schema(STAGED)
         .parquet(str(staging))

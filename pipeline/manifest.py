@@ -1,6 +1,6 @@
-"""The content of a store of Parquet files, as a fold of its manifests: one per committed run, never changed. Pure.
+"""The content of a store of Parquet files, as a fold of its manifests: one immutable manifest per committed run. Pure.
 
-A file has the records of one partition. A range that is loaded again supersedes the files within it.
+A file has the records of one partition. If a range is loaded again, its new files supersede the files within it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FORMAT = 1
 
 
 class File(NamedTuple):
-    """A Parquet file: where it is below the store, and which records of which partition it has."""
+    """A Parquet file: its path in the store, and the partition and offsets of its records."""
 
     path: str
     topic: str
@@ -37,7 +37,8 @@ class File(NamedTuple):
 class Manifest:
     """One committed run.
 
-    `topics` has their ids; `partitions` how many each had. `dropped` topics were forgotten first.
+    `topics` has their ids, `partitions` their numbers of partitions. The topics in `dropped` were removed from the
+    store first.
     """
 
     sequence: int
@@ -53,20 +54,22 @@ class Manifest:
 
     def to_json(self) -> str:
         fields = asdict(self)
-        fields["ranges"] = [one._asdict() for one in self.ranges]
-        fields["added"] = [one._asdict() for one in self.added]
+        fields["ranges"] = [span._asdict() for span in self.ranges]
+        fields["added"] = [file._asdict() for file in self.added]
         return json.dumps({"format": FORMAT, **fields}, indent=1)
 
     @classmethod
     def from_json(cls, text: str, name: str) -> Manifest:
-        """Raises PipelineError, naming the file, for what is no manifest of this format."""
+        """Returns the manifest. Raises PipelineError, which names the file, if the text isn't a manifest of this
+        format.
+        """
         try:
             fields = json.loads(text)
             if fields.pop("format") != FORMAT:
-                raise PipelineError(f"{name}: of another format than {FORMAT}")
+                raise PipelineError(f"{name}: its format is not {FORMAT}")
             fields["partitions"] = {topic: tuple(counts) for topic, counts in fields["partitions"].items()}
-            fields["ranges"] = [Range(**one) for one in fields["ranges"]]
-            fields["added"] = [File(**one) for one in fields["added"]]
+            fields["ranges"] = [Range(**span) for span in fields["ranges"]]
+            fields["added"] = [File(**file) for file in fields["added"]]
             return cls(**fields)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PipelineError(f"{name}: not a manifest: {error}") from None
@@ -74,7 +77,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """The store after its manifests. `covered` has sorted, disjoint [start, end) per partition."""
+    """The content of the store after its manifests. `covered` has sorted, disjoint [start, end) per partition."""
 
     sequence: int = 0
     run: str = ""
@@ -98,7 +101,7 @@ class StoreState:
         return covered[-1][1] if covered else 0
 
     def describe_loaded(self, topics: Iterable[str] = ()) -> str:
-        """Returns a sentence on the offsets up to which topics are loaded; all topics when none is named."""
+        """Returns a sentence on the offsets up to which topics are loaded; of all topics if none is named."""
         ends = {key: spans[-1][1] for key, spans in sorted(self.covered.items()) if not topics or key.topic in topics}
         return "Loaded: " + (", ".join(f"{key} up to {end - 1}" for key, end in ends.items()) or "nothing yet")
 
@@ -120,8 +123,8 @@ def applied(state: StoreState, manifest: Manifest) -> StoreState:
     files = {path: file for path, file in state.files.items() if path not in gone}
     files |= {file.path: file for file in manifest.added}
     covered = {key: spans for key, spans in state.covered.items() if key.topic not in manifest.dropped}
-    for one in manifest.ranges:
-        covered[one.key] = united([*covered.get(one.key, ()), (one.start, one.end)])
+    for span in manifest.ranges:
+        covered[span.key] = united([*covered.get(span.key, ()), (span.start, span.end)])
     return StoreState(
         manifest.sequence,
         manifest.run,
@@ -134,11 +137,11 @@ def applied(state: StoreState, manifest: Manifest) -> StoreState:
 
 
 def folded(manifests: Iterable[Manifest]) -> StoreState:
-    """Returns the state after all runs. Raises PipelineError where one is missing."""
+    """Returns the state after all runs. Raises PipelineError if a manifest is missing."""
     state = StoreState()
     for manifest in manifests:
         if manifest.sequence != state.sequence + 1:
-            raise PipelineError(f"manifest {state.sequence + 1} is missing: the next one there is {manifest.sequence}")
+            raise PipelineError(f"manifest {state.sequence + 1} is missing: the next is {manifest.sequence}")
         state = applied(state, manifest)
     return state
 
@@ -155,15 +158,15 @@ def united(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 class Overlap(NamedTuple):
-    """Files that new ranges touch: wholly within one, or with records outside, which have to be kept."""
+    """Files that overlap new ranges: completely inside a range, or partly, whose other records must be kept."""
 
     within: list[File]
     partly: list[File]
 
 
 def overlap(files: Iterable[File], ranges: Iterable[Range]) -> Overlap:
-    """Returns the files to remove, and those to write again, when these ranges are loaded."""
-    by_key = {one.key: one for one in ranges}
+    """Returns the files to remove, and the files to rewrite, if these ranges are loaded."""
+    by_key = {span.key: span for span in ranges}
     touched = Overlap([], [])
     for file in files:
         new = by_key.get(file.key)

@@ -1,7 +1,7 @@
-"""mirror: topics of one cluster to another, with partition, key, value, headers and timestamp.
+"""mirror: copies topics to another cluster, with partition, key, value, headers and timestamp.
 
-Each record carries its source offset in a header, so the target itself says where to go on: after a crash nothing is
-written twice and nothing is left out. One mirror at a time writes to a partition: it shuts out those before it.
+Each record has its source offset in a header, so the target itself shows where to continue: after a crash, no record is
+duplicated or lost. Only one mirror at a time can write to a partition: it fences earlier mirrors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipeline.topics import PartitionName, TopicDescription
 
 NOT_COPIED = frozenset(
     {
-        "message.timestamp.type",  # the source's timestamps are kept, so the target must not stamp its own
+        "message.timestamp.type",  # the source's timestamps are kept, so the target must not set its own
         "leader.replication.throttled.replicas",
         "follower.replication.throttled.replicas",
     }
@@ -30,12 +30,12 @@ NOT_COPIED = frozenset(
 
 
 SPLITTING = frozenset({"minpartitions", "maxrecordsperpartition"})
-"""Options of the connector that make several tasks of a partition: they would not write in order."""
+"""Options of the connector that split a partition into several tasks, which would not write in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorConfig:
-    """From where, to where. `follow_s` is the pause between rounds; None ends when all that was there is mirrored."""
+    """The source and the target. `follow_s` is the pause between rounds; None ends when all records are mirrored."""
 
     source: str
     target: str
@@ -51,7 +51,7 @@ class MirrorConfig:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The records that one round wrote, and those the source has beyond it, per partition."""
+    """The records that a round wrote, and the records that remain in the source, per partition."""
 
     records: int
     lag: dict[PartitionName, int]
@@ -61,9 +61,11 @@ class Round:
 def mirror(
     spark: SparkSession, config: MirrorConfig, shown: Callable[[Round], None] | None = None, at: Hook = nowhere
 ) -> int:
-    """Mirror in rounds of at most `max_records`; returns how many records were written. Raises PipelineError."""
+    """Mirrors in rounds of at most `max_records` records; returns the number of records written. Raises
+    PipelineError.
+    """
     if split := [name for name in config.options if name.lower() in SPLITTING]:
-        raise PipelineError(f"{split[0]}: a mirror writes each partition in order, by one task")
+        raise PipelineError(f"{split[0]}: a mirror must write each partition in order, in one task")
     source = Cluster(config.source, config.source_properties)
     total = 0
     while True:
@@ -79,7 +81,7 @@ def mirror(
 
 
 def mirror_round(spark: SparkSession, config: MirrorConfig, source: Cluster, at: Hook = nowhere) -> Round:
-    """Mirrors one round over all topics."""
+    """Mirrors one round of all topics."""
     began = time.monotonic()
     topics = source.topics(config.topics, config.pattern)
     names = {topic.name: config.prefix + topic.name for topic in topics}
@@ -95,16 +97,16 @@ def mirror_round(spark: SparkSession, config: MirrorConfig, source: Cluster, at:
     except SPARK_FAILURES as error:
         raise explained(error, source, ranges) from error
     at("sent")
-    reached = {one.key: one.end for one in ranges}
+    reached = {span.key: span.end for span in ranges}
     ends = source.end_offsets(keys)
     lag = {key: ends[key] - reached.get(key, ends[key]) for key in keys}
-    return Round(sum(one.records for one in sent), lag, time.monotonic() - began)
+    return Round(sum(result.records for result in sent), lag, time.monotonic() - began)
 
 
 def planned(
     keys: Sequence[PartitionName], source: Cluster, begun: Mapping[PartitionName, int], max_records: int
 ) -> list[Range]:
-    """Returns the ranges still to be mirrored, cut so that a round has at most `max_records`. Raises LostRange."""
+    """Returns the ranges that are not mirrored yet, limited to `max_records` for a round. Raises LostRange."""
     first, end = source.start_offsets(keys), source.end_offsets(keys)
     share = max(1, max_records // max(1, len(keys)))
     ranges = []
@@ -112,8 +114,8 @@ def planned(
         start = begun.get(key, first[key])
         if start < first[key]:
             raise LostRange(
-                f"{source.bootstrap}: {key}: offsets {start} to {first[key] - 1} are lost, not mirrored before "
-                f"retention passed them: the partition begins with {first[key]} now"
+                f"{source.bootstrap}: {key}: offsets {start} to {first[key] - 1} are lost: retention deleted them "
+                f"before they were mirrored. The partition now begins with {first[key]}"
             )
         if start > end[key]:
             raise PipelineError(f"{source.bootstrap}: {key} ends with {end[key] - 1}, its mirror with {start - 1}")
@@ -123,7 +125,7 @@ def planned(
 
 
 def prepare(source: Cluster, target: Cluster, topic: TopicDescription, name: str) -> None:
-    """Create the target topic like its source: partitions, and the topic's own configs."""
+    """Creates the target topic with the partitions and the own configs of its source."""
     configs = {key: value for key, value in source.configs(topic.name).items() if key not in NOT_COPIED}
     if target.create(name, len(topic.partitions), configs):
         return

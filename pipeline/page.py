@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: styles and images are inside."""
+"""The report as a single HTML file, which contains its styles and images."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pyspark.sql import Row
 from pipeline import plots
 
 MOST_ROWS = 40
-"""Longer tables are shown as their plot only: the Parquet files have all of it."""
+"""Maximum number of rows of a table on the page. Longer tables have only a plot; the Parquet files have all rows."""
 
 
 class PageHead(NamedTuple):
-    """The facts at the head of the page."""
+    """The facts at the top of the page."""
 
     topics: tuple[str, ...]
     source: str
@@ -72,7 +72,7 @@ summary{cursor:pointer;color:#2563eb;font-size:.85rem}
 def page(facts: PageHead, tables: Mapping[str, Sequence[Row]]) -> str:
     """Returns the whole file."""
     title = f"Activity of {', '.join(facts.topics)}"
-    sections = "".join(section(one, facts, tables) for one in SECTIONS)
+    sections = "".join(section(part, facts, tables) for part in SECTIONS)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body><main>'

@@ -1,4 +1,4 @@
-"""The report's plots: rows of a table to an SVG image."""
+"""The plots of the report: turns rows of a table into an SVG image."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyspark.sql import Row
 
 COLOURS = ("#2563eb", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#14b8a6")
 MOST_EVENTS = 40
-"""Longer sessions share the last bar: a robot's would make all others too small to see."""
+"""Sessions with more events share the last bar; otherwise a robot's sessions would make all bars too small."""
 
 INK, QUIET = "#1f2937", "#d1d5db"
 
@@ -56,7 +56,7 @@ def thousands(*axes: Axis) -> None:
 
 
 def times(axes: Axes) -> None:
-    """Hours and minutes at the ticks, the day once."""
+    """Labels the ticks with hours and minutes, and the date once."""
     locator = AutoDateLocator()
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
@@ -76,7 +76,7 @@ def events_by_type(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def with_end(starts: Sequence[datetime]) -> list[float]:
-    """Returns the starts of windows, and the end of the last one, which would have no width without it."""
+    """Returns the starts of windows, and the end of the last window, which needs it for its width."""
     ends = [last + min(gaps(starts), default=timedelta(hours=1)) for last in starts[-1:]]
     return [float(date2num(at)) for at in (*starts, *ends)]
 

@@ -1,4 +1,4 @@
-"""Writing records in order, with their partition, headers and timestamp.
+"""Writes records in order, with their partition, headers and timestamp.
 
 Runs on the driver and in Spark's Python workers.
 """
@@ -19,19 +19,23 @@ Headers = Sequence[tuple[str, bytes | None]]
 ANY_PARTITION = -1
 FLUSH_TIMEOUT_S = 120
 ANSWERS_EVERY = 64
-"""Records between two looks for answers: a look costs as much as a record."""
+"""Number of records between two checks for answers, because a check costs as much as a record."""
 
 COMMIT_EVERY = 20_000
-"""Records of one transaction: a reader waits for at most so many, and so many are written again after a crash."""
+"""Number of records in a transaction. A reader waits for at most this many, and after a crash at most this many are
+written again.
+"""
 TRANSACTION_TIMEOUT_S = 300
-"""How long a source may be slow. A writer that died is shut out by the next one, long before."""
+"""Longest time that a source may take for the records of a transaction. A writer that died is fenced by the next
+writer, long before.
+"""
 
 SETTINGS: Mapping[str, str | int | float | bool] = {
-    "enable.idempotence": True,  # order and no duplicates over retries
+    "enable.idempotence": True,  # keeps the order, without duplicates, during retries
     "compression.type": "lz4",
     "linger.ms": 20,
     "batch.size": 256 * 1024,
-    "partitioner": "murmur2_random",  # the Java client's: a key is in the same partition whoever wrote it
+    "partitioner": "murmur2_random",  # the Java client's: all clients put a key into the same partition
     "message.timeout.ms": 60_000,
     "queue.buffering.max.messages": 50_000,
     "log_level": 0,
@@ -39,7 +43,7 @@ SETTINGS: Mapping[str, str | int | float | bool] = {
 
 
 class Outgoing(NamedTuple):
-    """A record to be written. `timestamp_ms` is its CreateTime; None leaves it to the moment of sending."""
+    """A record to be written. `timestamp_ms` is its CreateTime; None uses the time of sending."""
 
     key: bytes | None
     value: bytes | None
@@ -49,9 +53,9 @@ class Outgoing(NamedTuple):
 
 
 class Writer:
-    """Writes to one topic, in the order of the calls per partition. Leaving the context waits for all answers.
+    """Writes to one topic, in the order of the calls for each partition. Leaving the context waits for all answers.
 
-    Raises PipelineError with topic, partition and the broker's reason when a record was refused.
+    Raises PipelineError with topic, partition and the broker's reason if a record was rejected.
     """
 
     def __init__(self, bootstrap: str, topic: str, properties: Mapping[str, str] | None = None) -> None:
@@ -110,10 +114,10 @@ class Writer:
 
 
 class FencedWriter(Writer):
-    """Writes in transactions, as the only one of its id: entering the context ends what an earlier one has begun, and
-    from then on that one can commit nothing, though it may still be running.
+    """Writes in transactions, as the only writer with its transactional id. Entering the context fences earlier
+    writers: their open transactions are aborted, and they can't commit anything, even if they are still running.
 
-    Leaving the context commits what is left, or nothing of it when it is left by an exception.
+    Leaving the context commits the last transaction, or aborts it after an exception.
     """
 
     def __init__(
@@ -160,7 +164,9 @@ class FencedWriter(Writer):
 
 
 def write_all(writer: Writer, records: Iterable[Outgoing], before_each: Callable[[int], None] | None = None) -> int:
-    """Write records; `before_each` takes the number of records written and may wait, for a pace. Returns how many."""
+    """Writes the records and returns their number. `before_each` gets the number of records written so far, and may
+    wait to keep a pace.
+    """
     count = 0
     for record in records:
         if before_each is not None:

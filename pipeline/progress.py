@@ -15,7 +15,7 @@ from pipeline.topics import PartitionName
 
 
 class TriggerKind(Enum):
-    """When a stream's batches are made."""
+    """When a stream starts its batches."""
 
     AVAILABLE_NOW = "available-now"
     PROCESSING_TIME = "processing-time"
@@ -24,7 +24,7 @@ class TriggerKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A kind, and an interval unless it is available-now."""
+    """A kind, and an interval unless the kind is available-now."""
 
     kind: TriggerKind = TriggerKind.AVAILABLE_NOW
     interval: str = ""
@@ -34,13 +34,13 @@ UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
 
 
 def parse_trigger(text: str) -> Trigger:
-    """`now`, an interval like `10s`, or `continuous:1s`. Raises PipelineError."""
+    """Parses `now`, an interval like `10s`, or `continuous:1s`. Raises PipelineError."""
     if text == "now":
         return Trigger()
     kind, _, interval = text.rpartition(":")
     match = re.fullmatch(r"(\d+)(ms|s|m|h)", interval)
     if match is None or kind not in ("", "continuous"):
-        raise PipelineError(f"{text!r} is no trigger: now, an interval like 10s, or continuous:1s")
+        raise PipelineError(f"{text!r} is not a trigger such as now, 10s, or continuous:1s")
     which = TriggerKind.CONTINUOUS if kind else TriggerKind.PROCESSING_TIME
     return Trigger(which, f"{match[1]} {UNITS[match[2]]}")
 
@@ -59,7 +59,7 @@ class Operator(TypedDict):
 
 
 class Raw(TypedDict):
-    """The part of Spark's StreamingQueryProgress that we read."""
+    """The part of Spark's StreamingQueryProgress that is used here."""
 
     batchId: int
     numInputRows: int
@@ -71,7 +71,9 @@ class Raw(TypedDict):
 
 
 class BatchProgress(NamedTuple):
-    """One batch: its records, their rate, the lag behind the topic, and the records too late for a watermark."""
+    """One batch: its records, their rate, the lag behind the topic, and the records that are too late for the
+    watermark.
+    """
 
     batch: int
     at: str
@@ -98,7 +100,7 @@ def progress_of(raw: Raw) -> BatchProgress:
         round(raw.get("processedRowsPerSecond") or 0.0, 1),
         lag,
         (raw.get("eventTime") or {}).get("watermark"),
-        sum(one.get("numRowsDroppedByWatermark", 0) for one in raw.get("stateOperators") or []),
+        sum(operator.get("numRowsDroppedByWatermark", 0) for operator in raw.get("stateOperators") or []),
     )
 
 
@@ -109,8 +111,9 @@ def _offsets(text: str | dict[str, dict[str, int]] | None) -> dict[PartitionName
 
 
 def offsets_in(text: str) -> dict[PartitionName, int]:
-    """Returns the Kafka offsets in a file of a checkpoint's `offsets/` or `sources/0/`: its last line. Raises
-    PipelineError."""
+    """Returns the Kafka offsets in the last line of a file in a checkpoint's `offsets/` or `sources/0/`. Raises
+    PipelineError.
+    """
     lines = text.strip("\0\n").splitlines()
     if not lines or not lines[0].lstrip("\0").startswith("v1"):
         raise PipelineError("the checkpoint's offset log is of a version other than v1")

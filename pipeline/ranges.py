@@ -1,4 +1,4 @@
-"""Decides which offsets a job reads before it starts, from its options, the loaded offsets and those of the topic.
+"""Decides which offsets a job reads, before it starts: from its options, the loaded offsets, and the topic's offsets.
 Pure.
 """
 
@@ -7,21 +7,29 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from cli.times import parse_time
 from pipeline.errors import LostRange, PipelineError, TopicChanged
 from pipeline.topics import PartitionName, TopicDescription
 
 EARLIEST = -2
 LATEST = -1
-"""Kafka's own numbers for the two, as Spark's JSON of offsets has them too."""
+"""Kafka's numbers for earliest and latest, which Spark's JSON of offsets uses too."""
+
+NAMED: Final = {
+    "start": EARLIEST,
+    "beginning": EARLIEST,
+    "earliest": EARLIEST,
+    "end": LATEST,
+    "latest": LATEST,
+}
 
 
 class Range(NamedTuple):
     """Offsets of a partition, `end` excluded.
 
-    Not each of them has to be a record: markers and compaction leave gaps.
+    Some offsets may have no record, because of transaction markers and compaction.
     """
 
     topic: str
@@ -39,7 +47,9 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RangeBounds:
-    """Where ranges begin or end. At most one is given; none is `continue` for a start and `latest` for an end."""
+    """The start or the end of ranges. At most one field is set; none means `continue` for a start and `latest` for an
+    end.
+    """
 
     named: int | None = None
     offsets: Mapping[PartitionName, int] | None = None
@@ -48,7 +58,7 @@ class RangeBounds:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedLosses:
-    """The losses that end a job unless they are accepted."""
+    """The losses that are accepted; other losses end the job."""
 
     lost: bool = False
     new_partitions: bool = False
@@ -57,7 +67,7 @@ class AcceptedLosses:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTopic:
-    """A topic in the store: its id, and per partition the offset to continue from."""
+    """A topic in the store: its id, and for each partition the offset to continue from."""
 
     topic_id: str
     next_offsets: Mapping[int, int]
@@ -65,7 +75,7 @@ class LoadedTopic:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOffsets:
-    """The partitions' offsets in the cluster: first and end offsets, and those that a timestamp stands for."""
+    """The partitions' offsets in the cluster: first offsets, end offsets, and the offsets of timestamps."""
 
     first: Mapping[PartitionName, int]
     end: Mapping[PartitionName, int]
@@ -83,7 +93,9 @@ def parse_offsets(text: str) -> dict[PartitionName, int]:
             for number, at in partitions.items()
         }
     except (ValueError, AttributeError, TypeError):
-        raise PipelineError(f'{text!r} is no JSON of offsets, like {{"clicks": {{"0": 23, "1": -2}}}}') from None
+        raise PipelineError(
+            f'{text!r} is not start, end, @TIME, or JSON of offsets such as {{"clicks": {{"0": 23, "1": -2}}}}'
+        ) from None
 
 
 def to_json(offsets: Mapping[PartitionName, int]) -> str:
@@ -94,18 +106,33 @@ def to_json(offsets: Mapping[PartitionName, int]) -> str:
     return json.dumps(grouped)
 
 
-def parse_time(text: str) -> int:
-    """Returns the milliseconds of an ISO 8601 time (UTC by default), or of a number of milliseconds.
+def parse_bounds(position: str | None, now_ms: int) -> RangeBounds:
+    """Returns the bounds of a position: start, end, @TIME, or JSON of offsets; no bounds without a position. Raises
+    PipelineError."""
+    if position is None:
+        return RangeBounds()
+    if position in NAMED:
+        return RangeBounds(named=NAMED[position])
+    if position.startswith("@"):
+        return RangeBounds(at_ms=parse_moment(position[1:], now_ms))
+    return RangeBounds(offsets=parse_offsets(position))
 
-    Raises PipelineError.
-    """
-    if text.isdigit():
-        return int(text)
+
+def parse_moment(text: str, now_ms: int) -> int:
+    """Returns the milliseconds of a time. Raises PipelineError."""
     try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise PipelineError(f"{text!r} is no time, like 2026-01-31T12:00 or 1769860800000") from None
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+        return parse_time(text, now_ms)
+    except ValueError as error:
+        raise PipelineError(str(error)) from None
+
+
+def parse_at(option: str, position: str | None, now_ms: int) -> int | None:
+    """Returns the milliseconds of a position that must be @TIME. Raises PipelineError."""
+    if position is None:
+        return None
+    if not position.startswith("@"):
+        raise PipelineError(f"{option} {position}: expected @TIME, such as @2026-01-31T12:00")
+    return parse_moment(position[1:], now_ms)
 
 
 def check_topics(
@@ -114,7 +141,7 @@ def check_topics(
     accepted: AcceptedLosses,
     offsets: ClusterOffsets,
 ) -> None:
-    """Raises TopicChanged for a topic that is not the one that was loaded, or has partitions that it did not have."""
+    """Raises TopicChanged for a topic that was recreated since it was loaded, or has new partitions."""
     for topic in topics:
         before = loaded.get(topic.name)
         if before is None:
@@ -153,7 +180,7 @@ def plan(
     ending: RangeBounds,
     accepted: AcceptedLosses,
 ) -> list[Range]:
-    """Returns one range per partition with something to read. Raises LostRange, TopicChanged, PipelineError."""
+    """Returns one range for each partition with offsets to read. Raises LostRange, TopicChanged, PipelineError."""
     check_topics(topics, loaded, accepted, offsets)
     ranges = []
     for topic in topics:
@@ -183,12 +210,12 @@ def _start(
     elif bounds.named is not None:
         start = _named(bounds.named, first, end)
     if start > end:
-        raise PipelineError(f"{key}: offset {start} is asked for, but the partition ends with {end - 1}")
+        raise PipelineError(f"{key}: offset {start} is requested, but the partition ends with {end - 1}")
     if start < first:
         if not accepted.lost:
             raise LostRange(
-                f"{key}: offsets {start} to {first - 1} are lost, the partition begins with {first} now: retention or "
-                "a deletion of records passed them. --accept-lost loads what is left"
+                f"{key}: offsets {start} to {first - 1} are lost: retention or DeleteRecords removed them. The "
+                f"partition now begins with {first}. --accept-lost loads the rest"
             )
         start = first
     return start
@@ -205,7 +232,7 @@ def _end(key: PartitionName, offsets: ClusterOffsets, bounds: RangeBounds) -> in
         requested = _named(bounds.named, first, end)
     if requested > end:
         raise PipelineError(
-            f"{key}: offsets up to {requested - 1} are asked for, but the partition ends with {end - 1}"
+            f"{key}: offsets up to {requested - 1} are requested, but the partition ends with {end - 1}"
         )
     return requested
 

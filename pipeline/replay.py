@@ -1,4 +1,4 @@
-"""replay: a store's records back into topics, in order per partition, at full speed or at the recorded pace."""
+"""replay: writes a store's records back into topics, in order per partition, at full speed or at the recorded pace."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from pipeline.topics import PartitionName
 
 @dataclass(frozen=True, slots=True)
 class ReplayConfig:
-    """The options of a replay: store and target. `pace` is a factor of the recorded speed, None is as fast as the
-    broker takes it."""
+    """The options of a replay: store and target. `pace` is a multiple of the recorded speed; None is as fast as the
+    broker accepts records.
+    """
 
     bootstrap: str
     store: str
@@ -42,7 +43,7 @@ def replay(
 ) -> dict[PartitionName, int]:
     """Returns the number of records written, by source partition.
 
-    Raises PipelineError, before anything is written when a target is not empty.
+    Raises PipelineError; if a target is not empty, before anything is written.
     """
     store = Store(config.store)
     state = store.reading()
@@ -55,7 +56,7 @@ def replay(
     try:
         if config.pace is not None:
             return paced(frame, target, config.pace, sleep)
-        return {PartitionName(one.topic, one.partition): one.records for one in send(frame, target)}
+        return {PartitionName(result.topic, result.partition): result.records for result in send(frame, target)}
     except SPARK_FAILURES as error:
         raise explained(error, target.cluster(), []) from error
 
@@ -64,12 +65,12 @@ def _names(config: ReplayConfig, state: StoreState) -> dict[str, str]:
     if missing := ", ".join(topic for topic in config.topics if topic not in state.topics):
         raise PipelineError(f"{config.store} has no topic {missing}: it has {', '.join(sorted(state.topics))}")
     if config.to is not None and len(config.topics) != 1:
-        raise PipelineError(f"--to {config.to} is for one topic, not for {', '.join(config.topics)}")
+        raise PipelineError(f"--to-topic {config.to} is for one topic, not for {', '.join(config.topics)}")
     return {topic: config.to or topic for topic in config.topics}
 
 
 def prepare(cluster: Cluster, name: str, partitions: int, append: bool) -> None:
-    """Create the target; one that is there must have the partitions, and no records unless they may be there."""
+    """Creates the target. If it exists, checks that it has enough partitions and, without `append`, no records."""
     if cluster.create(name, partitions):
         return
     (topic,) = cluster.topics([name])
@@ -78,12 +79,15 @@ def prepare(cluster: Cluster, name: str, partitions: int, append: bool) -> None:
     first, end = cluster.start_offsets(topic.partition_keys()), cluster.end_offsets(topic.partition_keys())
     for key in topic.partition_keys():
         if first[key] < end[key] and not append:
-            raise PipelineError(f"{key} has offsets {first[key]} to {end[key] - 1} already; --append writes after them")
+            raise PipelineError(
+                f"{key} has offsets {first[key]} to {end[key] - 1} already; --accept-records writes after them"
+            )
 
 
 def part(spark: SparkSession, store: Store, state: StoreState, key: PartitionName, config: ReplayConfig) -> DataFrame:
-    """Returns one partition's records by offset, as one task. Quarantined records are replayed, too: the store has
-    their bytes."""
+    """Returns one partition's records by offset, as one task. They include quarantined records, because the store has
+    their bytes.
+    """
     files = [file for file in state.files.values() if file.key == key]
     frame = read_files(spark, store.root, files)
     if config.from_ms is not None:
@@ -97,9 +101,9 @@ def part(spark: SparkSession, store: Store, state: StoreState, key: PartitionNam
 def paced(
     frame: DataFrame, target: SendTarget, factor: float, sleep: Callable[[float], None] = time.sleep
 ) -> dict[PartitionName, int]:
-    """Write from the driver at the recorded pace times a factor.
+    """Writes from the driver at a multiple of the recorded pace.
 
-    A record that came late does not hold back its partition.
+    A late record does not delay its partition.
     """
     by_offset = Window.partitionBy("topic", "partition").orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
     ordered = (

@@ -1,4 +1,4 @@
-"""report: an activity stream's figures, as Parquet and as one page with plots."""
+"""report: the figures of an activity stream, as Parquet and as a page with plots."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from pipeline.store import Store
 
 @dataclass(frozen=True, slots=True)
 class ReportConfig:
-    """The options of a report: the events' store or topics, the folder of the figures, and what a window, a session and
-    the funnel are."""
+    """The options of a report: the store or the topics with the events, the output folder, and the definitions of
+    window, session and funnel.
+    """
 
     out: str
     topics: tuple[str, ...]
@@ -45,9 +46,9 @@ class Report:
 
 
 def report(spark: SparkSession, config: ReportConfig) -> Report:
-    """Make the report in `out`, in place of an earlier one.
+    """Writes the report to `out` and replaces an earlier one.
 
-    Raises PipelineError; then the earlier one is still there.
+    Raises PipelineError; then the earlier report is unchanged.
     """
     out = Path(config.out).absolute()
     made = out.with_name(f".{out.name}.new")
@@ -68,7 +69,7 @@ def report(spark: SparkSession, config: ReportConfig) -> Report:
 
 
 def records_of(spark: SparkSession, config: ReportConfig) -> tuple[DataFrame, list[Range]]:
-    """Returns the records of the topics, from the store when there is one; and the ranges that are read."""
+    """Returns the records of the topics, from the store if there is one, and the ranges that are read."""
     if config.store is not None:
         files = Store(config.store).reading().files_of(config.topics)
         if not files:
@@ -97,7 +98,7 @@ def tables_of(events: DataFrame, config: ReportConfig) -> dict[str, DataFrame]:
 
 
 def written(tables: Mapping[str, DataFrame], out: Path) -> dict[str, list[Row]]:
-    """Writes each table as one Parquet file, and returns its rows, which are few."""
+    """Writes each table as one Parquet file, and returns its rows. The tables are small."""
     rows = {}
     for name, frame in tables.items():
         frame.coalesce(1).write.parquet(str(out / name))

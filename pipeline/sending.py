@@ -1,6 +1,6 @@
-"""Data frames into topics, by Spark's Python workers: each task writes the records of one partition, in order.
+"""Writes data frames to topics in Spark's Python workers: each task writes the records of one partition, in order.
 
-Spark's own sink is not used: it has no column for timestamps, and a task that is tried again writes its records again.
+Spark's own sink is not used, because it has no column for timestamps, and a retried task writes its records again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipeline.tail import Last, last_record
 from pipeline.topics import PartitionName
 
 OWN_HEADERS = "odradek."
-"""The prefix of headers that tell where a mirrored record came from."""
+"""The prefix of headers with the source of a mirrored record."""
 SOURCE_TOPIC_ID = "odradek.source.topic.id"
 SOURCE_OFFSET = "odradek.source.offset"
 
@@ -35,8 +35,9 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SendTarget:
-    """The target of records. With `source_ids` they carry their source's offset, and those that are there already are
-    left out."""
+    """The target of records. With `source_ids`, records have their source offset in a header, and records that the
+    target already has are skipped.
+    """
 
     bootstrap: str
     names: Mapping[str, str]
@@ -51,7 +52,9 @@ class SendTarget:
 
 
 def send(frame: DataFrame, target: SendTarget) -> list[Sent]:
-    """Write the records; each of the frame's tasks has one partition's, by offset. Raises what Spark raises."""
+    """Writes the records; each task of the frame has the records of one partition, by offset. Raises Spark's
+    exceptions.
+    """
     rows = frame.select(
         "topic", "partition", "offset", "key", "value", "headers", f.unix_millis("timestamp").alias("timestamp_ms")
     )
@@ -59,7 +62,7 @@ def send(frame: DataFrame, target: SendTarget) -> list[Sent]:
 
 
 class Task:
-    """One task's work, as a value that Spark can hand to a worker."""
+    """The work of a task, as a value that Spark can send to a worker."""
 
     def __init__(self, target: SendTarget) -> None:
         self._target = target
@@ -75,16 +78,16 @@ class Task:
 
 
 def _appended(target: SendTarget, key: PartitionName, first: Row, left: Iterator[Row]) -> int:
-    """Write all rows. Raises PipelineError when an earlier attempt may have written some of them."""
+    """Writes all rows. Raises PipelineError if an earlier attempt may have written some of them."""
     task = TaskContext.get()
     if task is not None and task.attemptNumber() > 0:
-        raise PipelineError(f"{key}: its task died and may have written records; write to a topic of another name")
+        raise PipelineError(f"{key}: the task failed and may have written records; write to a topic of another name")
     with Writer(target.bootstrap, target.names[key.topic], target.properties) as writer:
         return write_all(writer, (outgoing(row) for row in _from(0, key, first, left)))
 
 
 def _mirrored(target: SendTarget, key: PartitionName, first: Row, left: Iterator[Row]) -> int:
-    """Write the rows that are not there yet, after earlier writers have been fenced off."""
+    """Writes the rows that the target doesn't have yet, after fencing earlier writers."""
     there = target.key(key)
     with FencedWriter(target.bootstrap, there.topic, transactional_id(there), target.properties) as writer:
         begin = positions(target, [key]).get(key, 0)
@@ -92,12 +95,12 @@ def _mirrored(target: SendTarget, key: PartitionName, first: Row, left: Iterator
 
 
 def transactional_id(there: PartitionName) -> str:
-    """Returns the transactional id by which mirrors into a partition fence each other off."""
+    """Returns the transactional id with which mirrors into a partition fence each other."""
     return f"odradek-mirror-{there}"
 
 
 def _from(begin: int, key: PartitionName, first: Row, left: Iterator[Row]) -> Iterator[Row]:
-    """Yields the rows from an offset on. Raises PipelineError when they are not one partition's, in order."""
+    """Yields the rows from an offset on. Raises PipelineError if they are not of one partition, in order."""
     last = -1
     for row in _chained(first, left):
         at = PartitionName(row["topic"], row["partition"])
@@ -114,7 +117,7 @@ def _chained(first: Row, left: Iterator[Row]) -> Iterator[Row]:
 
 
 def outgoing(row: Row, source_ids: Mapping[str, str] | None = None) -> Outgoing:
-    """Returns a row as a record to be written, with the headers of a mirror when ids of source topics are given."""
+    """Returns a row as a record to be written, with the headers of a mirror if ids of source topics are given."""
     headers = [(header["key"], _bytes(header["value"])) for header in row["headers"] or ()]
     if source_ids is not None:
         headers = [pair for pair in headers if not pair[0].startswith(OWN_HEADERS)]
@@ -128,10 +131,10 @@ def _bytes(value: bytearray | bytes | None) -> bytes | None:
 
 
 def positions(target: SendTarget, sources: Sequence[PartitionName]) -> dict[PartitionName, int]:
-    """Returns the source offset to go on with, for each source partition of which the target has records.
+    """Returns the source offset to continue from, for each source partition of which the target has records.
 
-    Raises PipelineError when others write to the target, or when its last record is gone; TopicChanged when its records
-    came from a topic of that name which has been deleted since.
+    Raises PipelineError if other programs write to the target, or if its last record is gone; TopicChanged if its
+    records came from a deleted topic of the same name.
     """
     cluster = target.cluster()
     keys = {source: target.key(source) for source in sources}
@@ -142,18 +145,18 @@ def positions(target: SendTarget, sources: Sequence[PartitionName]) -> dict[Part
             continue
         last = last_record(cluster, key, first[key], end[key])
         if last is None and first[key] == 0:
-            continue  # nothing but transactions that were aborted
+            continue  # only aborted transactions
         if last is None:
             raise PipelineError(
-                f"{target.bootstrap}: {key} had records up to offset {end[key] - 1} and has none left: where the "
-                "mirror was is not known. Mirror to a topic of another name"
+                f"{target.bootstrap}: {key} had records up to offset {end[key] - 1} but now has none, so the mirror's "
+                "position is unknown. Mirror to a topic of another name"
             )
         next_offsets[source] = 1 + source_offset(last, source, key, target)
     return next_offsets
 
 
 def source_offset(last: Last, source: PartitionName, key: PartitionName, target: SendTarget) -> int:
-    """Returns the offset that the last record of a mirrored partition had in its source."""
+    """Returns the source offset of the last record of a mirrored partition."""
     offset, topic_id = last.headers.get(SOURCE_OFFSET), last.headers.get(SOURCE_TOPIC_ID)
     if offset is None or topic_id is None:
         raise PipelineError(f"{target.bootstrap}: {key} offset {last.offset} was not written by a mirror of {source}")

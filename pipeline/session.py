@@ -1,4 +1,6 @@
-"""The SparkSession of a job: embedded unless a master is named, with connectors, and this package on its workers."""
+"""The SparkSession of a job, with the Kafka connector, and with this package on its workers. It is embedded unless a
+master is named.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 CONNECTORS = "4.0.0"
-"""The newest whose dependencies are all in Maven Central; it works with every PySpark 4.0."""
+"""The newest version whose dependencies are all in Maven Central; it works with every PySpark 4.0."""
 PACKAGES = (
     f"org.apache.spark:spark-sql-kafka-0-10_2.13:{CONNECTORS}",
     f"org.apache.spark:spark-avro_2.13:{CONNECTORS}",
@@ -25,19 +27,19 @@ EMBEDDED = "local[*]"
 SETTINGS: Mapping[str, str] = {
     "spark.jars.packages": ",".join(PACKAGES),
     "spark.jars.excludes": "org.slf4j:slf4j-api",  # Spark brings its own
-    "spark.sql.session.timeZone": "UTC",  # folders by date and hour are the same wherever a job runs
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # a topic may be named 2026
+    "spark.sql.session.timeZone": "UTC",  # so that folders by date and hour are the same wherever a job runs
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # a topic may have the name 2026
     "spark.sql.shuffle.partitions": "8",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    "spark.speculation": "false",  # the second copy of a task that writes to a topic would write twice
+    "spark.speculation": "false",  # a second copy of a task would write its records twice
     "spark.python.authenticate.socketTimeout": "60s",
 }
 
 
 def start(app: str, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Start Spark, or take the session that this process has. Python workers run this interpreter when embedded."""
+    """Starts Spark, or returns the session of this process. In embedded mode, Python workers run this interpreter."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(f"odradek {app}").master(master or EMBEDDED)
     for name, value in {**SETTINGS, **(settings or {})}.items():
@@ -48,9 +50,9 @@ def start(app: str, master: str | None = None, settings: Mapping[str, str] | Non
 
 
 def _packed() -> Path:
-    """This package as a zip file, which Spark hands to its Python workers.
+    """Returns this package as a zip file, for Spark's Python workers.
 
-    Named by its content: Spark refuses another one of a name that a session has.
+    Its name depends on its content, because Spark rejects a different file with a known name.
     """
     here = Path(__file__).resolve().parent
     sources = {f"{here.name}/{file.relative_to(here)}": file.read_bytes() for file in sorted(here.rglob("*.py"))}

@@ -24,11 +24,11 @@ RECORD = (
 COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 
 POLL_TIMEOUT_MS = 30_000
-"""After this long without an answer a task gives up: a broker that is there answers a fetch in half a second."""
+"""Time without an answer after which a task gives up. A broker answers a fetch in half a second."""
 
 
 def kafka_options(cluster: Cluster, options: Mapping[str, str]) -> dict[str, str]:
-    """Returns the options of every reader of the connector; `options` come last."""
+    """Returns the options of every reader of the connector; `options` override the others."""
     return {
         "kafka.bootstrap.servers": cluster.bootstrap,
         "kafka.isolation.level": "read_committed",
@@ -44,25 +44,25 @@ def kafka_options(cluster: Cluster, options: Mapping[str, str]) -> dict[str, str
 def read_topics(
     spark: SparkSession, cluster: Cluster, ranges: Sequence[Range], options: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """Returns the committed records of these ranges, one task per range, or more with `minPartitions`,
+    """Returns the committed records of these ranges, with one task per range, or more with `minPartitions` or
     `maxRecordsPerPartition`.
     """
     if not ranges:
         return spark.createDataFrame([], RECORD)
     assigned: dict[str, list[int]] = {}
-    for one in ranges:
-        assigned.setdefault(one.topic, []).append(one.partition)
+    for span in ranges:
+        assigned.setdefault(span.topic, []).append(span.partition)
     reader = spark.read.format("kafka").options(
         **kafka_options(cluster, options or {}),
         assign=str(assigned).replace("'", '"'),
-        startingOffsets=to_json({one.key: one.start for one in ranges}),
-        endingOffsets=to_json({one.key: one.end for one in ranges}),
+        startingOffsets=to_json({span.key: span.start for span in ranges}),
+        endingOffsets=to_json({span.key: span.end for span in ranges}),
     )
     return as_records(reader.load())
 
 
 def as_records(frame: DataFrame) -> DataFrame:
-    """Returns the records with the connector's columns by our names."""
+    """Returns the connector's records with this package's column names."""
     return frame.withColumnRenamed("timestampType", "timestamp_type").select(*COLUMNS)
 
 
@@ -79,7 +79,7 @@ def read_files(spark: SparkSession, root: Path, files: Iterable[File]) -> DataFr
 
 
 def with_folders(frame: DataFrame) -> DataFrame:
-    """Returns the frame with the columns by which files lie in folders."""
+    """Returns the frame with the columns that name the folders of files."""
     return frame.withColumn("date", f.date_format("timestamp", "yyyy-MM-dd")).withColumn(
         "hour", f.date_format("timestamp", "HH")
     )
@@ -87,12 +87,12 @@ def with_folders(frame: DataFrame) -> DataFrame:
 
 AT = re.compile(r"(?:partition|TopicPartition:?) ([\w.-]+)-(\d+)")
 OURS = re.compile(r"^pipeline\.errors\.\w+: (.+)$", re.MULTILINE)
-"""A message of ours that a Python worker raised."""
+"""The message of a PipelineError that a Python worker raised."""
 OFFSET = re.compile(r"offset (\d+)")
 
 
 def explained(error: Exception, cluster: Cluster, ranges: Sequence[Range]) -> PipelineError:
-    """Returns Spark's failure as a message for a reader: the error, with topic, partition and offset."""
+    """Returns Spark's failure as an error with topic, partition and offset."""
     if isinstance(error, PipelineError):
         return error
     text = str(error)
@@ -100,7 +100,7 @@ def explained(error: Exception, cluster: Cluster, ranges: Sequence[Range]) -> Pi
         return PipelineError(own[1])
     place = AT.search(text)
     at = f"{place[1]}-{place[2]}" if place else ""
-    mine = [one for one in ranges if str(one.key) == at] or list(ranges)
+    mine = [span for span in ranges if str(span.key) == at] or list(ranges)
     offsets = "; ".join(map(str, mine))
     offset = OFFSET.search(text)
     where = f"{at} offset {offset[1]}" if place and offset else offsets
@@ -114,7 +114,7 @@ def explained(error: Exception, cluster: Cluster, ranges: Sequence[Range]) -> Pi
 
 
 def _line(text: str, word: str) -> str:
-    """Returns the most telling line: the last `Caused by` with the word, or any with it, or the first."""
+    """Returns the most useful line: the last `Caused by` with the word, or else any line with it, or else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     caused = [line for line in lines if line.startswith("Caused by") and word in line]
     lines_of_cause = (caused or [line for line in lines if word in line] or lines or [""])[-1 if caused else 0]

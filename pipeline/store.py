@@ -29,11 +29,11 @@ KINDS = {False: "loaded", True: "quarantine"}
 PUBLISHING_TIMEOUT_S = 60
 
 Hook = Callable[[str], None]
-"""Called when a run has reached a stage; tests end the process there."""
+"""Called when a run has reached a stage. Tests end the process there."""
 
 
 def nowhere(_: str) -> None:
-    """The hook of a run that is not under test."""
+    """The hook of a run outside of tests."""
 
 
 class Store:
@@ -44,9 +44,9 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[StoreState]:
-        """Be the one writer: finishes or clears away what earlier runs left.
+        """Locks the store for the only writer, and finishes or removes what earlier runs left.
 
-        Raises PipelineError when there is another.
+        Raises PipelineError if there is another writer.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / LOCK).open("w") as lock:
@@ -59,8 +59,9 @@ class Store:
             yield self.state()
 
     def reading(self) -> StoreState:
-        """Returns the last committed state, with all of its files in their places. Raises PipelineError when there is
-        none."""
+        """Returns the last committed state, after all of its files are in place. Raises PipelineError if nothing was
+        committed.
+        """
         if not (self.root / MANIFESTS).is_dir():
             raise PipelineError(f"{self.root}: nothing was loaded there")
         deadline = time.monotonic() + PUBLISHING_TIMEOUT_S
@@ -72,7 +73,7 @@ class Store:
                     break
                 if time.monotonic() > deadline:
                     raise PipelineError(
-                        f"{self.root}: a run has not put its files in place in {PUBLISHING_TIMEOUT_S} s"
+                        f"{self.root}: the files of a committed run were not in place after {PUBLISHING_TIMEOUT_S} s"
                     )
                 time.sleep(0.05)
         return self.state()
@@ -88,7 +89,7 @@ class Store:
         return self.staging(run) / f"kind={KINDS[file.quarantined]}" / inner
 
     def commit(self, manifest: Manifest, at: Hook = nowhere) -> StoreState:
-        """Make a run part of the store. Durable, also over a loss of power, when it returns."""
+        """Commits a run. When it returns, the commit is durable, even if the power fails."""
         for file in manifest.added:
             _sync(self.staged(manifest.run, file))
         folder = self.root / MANIFESTS
@@ -107,7 +108,7 @@ class Store:
         return sorted((self.root / MANIFESTS).glob("[0-9]*.json"))
 
     def _unfinished(self) -> Manifest | None:
-        """Returns the last run, when not all of its files are in their places."""
+        """Returns the last run if some of its files are not in place yet."""
         manifests = self._manifests()
         if not manifests:
             return None
@@ -119,9 +120,9 @@ class Store:
             self._publish(manifest, nowhere)
 
     def _publish(self, manifest: Manifest, at: Hook) -> None:
-        """Move staged files to their places, delete what they supersede.
+        """Moves staged files to their places, and deletes the files that they supersede.
 
-        May be repeated; the staging folder goes last.
+        It can be repeated; the staging folder is removed last.
         """
         for path in (*manifest.removed, *self._of_topics(manifest)):
             self._delete(path)
@@ -131,14 +132,14 @@ class Store:
             with suppress(FileNotFoundError):
                 staged.rename(target)
             if not target.exists():
-                raise PipelineError(f"{target}: run {manifest.run} committed it, and it is gone")
+                raise PipelineError(f"{target}: run {manifest.run} committed this file, but it is missing")
             if number == 0:
                 at("publishing")
         shutil.rmtree(self.staging(manifest.run))
         at("published")
 
     def _of_topics(self, manifest: Manifest) -> list[str]:
-        """Returns the files of dropped topics that are not the run's own."""
+        """Returns the files of dropped topics, without the run's own."""
         own = {file.path for file in manifest.added}
         files = [
             path.relative_to(self.root).as_posix()

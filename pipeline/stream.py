@@ -1,7 +1,7 @@
-"""stream: the store of `load`, fed by Structured Streaming.
+"""stream: fills the store of `load` by Structured Streaming.
 
-Each micro-batch is a run: its offsets are those of the checkpoint's offset log, and a batch that Spark runs again
-after a crash is found in the store's manifests and left out. `load` and `stream` may take turns on one store.
+Each micro-batch is a run with the offsets in the checkpoint's offset log. If Spark repeats a batch after a crash, it is
+found in the store's manifests and skipped. `load` and `stream` may alternate on one store.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ Shown = Callable[[BatchProgress], None]
 
 
 def stream(spark: SparkSession, config: StreamConfig, shown: Shown | None = None, at: Hook = nowhere) -> int:
-    """Run until the trigger is done, or until stopped; returns the records streamed. Raises PipelineError."""
+    """Runs until the trigger ends, or until it is stopped; returns the number of records. Raises PipelineError."""
     if config.trigger.kind is TriggerKind.CONTINUOUS and config.to_topic is None:
         raise PipelineError(
-            "Spark's continuous mode has no batches that a store could commit as a whole: it needs --to-topic, "
-            "or take --trigger 1s for batches each second"
+            "Spark's continuous mode has no batches that a store could commit as a whole: use --to-topic, or "
+            "--trigger 1s for a batch each second"
         )
     cluster = Cluster(config.bootstrap, config.properties)
     state = StoreState() if config.to_topic is not None else Store(config.out).state()
@@ -97,8 +97,8 @@ def offsets_now(cluster: Cluster, topics: Sequence[TopicDescription]) -> Cluster
 def _reader(
     spark: SparkSession, cluster: Cluster, offsets: ClusterOffsets, ranges: Sequence[Range], config: StreamConfig
 ) -> DataFrame:
-    """Reads from the store's offsets on; Spark goes by a checkpoint instead, if there is one."""
-    starting = {**offsets.end, **{one.key: one.start for one in ranges}}
+    """Returns the records from the store's offsets on; if there is a checkpoint, Spark continues from that instead."""
+    starting = {**offsets.end, **{span.key: span.start for span in ranges}}
     options = kafka_options(cluster, config.options) | {
         "subscribe": ",".join(config.topics),
         "startingOffsets": to_json(starting),
@@ -116,7 +116,9 @@ def sink(frame: DataFrame, cluster: Cluster, config: StreamConfig, at: Hook) -> 
 
 
 def counts(frame: DataFrame, config: StreamConfig, out: str) -> StreamingQuery:
-    """Counts events per type and window, once no event of the window is awaited. Later events are only counted."""
+    """Counts events per type and window, once the watermark has passed the window. Later events are counted only as
+    late.
+    """
     events = analytics.parsed(frame).withWatermark("happened", config.watermark)
     once = events.dropDuplicatesWithinWatermark(["id"])
     writer = (
@@ -129,8 +131,9 @@ def counts(frame: DataFrame, config: StreamConfig, out: str) -> StreamingQuery:
 
 
 def relay(frame: DataFrame, config: StreamConfig) -> StreamingQuery:
-    """Sends records into another topic by Spark's own sink: soon, at least once, with new timestamps. For more,
-    `mirror`."""
+    """Sends records to another topic by Spark's own sink: with little delay, at least once, with new timestamps.
+    `mirror` keeps more.
+    """
     writer = (
         frame.select("key", "value", "headers", "partition")
         .writeStream.format("kafka")
@@ -151,7 +154,7 @@ def triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
 
 
 def watch(queries: Sequence[StreamingQuery], shown: Shown | None = None) -> int:
-    """Waits for the queries to end, with a report of each batch, and returns the first query's records."""
+    """Waits for the queries to end, reports each batch, and returns the first query's number of records."""
     total, seen = 0, {query.id: -1 for query in queries}
     while True:
         ended = [query.awaitTermination(POLL_S) for query in queries]
@@ -169,7 +172,7 @@ def watch(queries: Sequence[StreamingQuery], shown: Shown | None = None) -> int:
 
 
 class Batches:
-    """The work on each micro-batch: one run of the store."""
+    """Processes each micro-batch as one run of the store."""
 
     def __init__(self, cluster: Cluster, config: StreamConfig, at: Hook) -> None:
         self._cluster, self._config, self._at = cluster, config, at
@@ -191,9 +194,7 @@ class Batches:
 
 
 def batch_ranges(checkpoint: Path, number: int, first: Mapping[PartitionName, int]) -> list[Range]:
-    """Returns a micro-batch's offsets, by Spark's write-ahead log of them; a partition that is new begins with its
-    first offset.
-    """
+    """Returns a micro-batch's offsets from Spark's write-ahead log; a new partition begins with its first offset."""
     ends = offsets_in((checkpoint / "offsets" / str(number)).read_text())
     before = (checkpoint / "offsets" / str(number - 1)) if number else (checkpoint / "sources" / "0" / "0")
     return ranges_between(offsets_in(before.read_text()), ends, first)

@@ -1,4 +1,4 @@
-"""The last record of a partition: where its writer has to go on."""
+"""The last record of a partition, after which its writer must continue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.errors import PipelineError
 from pipeline.topics import PartitionName
 
 FIRST_STEP = 16
-"""Offsets to look back at first: markers of transactions may come after the last record."""
+"""Number of offsets in the first look back, because transaction markers may follow the last record."""
 POLL_TIMEOUT_S = 15.0
 
 
@@ -23,7 +23,7 @@ class Last(NamedTuple):
 
 
 def headers_of(message: Message) -> list[tuple[str, str | bytes | None]]:
-    """librdkafka gives a list; its types allow a mapping, too."""
+    """Returns the headers. librdkafka returns a list; its types allow a mapping, too."""
     headers = message.headers() or []
     return list(headers.items()) if isinstance(headers, dict) else headers
 
@@ -33,9 +33,9 @@ def _bytes(value: str | bytes | None) -> bytes | None:
 
 
 def last_record(cluster: Cluster, key: PartitionName, first: int, end: int) -> Last | None:
-    """Returns the last committed record of [first, end); None when there is none.
+    """Returns the last committed record in [first, end); None if there is none.
 
-    Raises PipelineError when it cannot be read.
+    Raises PipelineError if it can't be read.
     """
     step = FIRST_STEP
     while first < end:

@@ -16,7 +16,7 @@ class PartitionName(NamedTuple):
 
 
 class TopicDescription(NamedTuple):
-    """A topic as it is now. The id tells a topic from one of the same name that was created after it was deleted."""
+    """A topic as it is now. Its id distinguishes it from an earlier topic of the same name."""
 
     name: str
     id: str

@@ -5,6 +5,10 @@ from __future__ import annotations
 from protocol.errors import ProtocolError
 
 
+class TooManyItems(ProtocolError):
+    """A message has more items of arrays and tags than its decoder allows."""
+
+
 class ItemBudget:
     """The number of items that the rest of a message may have."""
 
@@ -12,7 +16,7 @@ class ItemBudget:
         self.most_items = self.left = most_items
 
     def spend(self, items: int) -> None:
-        """Subtracts the items of an array or a tag section. Raises ProtocolError if there are too many."""
+        """Subtracts the items of an array or a tag section. Raises TooManyItems."""
         self.left -= items
         if self.left < 0:
-            raise ProtocolError(f"more than {self.most_items} items of arrays and tags")
+            raise TooManyItems(f"more than {self.most_items} items of arrays and tags")

@@ -36,6 +36,12 @@ SPARE_BYTES: Final = 2 * 1024 * 1024
 """Largest buffer that a follower keeps for its next Fetch response: replica.fetch.max.bytes of one or two partitions.
 New memory of that size comes from the kernel, page by page, and is zeroed twice."""
 
+MANY_BUFFERS: Final = 1024
+"""The most buffers that the system accepts in one write (IOV_MAX)."""
+
+SMALL_BYTES: Final = 4096
+"""Buffers below this are copied into larger ones, which costs less than to write each on its own."""
+
 JOIN_LIMIT_BYTES: Final = 16 * 1024
 """Responses up to this size are joined to one buffer: a copy is cheaper than a vectored write of many small pieces."""
 
@@ -188,6 +194,26 @@ def room(size: int, arrived: int) -> int:
     return min(size, max(min(USUAL_GROWTH * arrived, USUAL_FRAME_BYTES), GROWTH * arrived + FIRST_BYTES))
 
 
+def joined(answers: list[Buffer]) -> list[Buffer]:
+    """Returns the same bytes in fewer buffers if there are many: an answer about a hundred thousand partitions has more
+    than a million buffers, and libuv writes at most 1,048,576 at once."""
+    if len(answers) <= MANY_BUFFERS:
+        return answers
+    result: list[Buffer] = []
+    small: list[Buffer] = []
+    for answer in answers:
+        if len(answer) < SMALL_BYTES:
+            small.append(answer)
+            continue
+        if small:
+            result.append(b"".join(small))
+            small = []
+        result.append(answer)
+    if small:
+        result.append(b"".join(small))
+    return result
+
+
 def response_frame(correlation_id: int, flexible_header: bool, parts: Sequence[Buffer]) -> list[Buffer]:
     """Returns a response's buffers after its size and header. A small response becomes a single buffer."""
     size = sum(map(len, parts))
@@ -197,4 +223,4 @@ def response_frame(correlation_id: int, flexible_header: bool, parts: Sequence[B
         head = RESPONSE_HEAD.pack(size + 4, correlation_id)
     if size <= JOIN_LIMIT_BYTES:
         return [b"".join((head, *parts))]
-    return [head, *parts]
+    return joined([head, *parts])

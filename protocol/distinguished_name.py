@@ -17,7 +17,7 @@ SUBJECT_INDEX: Final = 4
 EXTENSIONS: Final = 0xA3
 OCTETS: Final = 0x04
 ALTERNATIVE_NAMES: Final = bytes.fromhex("551d11")
-"""Object identifier 2.5.29.17."""
+"""Object identifier of subjectAltName (2.5.29.17), in DER."""
 
 KEYWORDS: Final = {
     "2.5.4.3": "CN",

@@ -85,7 +85,7 @@ class ErrorCode(IntEnum):
     KAFKA_STORAGE_ERROR = 56, "the partition's log directory failed", RETRY
     LOG_DIR_NOT_FOUND = 57, "the directory is not in log.dirs"
     SASL_AUTHENTICATION_FAILED = 58, "authentication failed"
-    UNKNOWN_PRODUCER_ID = 59, "nothing is known of the producer id here: its records may have been deleted"
+    UNKNOWN_PRODUCER_ID = 59, "the producer id is unknown here: its records may have been deleted"
     REASSIGNMENT_IN_PROGRESS = 60, "the partition is being reassigned"
     DELEGATION_TOKEN_AUTH_DISABLED = 61, "delegation tokens are not enabled"
     DELEGATION_TOKEN_NOT_FOUND = 62, "no such delegation token"
@@ -98,7 +98,7 @@ class ErrorCode(IntEnum):
     GROUP_ID_NOT_FOUND = 69, "no such group"
     FETCH_SESSION_ID_NOT_FOUND = 70, "no such fetch session", RETRY
     INVALID_FETCH_SESSION_EPOCH = 71, "the fetch session's epoch is not the expected one", RETRY
-    LISTENER_NOT_FOUND = 72, "the leader has no listener of the name that the request came in on", RETRY
+    LISTENER_NOT_FOUND = 72, "the leader has no listener with the name of the request's listener", RETRY
     TOPIC_DELETION_DISABLED = 73, "delete.topic.enable is false"
     FENCED_LEADER_EPOCH = 74, "the leader epoch of the request is older than the partition's", RETRY
     UNKNOWN_LEADER_EPOCH = 75, "the leader epoch of the request is newer than the partition's", RETRY

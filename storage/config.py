@@ -71,7 +71,7 @@ class LogConfig(Config):
         "producer",
         one_of=COMPRESSION_TYPES,
         synonyms=("compression.type",),
-        doc="Codec that batches are stored with. producer keeps what the producer chose.",
+        doc="Codec of stored batches; producer keeps the producer's codec.",
     )
     compression_gzip_level = option(
         "compression.gzip.level",
@@ -79,7 +79,7 @@ class LogConfig(Config):
         -1,
         check=GZIP_LEVEL,
         synonyms=("compression.gzip.level",),
-        doc="Level used when compression.type is gzip; -1 is zlib's own default.",
+        doc="Compression level if compression.type is gzip; -1 is zlib's default.",
     )
     compression_lz4_level = option(
         "compression.lz4.level",
@@ -88,7 +88,7 @@ class LogConfig(Config):
         at_least=1,
         at_most=17,
         synonyms=("compression.lz4.level",),
-        doc="Level used when compression.type is lz4.",
+        doc="Compression level if compression.type is lz4.",
     )
     compression_zstd_level = option(
         "compression.zstd.level",
@@ -97,7 +97,7 @@ class LogConfig(Config):
         at_least=-131072,
         at_most=22,
         synonyms=("compression.zstd.level",),
-        doc="Level used when compression.type is zstd.",
+        doc="Compression level if compression.type is zstd.",
     )
     delete_retention_ms = option(
         "delete.retention.ms",
@@ -105,8 +105,8 @@ class LogConfig(Config):
         DAY_MS,
         at_least=0,
         synonyms=("log.cleaner.delete.retention.ms",),
-        doc="How long a compacted topic keeps tombstones; a reader that starts at the beginning must finish within it "
-        "to see every deletion.",
+        doc="Time that a compacted topic retains tombstones. A consumer that starts at the beginning must finish "
+        "within it to see every deletion.",
     )
     errors_deadletterqueue_group_enable = option(
         "errors.deadletterqueue.group.enable",
@@ -129,7 +129,7 @@ class LogConfig(Config):
         MAX_LONG,
         at_least=1,
         synonyms=("log.flush.interval.messages",),
-        doc="fsync after this many records. The default leaves flushing to the operating system.",
+        doc="Flush a log (fsync) after this many records. The default leaves flushing to the operating system.",
     )
     flush_ms = option(
         "flush.ms",
@@ -137,7 +137,7 @@ class LogConfig(Config):
         MAX_LONG,
         at_least=0,
         synonyms=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
-        doc="fsync records at the latest after this time. The default leaves flushing to the operating system.",
+        doc="Longest time before a record is flushed (fsync). The default leaves flushing to the operating system.",
     )
     follower_replication_throttled_replicas = option(
         "follower.replication.throttled.replicas",
@@ -145,7 +145,7 @@ class LogConfig(Config):
         (),
         check=THROTTLED_REPLICAS,
         distinct=False,
-        doc="Replicas whose copying is throttled on the follower's side, as partition:broker pairs, or * for all.",
+        doc="Replicas that are throttled as followers, as partition:broker pairs, or * for all.",
     )
     index_interval_bytes = option(
         "index.interval.bytes",
@@ -164,7 +164,7 @@ class LogConfig(Config):
         (),
         check=THROTTLED_REPLICAS,
         distinct=False,
-        doc="Replicas whose copying is throttled on the leader's side, as partition:broker pairs, or * for all.",
+        doc="Replicas that are throttled as leaders, as partition:broker pairs, or * for all.",
     )
     local_retention_bytes = option(
         "local.retention.bytes",
@@ -172,7 +172,7 @@ class LogConfig(Config):
         FROM_RETENTION,
         at_least=-2,
         synonyms=("log.local.retention.bytes",),
-        doc="With tiered storage, bytes of a partition kept on local disk; -2 takes retention.bytes.",
+        doc="With tiered storage, bytes of a partition that stay on local disk; -2 means retention.bytes.",
     )
     local_retention_ms = option(
         "local.retention.ms",
@@ -180,7 +180,7 @@ class LogConfig(Config):
         FROM_RETENTION,
         at_least=-2,
         synonyms=("log.local.retention.ms",),
-        doc="With tiered storage, time that records stay on local disk; -2 takes retention.ms.",
+        doc="With tiered storage, time that records stay on local disk; -2 means retention.ms.",
     )
     max_compaction_lag_ms = option(
         "max.compaction.lag.ms",
@@ -188,7 +188,7 @@ class LogConfig(Config):
         MAX_LONG,
         at_least=1,
         synonyms=("log.cleaner.max.compaction.lag.ms",),
-        doc="Longest time that a record may wait for compaction.",
+        doc="Longest time before a record is compacted.",
     )
     max_message_bytes = option(
         "max.message.bytes",
@@ -204,7 +204,7 @@ class LogConfig(Config):
         HOUR_MS,
         at_least=0,
         synonyms=("log.message.timestamp.after.max.ms",),
-        doc="How far a CreateTime may be ahead of the broker's clock before the record is rejected.",
+        doc="Longest time that a record's CreateTime may be ahead of the broker's clock.",
     )
     message_timestamp_before_max_ms = option(
         "message.timestamp.before.max.ms",
@@ -212,7 +212,7 @@ class LogConfig(Config):
         MAX_LONG,
         at_least=0,
         synonyms=("log.message.timestamp.before.max.ms",),
-        doc="How far a CreateTime may be behind the broker's clock before the record is rejected.",
+        doc="Longest time that a record's CreateTime may be behind the broker's clock.",
     )
     message_timestamp_type = option(
         "message.timestamp.type",
@@ -220,7 +220,7 @@ class LogConfig(Config):
         "CreateTime",
         one_of=("CreateTime", "LogAppendTime"),
         synonyms=("log.message.timestamp.type",),
-        doc="The source of a record's timestamp: the producer (CreateTime) or the append (LogAppendTime).",
+        doc="Whether a record's timestamp is set by the producer (CreateTime) or at the append (LogAppendTime).",
     )
     min_cleanable_dirty_ratio = option(
         "min.cleanable.dirty.ratio",
@@ -229,7 +229,7 @@ class LogConfig(Config):
         at_least=0,
         at_most=1,
         synonyms=("log.cleaner.min.cleanable.ratio",),
-        doc="Share of a compacted log that must be uncleaned before it is cleaned.",
+        doc="Share of a compacted log that must be uncleaned before the log is cleaned.",
     )
     min_compaction_lag_ms = option(
         "min.compaction.lag.ms",
@@ -237,7 +237,7 @@ class LogConfig(Config):
         0,
         at_least=0,
         synonyms=("log.cleaner.min.compaction.lag.ms",),
-        doc="Time that a record stays untouched by compaction.",
+        doc="Time during which a new record is not compacted.",
     )
     min_insync_replicas = option(
         "min.insync.replicas",
@@ -245,7 +245,7 @@ class LogConfig(Config):
         1,
         at_least=1,
         synonyms=("min.insync.replicas",),
-        doc="Fewest in-sync replicas, including the leader, with which a produce with acks=all succeeds.",
+        doc="Minimum number of in-sync replicas, including the leader, for a produce with acks=all to succeed.",
     )
     odradek_records_check = option(
         "odradek.records.check",
@@ -253,16 +253,16 @@ class LogConfig(Config):
         True,
         internal=True,
         synonyms=("odradek.records.check",),
-        doc="Validate all records of a producer, inside its compression, before the append. If off, the broker "
-        "checks a batch's header and checksum, and its records only if another option requires it: for producers that "
-        "are trusted not to write records that no consumer can read.",
+        doc="Decompress and validate all records of a producer before the append. If it is off, the broker checks a "
+        "batch's header and checksum, and checks records only if another option requires it. Disable it only for "
+        "producers that never write records that consumers can't read.",
     )
     preallocate = option(
         "preallocate",
         BOOLEAN,
         False,
         synonyms=("log.preallocate",),
-        doc="Reserve a segment's space when it is created.",
+        doc="Reserve disk space for a segment when it is created.",
     )
     remote_log_copy_disable = option(
         "remote.log.copy.disable", BOOLEAN, False, doc="With tiered storage, stop copying segments to the remote tier."
@@ -279,7 +279,7 @@ class LogConfig(Config):
         LONG,
         -1,
         synonyms=("log.retention.bytes",),
-        doc="Size of a partition beyond which its oldest segments are deleted; -1 is no limit.",
+        doc="Size of a partition above which its oldest segments are deleted; -1 is no limit.",
     )
     retention_ms = option(
         "retention.ms",
@@ -295,7 +295,7 @@ class LogConfig(Config):
         1 << 30,
         at_least=MIN_SEGMENT_BYTES,
         synonyms=("log.segment.bytes",),
-        doc="Size at which a new segment is started. Retention and compaction work on whole segments.",
+        doc="Size at which a segment rolls. Retention and compaction work on whole segments.",
     )
     segment_index_bytes = option(
         "segment.index.bytes",
@@ -303,7 +303,7 @@ class LogConfig(Config):
         10 << 20,
         at_least=4,
         synonyms=("log.index.size.max.bytes",),
-        doc="Largest size of an index file; a full one starts a new segment.",
+        doc="Largest size of an index file; a full index makes the segment roll.",
     )
     segment_jitter_ms = option(
         "segment.jitter.ms",
@@ -319,14 +319,14 @@ class LogConfig(Config):
         WEEK_MS,
         at_least=1,
         synonyms=("log.roll.ms", "log.roll.hours"),
-        doc="Time after which a segment that holds records is closed even if it is not full.",
+        doc="Age at which a segment with records rolls, even if it is not full.",
     )
     unclean_leader_election_enable = option(
         "unclean.leader.election.enable",
         BOOLEAN,
         False,
         synonyms=("unclean.leader.election.enable",),
-        doc="Let a replica that is not in sync become leader if no in-sync replica is left. Records may be lost.",
+        doc="Elect a replica that is not in sync if no in-sync replica is left. Records may be lost.",
     )
 
     def _derived(self) -> dict[str, object]:

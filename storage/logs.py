@@ -127,7 +127,7 @@ class Logs(LogTable):
         """
         log = self._logs.get(topic_partition)
         if log is None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} has no log any longer")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} no longer has a log")
         future = self._futures.get(topic_partition)
         if future is not None:
             future.truncate_between_flushes(offset, now_ms, fully=fully)

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
-from broker import guards, handlers
+from broker import handlers
 from broker.handlers import controller
-from commands.table import CLUSTER_COMMANDS, CLUSTER_WORDS
+from cli.table import COMMANDS
 from coordinator.cluster.decisions import DECISIONS
 from tests.sources import CORE, ROOT, sources, tree
 
 # The protocol is described whole, also what nothing serves yet: there it is enough that tests import a module, or list
 # its folder.
-GUARDED = set(guards.MODULES)
 DECIDED = {f"coordinator.cluster.{row.module}" for row in DECISIONS.values()}
 HANDLED = {*handlers.NAMES, *controller.NAMES}
 
@@ -79,18 +78,17 @@ def module_of(path: str) -> str:
 
 
 def is_imported(path: str) -> bool:
-    """True when another file imports the module, or a part of the package, or a table does: of handlers, decisions,
-    guards or commands."""
+    """True when another file imports the module, or a part of the package, or a table does: of handlers, decisions
+    or commands."""
     module = module_of(path)
     by_others = any(module in names for other, names in importers().items() if other != path)
     by_parts = path.endswith("/__init__.py") and any(
         name.startswith(f"{module}.") for names in (*importers().values(), imported_by_tests()) for name in names
     )
     by_table = path.startswith("broker/handlers/") and module_of(path).removeprefix("broker.handlers.") in HANDLED
-    by_word = any(module == command.module for table in (CLUSTER_COMMANDS, CLUSTER_WORDS) for command in table.values())
+    by_word = any(module in (command.module, command.program) for command in COMMANDS.values())
     by_decision = module in DECIDED
-    by_guard = path.startswith("broker/guards/") and module_of(path).removeprefix("broker.guards.") in GUARDED
-    return by_others or by_parts or by_table or by_word or by_decision or by_guard
+    return by_others or by_parts or by_table or by_word or by_decision
 
 
 def is_described(path: str) -> bool:

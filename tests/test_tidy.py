@@ -25,7 +25,7 @@ MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
 RANDOM_SOURCES = frozenset(
     {
         "broker/disks/open_logs.py",
-        "programs/format/commands.py",
+        "programs/format/random_id.py",
         "broker/requests/broker.py",
         "broker/requests/host.py",
         "commands/client/cluster_client.py",
@@ -39,6 +39,7 @@ BANNED_CALLS: dict[str, tuple[frozenset[str], str]] = {
         frozenset({"broker/clock.py", "commands/client/clock.py"}),  # the latter for commands that import no event loop
         "take now_ms as an argument, or ask broker.clock",
     ),
+    "asyncio.sleep": (frozenset({"broker/clock.py"}), "await pause or next_turn of broker.clock"),
     "datetime.datetime.now": (frozenset(), "take now_ms as an argument, or ask broker.clock"),
     "random": (frozenset(), "take the random value as an argument; the broker draws it"),
     "secrets": (frozenset(), "take the random value as an argument; the broker draws it"),
@@ -75,7 +76,6 @@ ANY_MEANS_NOTHING = frozenset({"Coroutine", "Generator", "Callable"})
 
 # Modules that nothing imports: why they are there.
 ROOT_MODULES: dict[str, str] = {
-    "programs/__main__.py": "python -m programs",
     "broker/disks/cleaner_process.py": "python -m broker.disks.cleaner_process, as cleaner_client.py starts it",
     "odradek/__main__.py": "python -m odradek",
     "odradek/pytest_plugin.py": "pytest finds it by its entry point",

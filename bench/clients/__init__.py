@@ -1,1 +1,1 @@
-"""The loops around clients that run as processes of their own, so that their CPU time is not the broker's."""
+"""Loops around clients, in processes of their own, so that their CPU time is not counted as the broker's."""

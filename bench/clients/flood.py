@@ -1,11 +1,12 @@
-"""Clients that cost next to nothing, so that one core of them keeps a broker's core busy.
+"""Clients that cost so little that one core of them keeps a broker's core busy.
 
     python -m bench.clients.flood HOST:PORT TOPIC produce|consume SECONDS
 
-One connection to each partition's leader: a producer sends the same batch of 64 KB again and again, several ahead of
-their answers, and a consumer asks for a megabyte after the other, and begins anew at the end. Values are not looked
-at. Requests are those of today's clients: Produce 9, Fetch 12; ListOffsets 1 tells where a partition begins. Prints
-JSON: bytes of batches, seconds.
+There is one connection to each partition's leader. A producer sends the same batch of 64 KB again and again, with
+several requests in flight. A consumer fetches a megabyte at a time, and starts again at the end. Values are not read.
+The requests have the versions of current clients: Produce 9, Fetch 12; ListOffsets 1 returns the start of a partition.
+
+Prints JSON: bytes of batches, seconds.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ FETCH_BYTES: Final = 1 << 20
 WAIT_MS: Final = 500
 SIZE_BYTES: Final = 4
 PRODUCE_ERROR_AT: Final = 4 + 1 + 1
-"""Of an answer to Produce 9 of one partition: correlation id, tags and the count of topics; then a name."""
+"""Bytes of a Produce 9 response before the topic's name, for one partition: correlation id, tags, number of topics."""
 FETCH_ERROR_AT: Final = 4 + 1 + 4 + 2 + 4 + 1
-"""The same of Fetch 12: with the throttle time, the error of the whole and the session."""
+"""Bytes of a Fetch 12 response before the topic's name: also the throttle time, the top-level error and the session."""
 BEHIND_NAME: Final = 1 + 4
-"""The count of partitions, and the number of the first: then its error."""
+"""Bytes after the name: the number of partitions and the index of the first; its error code follows."""
 
 
 class Leader(NamedTuple):
-    """A partition and the address of who leads it."""
+    """A partition and the address of its leader."""
 
     partition: int
     address: str
@@ -52,7 +53,7 @@ class FloodRefused(Exception):
 
 
 def varint(value: int) -> bytes:
-    """A signed one, as records have them."""
+    """Returns a signed varint, as records have it."""
     return uvarint((value << 1) ^ (value >> 63))
 
 
@@ -75,7 +76,7 @@ def record(number: int) -> bytes:
 
 
 def batch(now_ms: int) -> bytes:
-    """RECORDS records in a batch of magic 2."""
+    """Returns a batch of magic 2 with RECORDS records."""
     records = b"".join(map(record, range(RECORDS)))
     checked = struct.pack(">hiqqqhii", 0, RECORDS - 1, now_ms, now_ms, -1, -1, -1, RECORDS) + records
     rest = struct.pack(">ibI", -1, 2, crc32c.crc32c(checked)) + checked
@@ -83,7 +84,7 @@ def batch(now_ms: int) -> bytes:
 
 
 def flexible(api_key: int, version: int, body: bytes) -> bytes:
-    """A frame with request header v2: that of v1 with tags."""
+    """Returns a frame with request header v2: header v1 with tags."""
     return wire.request(api_key, version, b"\0" + body)
 
 
@@ -101,7 +102,7 @@ def fetch_request(topic: str, partition: int, offset: int) -> bytes:
 
 
 def start_offset(connection: socket.socket, topic: str, partition: int) -> int:
-    """Returns the first offset of a partition, by ListOffsets 1."""
+    """Returns the first offset of a partition, from ListOffsets 1."""
     name = topic.encode()
     query = struct.pack(f">iih{len(name)}siiq", -1, 1, len(name), name, 1, partition, EARLIEST)
     body = wire.ask(connection, wire.request(LIST_OFFSETS, 1, query))
@@ -112,7 +113,7 @@ def start_offset(connection: socket.socket, topic: str, partition: int) -> int:
 
 
 def leaders(bootstrap: str, topic: str) -> Iterator[Leader]:
-    """Yields the partitions of a topic, by Metadata 1."""
+    """Yields the partitions of a topic, from Metadata 1."""
     with wire.connect(bootstrap) as connection:
         name = topic.encode()
         body = wire.ask(connection, wire.request(wire.METADATA, 1, struct.pack(f">ih{len(name)}s", 1, len(name), name)))
@@ -124,7 +125,7 @@ def leaders(bootstrap: str, topic: str) -> Iterator[Leader]:
         port, rack = struct.unpack_from(">ih", body, at + 6 + size)
         brokers[node] = f"{host}:{port}"
         at += 12 + size + max(rack, 0)
-    at += 4 + 4 + 2 + 2 + len(name) + 1  # controller, one topic: its error, name, whether it is internal
+    at += 4 + 4 + 2 + 2 + len(name) + 1  # controller id, then one topic: its error, its name, is_internal
     (count,), at = struct.unpack_from(">i", body, at), at + 4
     for _ in range(count):
         error, partition, leader, replicas = struct.unpack_from(">hiii", body, at)
@@ -139,12 +140,12 @@ def answer(connection: socket.socket, buffer: bytearray) -> int:
     """Reads an answer into the buffer; returns its size."""
     (size,) = struct.unpack(">i", wire.receive(connection, SIZE_BYTES))
     if connection.recv_into(buffer, size, socket.MSG_WAITALL) != size:
-        raise ConnectionError("the broker closed")
+        raise ConnectionError("the broker closed the connection")
     return int(size)
 
 
 def produce(connection: socket.socket, topic: str, partition: int, until: float) -> int:
-    """Returns the bytes of batches that were acknowledged."""
+    """Produces until a time; returns the bytes of batches that were acknowledged."""
     records = batch(int(time.time() * 1000))
     request, buffer, sent, taken = produce_request(topic, partition, records), bytearray(4096), 0, 0
     error_at = PRODUCE_ERROR_AT + len(compact(topic.encode())) + BEHIND_NAME
@@ -162,7 +163,7 @@ def produce(connection: socket.socket, topic: str, partition: int, until: float)
 
 
 def consume(connection: socket.socket, topic: str, partition: int, until: float) -> int:
-    """Returns the bytes of whole batches that came."""
+    """Consumes until a time; returns the bytes of whole batches that were received."""
     size, buffer, offset, taken = (
         len(batch(0)),
         bytearray(2 * FETCH_BYTES),
@@ -176,7 +177,7 @@ def consume(connection: socket.socket, topic: str, partition: int, until: float)
         (error,) = struct.unpack_from(">h", buffer, error_at)
         if error not in (0, OFFSET_OUT_OF_RANGE):
             raise FloodRefused(f"Fetch was answered with error code {error}")
-        # at the end, or where retention has been, it begins anew
+        # starts again at the end of the partition, or if retention has deleted the records
         offset = offset + batches * RECORDS if batches else start_offset(connection, topic, partition)
         taken += batches * size
     return taken
@@ -190,7 +191,7 @@ def main(bootstrap: str, topic: str, flow: str, seconds: str) -> None:
 
     def run(leader: Leader) -> int:
         with wire.connect(leader.address) as connection:
-            connection.settimeout(None)  # with one, MSG_WAITALL would not wait
+            connection.settimeout(None)  # with a timeout, MSG_WAITALL would not wait
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return FLOWS[flow](connection, topic, leader.partition, began + float(seconds))
 

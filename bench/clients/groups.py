@@ -1,8 +1,8 @@
-"""Groups by hand: members on sockets of their own that join, heartbeat and commit as fast as they are answered.
+"""Groups of members on plain sockets, which join, heartbeat and commit as fast as they are answered.
 
-A client library would send a heartbeat every three seconds; how many a broker can answer shows only without one.
-Versions are old and plain ones that every broker serves: FindCoordinator 0, JoinGroup 2, SyncGroup 1, Heartbeat 1,
-OffsetCommit 2.
+A client library would send a heartbeat only every three seconds; without one, the bench shows how many a broker can
+answer. The requests have old, plain versions that every broker supports: FindCoordinator 0, JoinGroup 2, SyncGroup 1,
+Heartbeat 1, OffsetCommit 2.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RequestRefused(Exception):
 
 
 class MemberConnection:
-    """One request at a time."""
+    """A connection with one request in flight."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -77,7 +77,7 @@ def check(code: int, what: str) -> None:
 
 
 class SocketMember:
-    """A member of a group, on a connection of its own."""
+    """A member of a group, with its own connection."""
 
     def __init__(self, connection: MemberConnection, group: str) -> None:
         self._connection = connection
@@ -108,7 +108,7 @@ class SocketMember:
             self.others.append(member_id)
 
     async def sync(self) -> bool:
-        """Sends SyncGroup; False if the group rebalances again."""
+        """Sends SyncGroup; returns False if the group rebalances again."""
         given = b"".join(text(member_id) + data(bytes(40)) for member_id in self.others)
         body = text(self.group) + struct.pack(">i", self.generation) + text(self.member_id)
         answer = await self._connection.ask(SYNC_GROUP, 1, body + struct.pack(">i", len(self.others)) + given)
@@ -116,18 +116,18 @@ class SocketMember:
 
     @staticmethod
     def is_fine(code: int, what: str) -> bool:
-        """Returns False if the member has to join again. Raises RequestRefused for any other error."""
+        """Returns False if the member must join again. Raises RequestRefused for any other error."""
         if code not in REJOIN:
             check(code, what)
         return not code
 
     async def heartbeat(self, _: int = 0) -> bool:
-        """Sends a heartbeat; False if the group rebalances."""
+        """Sends a heartbeat; returns False if the group rebalances."""
         body = text(self.group) + struct.pack(">i", self.generation) + text(self.member_id)
         return self.is_fine(struct.unpack_from(">h", await self._connection.ask(HEARTBEAT, 1, body), 4)[0], "Heartbeat")
 
     async def come_in(self) -> None:
-        """Join, until the generation has an assignment for it."""
+        """Joins until the member has an assignment in the current generation."""
         await self.join()
         while not await self.sync():
             await self.join()
@@ -139,8 +139,7 @@ class SocketMember:
         check(struct.unpack(">h", answer[-2:])[0], "OffsetCommit")
 
     async def _ask_until_ready(self, api_key: int, version: int, body: bytes, code: Callable[[bytes], bytes]) -> bytes:
-        """Repeats a request for as long as the coordinator is not there yet; `code` takes the error code out of an
-        answer."""
+        """Repeats a request until the coordinator is available; `code` returns the error code of an answer."""
         while True:
             answer = await self._connection.ask(api_key, version, body)
             if struct.unpack(">h", code(answer))[0] not in NOT_READY:
@@ -154,7 +153,7 @@ def read_text(body: bytes, position: int) -> tuple[str, int]:
 
 
 async def wait_for_coordinator(options: MemberOptions) -> None:
-    """Waits until the coordinator serves: the first request has the broker create its topic."""
+    """Waits until the coordinator serves: the first request makes the broker create its topic."""
     connection = await MemberConnection.open(options.bootstrap)
     while True:
         answer = await connection.ask(FIND_COORDINATOR, 0, text(options.group))
@@ -166,7 +165,7 @@ async def wait_for_coordinator(options: MemberOptions) -> None:
 
 
 async def members(options: MemberOptions) -> list[SocketMember]:
-    """Returns a group of as many members as there are clients."""
+    """Returns the members of a group, as many as there are clients."""
     joined = [
         SocketMember(await MemberConnection.open(options.bootstrap), options.group) for _ in range(options.clients)
     ]
@@ -175,8 +174,9 @@ async def members(options: MemberOptions) -> list[SocketMember]:
 
 
 async def together(joining: list[SocketMember]) -> None:
-    """Waits until all are in one generation: a later member has the others join again, as their heartbeats tell
-    them."""
+    """Joins until all members are in one generation: each later member makes the others join again, as their heartbeats
+    tell them.
+    """
     generations: dict[SocketMember, int] = {}
 
     async def stay(member: SocketMember) -> None:
@@ -192,7 +192,7 @@ async def together(joining: list[SocketMember]) -> None:
 
 
 async def repeat(options: MemberOptions, action: Callable[[SocketMember, int], Awaitable[object]]) -> tuple[int, float]:
-    """Have every member repeat the action, `records` times in all; returns how often, and how long it took."""
+    """Lets the members repeat the action, `records` times in all; returns the number of repetitions and the seconds."""
     group = await members(options)
     numbers = iter(range(options.records))
 
@@ -214,7 +214,7 @@ async def commits(options: MemberOptions) -> tuple[int, float]:
 
 
 async def groups(options: MemberOptions) -> tuple[int, float]:
-    """Commits once for each of `records` groups that nobody has joined."""
+    """Commits once for each of `records` groups that have no members."""
     connections = [await MemberConnection.open(options.bootstrap) for _ in range(options.clients)]
     numbers = itertools.count()
 
@@ -228,7 +228,7 @@ async def groups(options: MemberOptions) -> tuple[int, float]:
 
 
 async def join(options: MemberOptions) -> tuple[int, float]:
-    """Measures from the first member's request to the last one's assignment."""
+    """Measures the time from the first member's request to the last member's assignment."""
     connections = [await MemberConnection.open(options.bootstrap) for _ in range(options.clients)]
     joining = [SocketMember(connection, options.group) for connection in connections]
     start = time.perf_counter()

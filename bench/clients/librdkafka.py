@@ -1,8 +1,8 @@
-"""Loops around confluent-kafka, which is librdkafka: the loops that its own tools do not offer in one program.
+"""Loops around confluent-kafka, which is librdkafka, because librdkafka's own tools don't offer them in one program.
 
     python -m bench.clients.librdkafka VERB HOST:PORT TOPIC PAYLOADS [--records N] …
 
-Prints a ToolResult as JSON. librdkafka does its I/O in threads of its own; the loops below only feed and drain it.
+Prints a ToolResult as JSON. librdkafka does its I/O in its own threads; the loops only feed and drain it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bench.figures import ToolResult, percentiles_ms
 BATCH = 1_000
 POLL_S = 1.0
 STALLED_S = 30.0
-# The first messages find connections and caches cold; a tenth of them is left out of the latencies.
+# With the first messages, connections and caches are cold; a tenth of the messages is left out of the latencies.
 WARM_UP_SHARE = 10
 NOW_BYTES = 8
 RETRY_S = 0.05
@@ -36,7 +36,7 @@ NOT_YET = (
 
 
 class Stalled(Exception):
-    """Nothing came for so long that something is wrong."""
+    """Nothing has arrived for so long that there must be an error."""
 
 
 class ClientOptions(argparse.Namespace):
@@ -55,7 +55,7 @@ class ClientOptions(argparse.Namespace):
 
     @property
     def client(self) -> dict[str, str]:
-        return {"bootstrap.servers": self.bootstrap, **dict(one.split("=", 1) for one in self.set)}
+        return {"bootstrap.servers": self.bootstrap, **dict(text.split("=", 1) for text in self.set)}
 
 
 def fail(error: KafkaError) -> None:
@@ -63,7 +63,7 @@ def fail(error: KafkaError) -> None:
 
 
 def producer_of(options: ClientOptions, **properties: str) -> Producer:
-    """Returns a producer that tells of failed deliveries only."""
+    """Returns a producer that reports only failed deliveries."""
 
     def delivered(error: KafkaError | None, _: object) -> None:
         if error is not None:
@@ -80,7 +80,7 @@ def consumer_of(options: ClientOptions, group: str, **properties: str) -> Iterat
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
         "socket.nagle.disable": True,
-        # By default a full queue stops fetching for a second, which punishes brokers for being fast.
+        # By default, a full queue stops fetching for a second, which makes fast brokers look slow.
         "fetch.queue.backoff.ms": 1,
     }
     consumer = Consumer({**fixed, **options.client, **properties})
@@ -95,9 +95,9 @@ def assign_from_start(consumer: Consumer, options: ClientOptions) -> None:
 
 
 def take(consumer: Consumer, count: int) -> list[bytes]:
-    """Returns the next `count` values; fewer when a second passes meanwhile.
+    """Returns the next `count` values; fewer if none arrives for a second.
 
-    Raises Stalled when none come, KafkaException when a partition fails.
+    Raises Stalled if there are none at all, KafkaException if a partition fails.
     """
     deadline = time.monotonic() + STALLED_S
     while time.monotonic() < deadline:
@@ -111,12 +111,12 @@ def take(consumer: Consumer, count: int) -> list[bytes]:
 
 
 def values_of(options: ClientOptions) -> Iterator[bytes]:
-    """Yields the values of the file, over and over."""
+    """Yields the values in the file, again and again."""
     return cycle(options.payloads.read_bytes().split(b"\n"))
 
 
 def flush(producer: Producer) -> None:
-    """Wait until all is acknowledged. Raises Stalled when nothing more is for a while."""
+    """Waits until all records are acknowledged. Raises Stalled if no further record is acknowledged for a while."""
     before = len(producer)
     while left := producer.flush(STALLED_S):
         if left >= before:
@@ -125,7 +125,7 @@ def flush(producer: Producer) -> None:
 
 
 def produce(options: ClientOptions) -> ToolResult:
-    """Produces records in turn by each producer and to each partition."""
+    """Produces records by each producer in turn, to each partition in turn."""
     producers = [producer_of(options) for _ in range(options.clients)]
     values = values_of(options)
     started = time.monotonic()
@@ -144,7 +144,7 @@ def produce(options: ClientOptions) -> ToolResult:
 
 
 def consume(options: ClientOptions) -> ToolResult:
-    """Consumes all records of the topic, by each consumer for itself, by assignment."""
+    """Consumes all records of the topic by each consumer, with manual assignment."""
 
     def drain(number: int) -> int:
         with consumer_of(options, f"assigned-{number}") as consumer:
@@ -163,12 +163,12 @@ def consume(options: ClientOptions) -> ToolResult:
 
 
 def stamped(options: ClientOptions) -> bytes:
-    """Returns a value that begins with the time it was made at."""
+    """Returns a value that begins with its creation time."""
     return time.monotonic_ns().to_bytes(NOW_BYTES, "big").ljust(options.record_bytes, b"x")
 
 
 def steadily(options: ClientOptions, producer: Producer) -> None:
-    """Produce at the rate, catching up after a pause rather than forgetting what was due."""
+    """Produces at the rate; after a pause, catches up on the records that were due."""
     started = time.monotonic()
     for number in range(options.records):
         time.sleep(max(0.0, started + number / options.rate - time.monotonic()))
@@ -176,13 +176,15 @@ def steadily(options: ClientOptions, producer: Producer) -> None:
 
 
 def latency(options: ClientOptions) -> ToolResult:
-    """Measures from produce to receipt by a waiting consumer: one after the other, or at a steady rate."""
+    """Measures the time from produce to receipt by a waiting consumer: one record after the other, or at a steady
+    rate.
+    """
     producer = producer_of(options, **{"linger.ms": "0"})
     taken_ns: list[int] = []
     with consumer_of(options, "latency") as consumer:
         assign_from_start(consumer, options)
         producer.produce(options.topic, stamped(options), partition=0)
-        take(consumer, 1)  # both ends are connected now
+        take(consumer, 1)  # both clients are connected now
         started = time.monotonic()
         if options.rate:
             threading.Thread(target=steadily, args=(options, producer), daemon=True).start()
@@ -197,8 +199,9 @@ def latency(options: ClientOptions) -> ToolResult:
 
 
 def join(options: ClientOptions) -> ToolResult:
-    """Measures from the start of a group's consumers to the moment when each of them has a record, each time in a new
-    group."""
+    """Measures the time from the start of a group's consumers until each of them has a record, each time in a new
+    group.
+    """
     taken_ns: list[int] = []
     started = time.monotonic()
     for number in range(options.records):
@@ -213,7 +216,9 @@ def join(options: ClientOptions) -> ToolResult:
 
 
 def belong(options: ClientOptions, group: str, first_ns: list[int]) -> None:
-    """Runs one member until all have reported their first record: one that does not poll keeps the others waiting."""
+    """Runs one member until all members have reported their first record, because a member that doesn't poll blocks the
+    others.
+    """
     with consumer_of(options, group) as consumer:
         consumer.subscribe([options.topic])
         take(consumer, 1)
@@ -224,7 +229,9 @@ def belong(options: ClientOptions, group: str, first_ns: list[int]) -> None:
 
 
 def commit_first(consumer: Consumer, topic: str) -> None:
-    """Commits once, retried until the coordinator is there: a broker's first group has it create its topic."""
+    """Commits once, with retries until the coordinator is available: the first group makes a broker create its
+    topic.
+    """
     deadline = time.monotonic() + STALLED_S
     while True:
         try:
@@ -237,7 +244,7 @@ def commit_first(consumer: Consumer, topic: str) -> None:
 
 
 def commit(options: ClientOptions) -> ToolResult:
-    """Commits offsets one by one, each awaited."""
+    """Commits offsets one by one, and waits for each."""
     taken_ns: list[int] = []
     with consumer_of(options, f"commit-{options.topic}") as consumer:
         commit_first(consumer, options.topic)
@@ -256,7 +263,7 @@ VERBS: Mapping[str, Callable[[ClientOptions], ToolResult]] = {
 
 
 def run(verbs: Mapping[str, Callable[[ClientOptions], ToolResult]]) -> None:
-    """Runs the verb of the command line, and prints its result."""
+    """Runs the verb of the command line and prints its result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("verb", choices=verbs)
     parser.add_argument("bootstrap")

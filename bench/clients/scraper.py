@@ -1,8 +1,8 @@
-"""Scrapes a broker's metrics again and again, in a process of its own, as Prometheus is one.
+"""Scrapes a broker's metrics again and again from a process of its own, as Prometheus does.
 
     python -m bench.clients.scraper HOST:PORT EACH_S SECONDS
 
-Prints a line once it begins, and at its end how many seconds each scrape took, as JSON.
+Prints a line when it begins, and at the end the seconds of each scrape, as JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TIMEOUT_S = 10.0
 
 
 def scrape(address: str) -> float:
-    """Returns how many seconds it takes until the whole page has come. Raises OSError."""
+    """Returns the seconds until the whole page has arrived. Raises OSError."""
     began = time.monotonic()
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=TIMEOUT_S) as page:
         page.read()

@@ -2,10 +2,10 @@
 
     python -m bench.clients.storm KIND HOST:PORT SECONDS
 
-The kinds: `one-by-one` makes a connection and closes it, again and again; `two-hundred` has as many of those under way
-at once; `requesting` asks each connection for the broker's APIs before it closes it; `computing` makes no connections
-at all, and only keeps two cores busy. Prints a line once it begins, and at its end how many connections it made in a
-second. It makes them to this machine only.
+The kinds: `one-by-one` opens a connection and closes it, again and again; `two-hundred` does so with that many
+connections at a time; `requesting` sends ApiVersions on each connection before it closes it; `computing` opens no
+connections and only keeps two cores busy. Prints a line when it begins, and at the end the connections per second. It
+connects only to this machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ AT_ONCE: Final = 200
 CORES: Final = 2
 IO_TIMEOUT_S: Final = 1.0
 REFUSED_FOR_S: Final = 0.001
-"""How long it rests when it is refused: an errand that fails at once would else take all of its own core."""
+"""Pause after a rejected connection, because a loop that fails at once would take a whole core."""
 
 
 def one_by_one(host: str, port: int, ends: float) -> int:
@@ -105,7 +105,7 @@ KINDS: Final[Mapping[str, Callable[[str, int, float], int]]] = {
 def main(kind: str, address: str, seconds: float) -> None:
     host, _, port = address.rpartition(":")
     if not ipaddress.ip_address(host).is_loopback:
-        raise SystemExit(f"{host} is not this machine: a storm goes to loopback addresses only")
+        raise SystemExit(f"{host} is not this machine: a storm may use loopback addresses only")
     print(BEGINS, flush=True)
     print(KINDS[kind](host, int(port), time.monotonic() + seconds) / seconds)
 

@@ -1,4 +1,4 @@
-"""Transactions by confluent-kafka, each awaited: ProducerPerformance ends them by the clock.
+"""Transactions by confluent-kafka, each of which is awaited; ProducerPerformance ends its transactions by the clock.
 
     python -m bench.clients.transactions VERB HOST:PORT TOPIC PAYLOADS [--records N] …
 
@@ -28,7 +28,7 @@ from bench.clients.librdkafka import (
 from bench.figures import ToolResult, percentiles_ms
 
 RECORDS_IN_ONE = 100
-"""Records of a transaction, in a topic of which half was aborted."""
+"""Number of records in a transaction, for a topic of which half is aborted."""
 
 
 def transactional(options: ClientOptions) -> Producer:
@@ -38,7 +38,7 @@ def transactional(options: ClientOptions) -> Producer:
 
 
 def commit(options: ClientOptions) -> ToolResult:
-    """Commits `records` transactions, each with a record in each partition, and awaits them one by one."""
+    """Commits `records` transactions one by one, each with a record in each partition."""
     producer, values = transactional(options), values_of(options)
     taken_ns: list[int] = []
     started = time.monotonic()
@@ -54,7 +54,7 @@ def commit(options: ClientOptions) -> ToolResult:
 
 
 def commit_each(options: ClientOptions, producer: Producer) -> None:
-    """Commits transactions of one record, one after the other."""
+    """Commits transactions of one record each, one after the other."""
     for _ in range(options.records):
         producer.begin_transaction()
         producer.produce(options.topic, stamped(options), partition=0)
@@ -62,8 +62,9 @@ def commit_each(options: ClientOptions, producer: Producer) -> None:
 
 
 def latency(options: ClientOptions) -> ToolResult:
-    """Measures from produce to receipt of records that are committed one by one, by a waiting consumer of committed
-    ones."""
+    """Measures the time from produce to receipt by a waiting read-committed consumer, with one record in each
+    transaction.
+    """
     producer = transactional(options)
     taken_ns: list[int] = []
     with consumer_of(options, "latency", **{"isolation.level": "read_committed"}) as consumer:
@@ -79,7 +80,7 @@ def latency(options: ClientOptions) -> ToolResult:
 
 
 def half_aborted(options: ClientOptions) -> ToolResult:
-    """Runs transactions of a hundred records: one is aborted, the next committed, until `records` are committed."""
+    """Alternately aborts and commits transactions of a hundred records, until `records` are committed."""
     producer, values = transactional(options), values_of(options)
     started = time.monotonic()
     for _ in range(options.records // RECORDS_IN_ONE):
@@ -87,7 +88,7 @@ def half_aborted(options: ClientOptions) -> ToolResult:
             producer.begin_transaction()
             for number, value in enumerate(islice(values, RECORDS_IN_ONE)):
                 producer.produce(options.topic, value, partition=number % options.partitions)
-            producer.flush(STALLED_S)  # what is aborted has to be in the log, too
+            producer.flush(STALLED_S)  # aborted records must be in the log, too
             end(STALLED_S)
     return ToolResult(options.records, options.records * options.record_bytes, time.monotonic() - started)
 

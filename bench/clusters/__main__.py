@@ -19,24 +19,28 @@ from bench.results import RESULTS, LoadResult, PeerResult, machine, save
 from bench.trial import unwind_at_sigterm
 
 LATER_WARM_UP = 6
-"""The most rounds before a later row, on brokers that the first row has warmed until they had settled."""
+"""Maximum number of warm-up rounds before a later row, because the first row has warmed the brokers."""
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench.clusters", description="The same load on clusters of three brokers.")
     usual = " ".join(row.name for row in ROWS.values() if row.is_usual)
     parser.add_argument("--rows", nargs="+", choices=[*ROWS], metavar="ROW", help=f"of: {' '.join(ROWS)} ({usual})")
-    parser.add_argument("--clusters", nargs="+", choices=[*FLAVOURS], help="who takes part (all)", default=[*FLAVOURS])
+    parser.add_argument(
+        "--clusters", nargs="+", choices=[*FLAVOURS], help=("clusters that take part (all)"), default=[*FLAVOURS]
+    )
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count (3)")
-    parser.add_argument("--failovers", type=int, default=Sizes().failovers, help="times of a failover (50)")
-    parser.add_argument("--partitions", type=int, default=Sizes().partitions, help="of cluster-many (10,000)")
+    parser.add_argument("--failovers", type=int, default=Sizes().failovers, help="number of kills in a failover (50)")
+    parser.add_argument(
+        "--partitions", type=int, default=Sizes().partitions, help=("partitions of cluster-many (10,000)")
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the JSON files ({RESULTS})")
-    parser.add_argument("--small", action="store_true", help="tiny sizes, one round: shows that the instrument works")
+    parser.add_argument("--small", action="store_true", help="tiny sizes, one round: shows that the bench works")
     return parser.parse_args()
 
 
 class Clusters:
-    """The clusters that take part; one that fails is a row with the reason, and the others go on."""
+    """The clusters that take part. If a cluster fails, its row has the reason, and the others continue."""
 
     def __init__(
         self, names: Iterable[str], work: Path, sizes: Sizes, stack: ExitStack, settings: Mapping[str, str]
@@ -62,7 +66,7 @@ class Clusters:
             return None
 
     def measure(self, row: ClusterRow, rounds: int, warm_up: int) -> LoadResult:
-        """Measures a row, round by round in turn, and returns its result."""
+        """Measures a row in rounds, each cluster in turn, and returns its result."""
         warmed: Mapping[str, list[Sample]] = {name: [] for name in self.clusters}
         counted: Mapping[str, list[Sample]] = {name: [] for name in self.clusters}
         for number in range(1, (warm_up if row.is_warmed else 0) + 1):
@@ -108,7 +112,9 @@ def start(cluster: BenchCluster) -> None:
 
 
 def measured(rows: Sequence[ClusterRow], options: argparse.Namespace, sizes: Sizes) -> Iterable[LoadResult]:
-    """Yields the result of each row. A row that leaves much behind has clusters of its own, one after the other."""
+    """Yields the result of each row. A row that leaves many data behind gets clusters of its own, one after the
+    other.
+    """
     shared = [row for row in rows if row.is_usual]
     with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="odradek-bench-") as work:
         if shared:
@@ -124,13 +130,13 @@ def measured(rows: Sequence[ClusterRow], options: argparse.Namespace, sizes: Siz
 
 
 def alone(row: ClusterRow, name: str, options: argparse.Namespace, sizes: Sizes) -> LoadResult:
-    """Returns the result of a row that has one cluster at a time."""
+    """Returns the result of a row that runs one cluster at a time."""
     with tempfile.TemporaryDirectory(prefix="odradek-bench-") as work, ExitStack() as stack:
         return Clusters([name], Path(work), sizes, stack, {}).measure(row, options.rounds, 0)
 
 
 def main() -> int:
-    """Measures, shows, saves. The exit status is 1 when a cluster failed that should have served."""
+    """Measures, shows, saves. Returns exit status 1 if a cluster failed that should have served."""
     options = arguments()
     unwind_at_sigterm()
     sizes = Sizes(failovers=options.failovers, partitions=options.partitions)

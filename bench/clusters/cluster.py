@@ -17,7 +17,7 @@ CONTROLLER = 100
 ASK_AGAIN_S = 0.02
 ADMIN_TIMEOUT_S = 60.0
 IN_SYNC_TIMEOUT_S = 600.0
-"""Ten thousand logs that were not closed in order take minutes to check, on two cores."""
+"""After an unclean stop, checking ten thousand logs takes minutes on two cores."""
 
 SETTINGS = {
     "offsets.topic.num.partitions": "3",
@@ -26,16 +26,18 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "min.insync.replicas": "2",
     "log.retention.check.interval.ms": "10000",
-    "auto.leader.rebalance.enable": "false",  # whoever is killed is to be chosen here
+    "auto.leader.rebalance.enable": "false",  # the row decides which broker leads, and so which is killed
 }
-"""Of all nodes. What is not here is Kafka's default, on both sides."""
+"""Settings of all nodes. All others have Kafka's defaults, on both sides."""
 
 QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
-"""Of clusters whose brokers are killed: the time of a session, nine seconds by default, is in every failover."""
+"""Settings of clusters whose brokers are killed. The session timeout, nine seconds by default, is part of every
+failover.
+"""
 
 
 class Flavour(NamedTuple):
-    """Who makes the brokers, and who the controller."""
+    """The software of the brokers, and of the controller."""
 
     name: str
     brokers: Make
@@ -43,7 +45,7 @@ class Flavour(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Returns what a reader is told."""
+        """The name in the report."""
         if type(self.brokers) is type(self.controller):
             return f"{self.brokers.title}, controller too"
         return f"{self.brokers.title}, controller: {self.controller.title}"
@@ -59,11 +61,11 @@ FLAVOURS = {
         Flavour("odradek-alone", ODRADEK, ODRADEK),
     )
 }
-"""The first two differ in their brokers alone."""
+"""The clusters that are compared. The first two differ in their brokers alone."""
 
 
 class TimedOut(Exception):
-    """A cluster that did not come to a state in time."""
+    """A cluster did not reach a state in time."""
 
 
 class BenchCluster:
@@ -113,7 +115,10 @@ class BenchCluster:
         self._work.mkdir(parents=True, exist_ok=True)
         for make in (self.flavour.controller, self.flavour.brokers):
             make.prepare()
-        for node_id, make in ((CONTROLLER, self.flavour.controller), *((one, self.flavour.brokers) for one in BROKERS)):
+        for node_id, make in (
+            (CONTROLLER, self.flavour.controller),
+            *((broker_id, self.flavour.brokers) for broker_id in BROKERS),
+        ):
             name = "controller" if node_id == CONTROLLER else f"broker-{node_id}"
             file = write_properties(self._work / f"{name}.properties", self._properties(node_id))
             is_controller = node_id == CONTROLLER
@@ -129,11 +134,13 @@ class BenchCluster:
             broker.wait_until_ready()
 
     def stop(self) -> list[str]:
-        """Stops all nodes: the brokers, then the controller. Returns those that took too long, and were killed."""
+        """Stops all nodes: the brokers, then the controller. Returns the nodes that had to be killed because they took
+        too long.
+        """
         return [node.name for node in self._nodes if not node.stop()]
 
     def kill(self) -> None:
-        """Kills all nodes that run."""
+        """Kills all running nodes."""
         for node in self._nodes:
             node.kill()
 
@@ -142,20 +149,20 @@ class BenchCluster:
         return [*self.brokers.values(), self.controller]
 
     def cpu_s(self) -> float:
-        """Returns the processor time of the brokers so far."""
+        """Returns the processor time that the brokers have used."""
         return sum(broker.cpu_s() for broker in self.brokers.values())
 
     def memory(self) -> dict[str, float]:
-        """Returns the memory of the brokers, the mean of each."""
+        """Returns the mean memory of a broker."""
         memories = [broker.memory() for broker in self.brokers.values()]
         return {
-            "rss_peak_mb": sum(one.peak_bytes for one in memories) / MB / len(memories),
-            "private_mb": sum(one.private_bytes for one in memories) / MB / len(memories),
+            "rss_peak_mb": sum(memory.peak_bytes for memory in memories) / MB / len(memories),
+            "private_mb": sum(memory.private_bytes for memory in memories) / MB / len(memories),
         }
 
 
 def until(description: str, holds: Callable[[], bool], look_s: float = ASK_AGAIN_S) -> None:
-    """Waits until something holds. Raises TimedOut."""
+    """Waits until a condition holds. Raises TimedOut."""
     deadline = time.monotonic() + IN_SYNC_TIMEOUT_S
     while not holds():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""The two makes of nodes, and how each is formatted and started."""
+"""The two kinds of nodes, Odradek's and Apache Kafka's: how they are formatted and started."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from bench.peers.peer import Unavailable, require
 
 CLUSTER_ID = ApacheKafka.CLUSTER_ID
 CONTROLLER_HEAP = ("-Xms256m", "-Xmx256m")
-"""A controller of three brokers has little to keep."""
+"""JVM heap of a controller; the metadata of three brokers are small."""
 
 MAX_MAP_COUNT = Path("/proc/sys/vm/max_map_count")
 BESIDE = 2_000
-"""Descriptors and mappings of a JVM that are not of logs: Apache Kafka has the segment of each replica open, and both
-of its indexes mapped."""
+"""Descriptors and mappings of a JVM besides those of logs. Apache Kafka has the segment of each replica open, and both
+of its indexes mapped.
+"""
 
 
 class Make(ABC):
-    """Who made a node."""
+    """The software of a node."""
 
     title: ClassVar[str]
     ready: ClassVar[re.Pattern[bytes]]
 
     def prepare(self) -> None:  # noqa: B027 - some need nothing
-        """Has everything there that a start needs. Raises Unavailable."""
+        """Prepares everything that a start needs. Raises Unavailable."""
 
     def require_room(self, replicas: int) -> None:  # noqa: B027 - some open what they need
-        """Raises Unavailable where this machine gives a process too little for so many replicas."""
+        """Raises Unavailable if this machine's limits are too low for so many replicas."""
 
     @abstractmethod
     def storage_tool(self) -> list[str]:
-        """Returns the command that formats, without its arguments."""
+        """Returns the command that formats a directory, without its arguments."""
 
     @abstractmethod
     def command(self, properties: Path, *, is_controller: bool) -> list[str]:
@@ -53,7 +54,7 @@ class Make(ABC):
 
 
 class OdradekMake(Make):
-    """Odradek as it is installed."""
+    """Odradek as installed from its wheel."""
 
     title = "Odradek"
     ready = re.compile(rb"^ready ", re.MULTILINE)
@@ -85,7 +86,7 @@ class ApacheMake(Make):
         mappings = int(MAX_MAP_COUNT.read_text())
         if 0 <= descriptors < replicas + BESIDE or mappings < 2 * replicas + BESIDE:
             raise Unavailable(
-                f"{replicas} replicas need as many descriptors and two mappings each, and {BESIDE} more of both: "
+                f"{replicas} replicas need as many descriptors and two mappings each, plus {BESIDE} of both; but "
                 f"ulimit -Hn is {descriptors}, vm.max_map_count {mappings}"
             )
 

@@ -1,4 +1,6 @@
-"""One process of a cluster, which may be killed and started again on its data; its cost goes on."""
+"""A process of a cluster, which may be killed and started again with its data; its cost is counted over all its
+starts.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from bench import cost
 
 READY_TIMEOUT_S = 600.0
 STOP_TIMEOUT_S = 300.0
-"""Of brokers with ten thousand logs, on two cores: who is quicker is not waited for."""
+"""Timeout of a stop of brokers with ten thousand logs, on two cores."""
 LOOK_S = 0.02
 TAIL_BYTES = 800
 
@@ -31,9 +33,9 @@ class ClusterProcess:
         self._ready = ready
         self._process: subprocess.Popen[bytes] | None = None
         self._earlier_s = 0.0
-        """The processor time of its processes before this one."""
+        """Processor time of its earlier processes."""
         self._log_begins = 0
-        """Where the log of this process begins."""
+        """Position in the log file at which this process begins."""
 
     @property
     def pid(self) -> int:
@@ -67,7 +69,7 @@ class ClusterProcess:
         return self._new_lines()[-TAIL_BYTES:].decode(errors="replace").strip()
 
     def kill(self) -> int:
-        """Kills the process, and returns `time.monotonic_ns()` of that moment."""
+        """Kills the process, and returns the time by `time.monotonic_ns()`."""
         assert self._process is not None
         self._note_cost()
         at_ns = time.monotonic_ns()
@@ -77,7 +79,7 @@ class ClusterProcess:
         return at_ns
 
     def stop(self) -> bool:
-        """Stops the process in order, and kills it where that takes too long; returns False then."""
+        """Stops the process cleanly. If that takes too long, kills it and returns False."""
         if self._process is None:
             return True
         if self._process.poll() is None:
@@ -96,7 +98,7 @@ class ClusterProcess:
         self._earlier_s += cost.spent(self.pid).seconds
 
     def cpu_s(self) -> float:
-        """Returns the processor time of all of its processes, but for what they took to end."""
+        """Returns the processor time of all its processes, except for the time after the signal to stop."""
         return self._earlier_s + (0.0 if self._process is None else cost.spent(self.pid).seconds)
 
     def memory(self) -> cost.Memory:

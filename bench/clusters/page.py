@@ -1,4 +1,4 @@
-"""The part of docs/benchmarks.md about clusters: every figure of every row, of each cluster, and the goals. Pure."""
+"""The part of docs/benchmarks.md about clusters: each figure of each row and cluster, and the goals. Pure."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ UNKNOWN: Final = "–"
 
 
 def clusters(folder: Path) -> str:
-    """Returns the table of all rows that were measured, how the clusters were warmed, and who failed."""
-    results = {one.load: one for one in saved(folder)}
+    """Returns the table of all measured rows, the warm-up of the clusters, and the clusters that failed."""
+    results = {result.load: result for result in saved(folder)}
     shown = [results[name] for name in ROWS if name in results]
     if not shown:
         return NOTHING
     headings = ("row", "figure", *(FLAVOURS[name].title for name in ORDER), "ratio", "goal", "")
     rows = [line for result in shown for line in lines(result)]
-    rounds = [[one.title, warmed(one), str(max(len(row.samples) for row in one.peers.values()))] for one in shown]
+    rounds = [
+        [result.title, warmed(result), str(max(len(row.samples) for row in result.peers.values()))] for result in shown
+    ]
+    days = ", ".join(sorted({result.when[:10] for result in shown}))
     return (
-        f"Measured on {shown[0].machine}, {', '.join(sorted({one.when[:10] for one in shown}))}. The ratio is that of "
-        f"Odradek's brokers to Apache Kafka's under the same controller.\n\n{table(headings, rows)}\n"
+        f"Measured on {shown[0].machine}, {days}. The ratio is that of Odradek's brokers to Apache "
+        f"Kafka's under the same controller.\n\n{table(headings, rows)}\n"
         f"{table(('row', 'rounds of warming up', 'rounds that count'), rounds)}{''.join(failed(shown))}"
     )
 
@@ -58,7 +61,7 @@ def lines(result: LoadResult) -> Iterator[list[str]]:
 
 
 def failed(results: Sequence[LoadResult]) -> Iterator[str]:
-    """Yields who has no figures, and why."""
+    """Yields the clusters without figures, and the reasons."""
     for result in results:
         for row in result.peers.values():
             if row.reason:

@@ -1,4 +1,4 @@
-"""A producer that never rests: a small record to each partition, again and again, and when which was acknowledged."""
+"""A producer that sends small records to each partition all the time, and records when each was acknowledged."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import NamedTuple
 from bench.clusters.cluster import TimedOut
 
 PERIOD_S = 0.1
-"""Between two records of a partition. Brokers that have just been started must keep up, or the times are those of a
-queue: at 20 ms a cold Apache Kafka took ten times as long as it does."""
+"""Time between two records of a partition. It is long enough for brokers that have just started; otherwise the measured
+times would be those of a queue: with 20 ms, a cold Apache Kafka took ten times as long.
+"""
 LOOK_S = 0.02
 
 STALLED_S = 120.0
@@ -30,11 +31,11 @@ CLIENT = {
     "socket.nagle.disable": True,
     "log_level": 0,
 }
-"""A client that looks for the next leader at once: the rest of the time is the cluster's."""
+"""Settings of the client, which looks for the next leader at once, so that the rest of the time is the cluster's."""
 
 
 class Acknowledged(NamedTuple):
-    """When a record was sent and acknowledged, in `time.monotonic_ns()`."""
+    """When a record was sent and when it was acknowledged, by `time.monotonic_ns()`."""
 
     sent_ns: int
     at_ns: int
@@ -49,19 +50,19 @@ class Prober:
         self._producer = Producer({"bootstrap.servers": bootstrap, **CLIENT})
         self._topic = topic
         self.acknowledged: list[list[Acknowledged]] = [[] for _ in range(partitions)]
-        """By partition, in the order of their acknowledgements."""
+        """By partition, in the order of the acknowledgements."""
         self.errors = 0
-        """Records that the client has given up: none, while it may retry."""
+        """Number of records that the client has given up; zero as long as it may retry."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begins, and returns once every partition has acknowledged a record. Raises TimedOut."""
+        """Starts, and returns once every partition has acknowledged a record. Raises TimedOut."""
         self._thread.start()
         self.wait_after(time.monotonic_ns(), range(len(self.acknowledged)))
 
     def stop(self) -> None:
-        """Ends, once all that was sent is answered."""
+        """Stops, once all records are acknowledged or given up."""
         self._stopped.set()
         self._thread.join()
         self._producer.flush(STALLED_S)
@@ -84,8 +85,9 @@ class Prober:
             self.errors += 1
 
     def wait_after(self, moment_ns: int, partitions: Sequence[int]) -> list[int]:
-        """Returns, for each of the partitions, when the first record was acknowledged that was sent after the moment.
-        Raises TimedOut."""
+        """Returns, for each partition, the time at which the first record sent after the moment was acknowledged.
+        Raises TimedOut.
+        """
         deadline = time.monotonic() + STALLED_S
         while None in (firsts := [self._first_after(moment_ns, partition) for partition in partitions]):
             if time.monotonic() > deadline:
@@ -94,7 +96,7 @@ class Prober:
         return [first for first in firsts if first is not None]
 
     def _first_after(self, moment_ns: int, partition: int) -> int | None:
-        times = (one.at_ns for one in reversed(self.acknowledged[partition]) if one.sent_ns > moment_ns)
+        times = (record.at_ns for record in reversed(self.acknowledged[partition]) if record.sent_ns > moment_ns)
         return min(times, default=None)
 
     def pauses_ns(self) -> list[int]:

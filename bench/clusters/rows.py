@@ -1,4 +1,4 @@
-"""The rows: what is measured of a cluster, each as a function of a running one."""
+"""The rows: each is a measurement of a cluster, as a function of a running cluster."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from bench.trial import TOOL_TIMEOUT_S, ToolFailed, use
 PROBED_PARTITIONS = 15
 LEADER, FOLLOWER = BROKERS[:2]
 SETTLE_S = 5.0
-"""Before a kill: the broker that was killed last is in sync again, and its JVM still compiles."""
+"""Pause before a kill: the broker that was killed last is in sync again, but its JVM still compiles."""
 
 
 class Sizes(NamedTuple):
-    """How much of everything."""
+    """The sizes of the measurements."""
 
     records: int = 300_000
     failovers: int = 50
@@ -32,7 +32,7 @@ class Sizes(NamedTuple):
 
 
 SMALL = Sizes(records=2_000, failovers=4, partitions=30)
-"""Shows that the instrument works."""
+"""Tiny sizes, to show that the bench works."""
 
 
 class RowRun(NamedTuple):
@@ -40,7 +40,7 @@ class RowRun(NamedTuple):
 
     cluster: BenchCluster
     number: int
-    """Of the round; below zero while the cluster is warmed."""
+    """The number of the round; negative during the warm-up."""
     work: Path
     sizes: Sizes
 
@@ -56,14 +56,14 @@ class ClusterRow(NamedTuple):
     measure: Measure
     figures: tuple[str, ...]
     rounds: int = 3
-    """The most rounds that count: some have many measurements in one."""
+    """Maximum number of rounds that count; some rows take many measurements in one round."""
     is_warmed: bool = True
     is_usual: bool = True
-    """Whether it is measured when no row is named."""
+    """True if the row is measured when none is named."""
 
 
 def spread_over(partitions: int, replicas: int = len(BROKERS)) -> list[list[int]]:
-    """Returns assignments by which brokers lead in turn."""
+    """Returns assignments in which the brokers lead in turn."""
     count = len(BROKERS)
     return [[BROKERS[(first + place) % count] for place in range(replicas)] for first in range(partitions)]
 
@@ -74,7 +74,7 @@ def topic_of(run: RowRun, load: Load) -> str:
 
 
 def load_of(run: RowRun, name: str, partitions: int, *client: str) -> Load:
-    """Returns a load of records of a kilobyte by Apache Kafka's own tool."""
+    """Returns a load of records of a kilobyte, by Apache Kafka's own tool."""
     return Load(name, name, tools.PRODUCER_PERFORMANCE, run.sizes.records, partitions=partitions, client=client)
 
 
@@ -84,7 +84,7 @@ def per_gb(run: RowRun, load: Load, seconds: float, work: ToolResult, key: str =
 
 
 def produce(run: RowRun, load: Load) -> Sample:
-    """Measures the brokers' cost of a load with three replicas of everything."""
+    """Measures the brokers' cost of a load with three replicas."""
     topic = topic_of(run, load)
     topics.create(run.cluster, topic, spread_over(load.partitions))
     pages.back(len(BROKERS) * load.size_bytes)
@@ -97,18 +97,18 @@ def produce(run: RowRun, load: Load) -> Sample:
 
 
 def produce_large_batches(run: RowRun) -> Sample:
-    """Batches of 64 KB."""
+    """Measures batches of 64 KB."""
     client = ("acks=all", "enable.idempotence=false", "batch.size=65536", "linger.ms=5")
     return produce(run, load_of(run, "cluster-produce", 3, *client))
 
 
 def produce_by_defaults(run: RowRun) -> Sample:
-    """Java's defaults: idempotent, acks=all, batches of 16 KB."""
+    """Measures Java's defaults: idempotent, acks=all, batches of 16 KB."""
     return produce(run, load_of(run, "cluster-produce-defaults", 6))
 
 
 def consume_meanwhile(run: RowRun) -> Sample:
-    """The same by Java's defaults, while a consumer reads all of it."""
+    """Measures the same with Java's defaults while a consumer reads all records."""
     load = load_of(run, "cluster-consume", 6)
     topic = topic_of(run, load)
     topics.create(run.cluster, topic, spread_over(load.partitions))
@@ -130,7 +130,7 @@ def consume_meanwhile(run: RowRun) -> Sample:
 
 
 def follow(run: RowRun) -> Sample:
-    """Measures the cost of a broker that only follows: the load is another's."""
+    """Measures the cost of a broker that only follows; another broker gets the load."""
     load = load_of(run, "cluster-follow", 1, "acks=1", "enable.idempotence=false", "batch.size=65536", "linger.ms=5")
     topic = topic_of(run, load)
     topics.create(run.cluster, topic, [[LEADER, FOLLOWER]])
@@ -145,7 +145,7 @@ def follow(run: RowRun) -> Sample:
 
 
 def wait_committed(cluster: BenchCluster, topic: str, records: int) -> None:
-    """Waits until a topic of one partition has so many committed records."""
+    """Waits until a topic with one partition has this many committed records."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "watermarks", "log_level": 0})
@@ -163,7 +163,7 @@ def committed_end(consumer: object, place: object) -> int:
 
 
 def probed(run: RowRun, name: str) -> tuple[str, list[list[int]], Prober]:
-    """Returns a topic, its assignments, and a producer that is at work on it."""
+    """Returns a topic, its assignments, and a prober that is running on it."""
     topic, assignments = f"{name}-{run.number}", spread_over(PROBED_PARTITIONS)
     topics.create(run.cluster, topic, assignments)
     prober = Prober(run.cluster.bootstrap, topic, PROBED_PARTITIONS)
@@ -172,8 +172,9 @@ def probed(run: RowRun, name: str) -> tuple[str, list[list[int]], Prober]:
 
 
 def failover(run: RowRun) -> Sample:
-    """Kills the broker that leads most, until there are enough times: from the kill to the next record that a partition
-    of its acknowledges."""
+    """Kills the broker that leads most partitions, again and again, and measures the time from the kill until its
+    partitions acknowledge a record.
+    """
     topic, assignments, prober = probed(run, "cluster-failover")
     client = topics.admin(run.cluster.bootstrap)
     times_ns: list[int] = []
@@ -199,7 +200,7 @@ def led_by(partitions: Mapping[int, topics.Led]) -> dict[int, list[int]]:
 
 
 def rolling_restart(run: RowRun) -> Sample:
-    """Stops and starts one broker after the other, each when all replicas are in sync again."""
+    """Stops and starts one broker after the other, each after all replicas are in sync again."""
     topic, assignments, prober = probed(run, "cluster-rolling")
     began = time.monotonic()
     for broker in run.cluster.brokers.values():

@@ -1,4 +1,4 @@
-"""Topics of a cluster, by librdkafka's admin client: made, and looked at."""
+"""Creates and describes topics of a cluster, with librdkafka's admin client."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from bench.clusters.cluster import ADMIN_TIMEOUT_S, ASK_AGAIN_S, BenchCluster, until
 
 PARTITIONS_AT_ONCE = 3_000
-"""A controller refuses ten thousand records of metadata in one request."""
+"""Partitions in one request: a controller rejects a request that needs more than ten thousand records of metadata."""
 
 
 class Led(NamedTuple):
-    """A partition as a broker tells of it."""
+    """A partition as a broker describes it."""
 
     leader: int
     in_sync: frozenset[int]
@@ -32,16 +32,16 @@ def create(
     configs: Mapping[str, str] | None = None,
     look_s: float = ASK_AGAIN_S,
 ) -> None:
-    """Makes a topic with these replicas, and waits until all of them are in sync. Raises KafkaException."""
+    """Creates a topic with these replicas, and waits until all of them are in sync. Raises KafkaException."""
     from confluent_kafka.cimpl import NewPartitions, NewTopic
 
     client = admin(cluster.bootstrap)
-    first = [list(one) for one in assignments[:PARTITIONS_AT_ONCE]]
+    first = [list(replicas) for replicas in assignments[:PARTITIONS_AT_ONCE]]
     new = NewTopic(topic, num_partitions=len(first), replica_assignment=first, config=dict(configs or {}))
     for made in client.create_topics([new], operation_timeout=ADMIN_TIMEOUT_S).values():
         made.result(ADMIN_TIMEOUT_S)
     for begin in range(PARTITIONS_AT_ONCE, len(assignments), PARTITIONS_AT_ONCE):
-        more = [list(one) for one in assignments[begin : begin + PARTITIONS_AT_ONCE]]
+        more = [list(replicas) for replicas in assignments[begin : begin + PARTITIONS_AT_ONCE]]
         grown = NewPartitions(topic, begin + len(more), replica_assignment=more)
         for added in client.create_partitions([grown], operation_timeout=ADMIN_TIMEOUT_S).values():
             added.result(ADMIN_TIMEOUT_S)
@@ -50,19 +50,19 @@ def create(
 
 def delete(cluster: BenchCluster, topic: str) -> None:
     """Deletes a topic. Raises KafkaException."""
-    client = admin(cluster.bootstrap)  # which goes with its last reference, and its requests with it
+    client = admin(cluster.bootstrap)  # the client ends with its last reference, and its requests with it
     for deleted in client.delete_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
         deleted.result(ADMIN_TIMEOUT_S)
 
 
 def partitions(client: object, topic: str) -> dict[int, Led]:
-    """Returns the partitions of a topic, as a broker that is asked has them."""
+    """Returns the partitions of a topic, as a broker describes them."""
     listed = client.list_topics(topic, ADMIN_TIMEOUT_S).topics[topic].partitions  # type: ignore[attr-defined]
-    return {index: Led(one.leader, frozenset(one.isrs)) for index, one in listed.items()}
+    return {index: Led(partition.leader, frozenset(partition.isrs)) for index, partition in listed.items()}
 
 
 def are_served(client: object, topic: str) -> bool:
-    """True where the leader of each partition answers for it. The client learns who leads from what it asks first."""
+    """True if the leader of each partition serves it. The client finds the leaders with its first request."""
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
@@ -78,8 +78,8 @@ def are_served(client: object, topic: str) -> bool:
 def wait_in_sync(
     cluster: BenchCluster, topic: str, assignments: Sequence[Sequence[int]], look_s: float = ASK_AGAIN_S
 ) -> None:
-    """Waits until every broker has all replicas in sync. Raises TimedOut."""
-    expected = [frozenset(one) for one in assignments]
+    """Waits until every broker has all replicas in sync in its metadata. Raises TimedOut."""
+    expected = [frozenset(replicas) for replicas in assignments]
     for address in cluster.addresses.values():
         client = admin(address)
 

@@ -1,1 +1,3 @@
-"""The same bytes without the protocol: a server of a few lines, and a client that pumps bytes into it or out of it."""
+"""The floor: the same bytes without the protocol, by a server of a few lines and a client that sends or receives
+them.
+"""

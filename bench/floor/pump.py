@@ -1,8 +1,8 @@
-"""The other end of the floor: sends the bytes of a load, or takes them, as fast as it goes.
+"""The client of the floor: sends the bytes of a load, or receives them, as fast as possible.
 
     python -m bench.floor.pump HOST:PORT receive|send NAME CHUNK_BYTES SIZE_BYTES CONNECTIONS
 
-Prints a ToolResult as JSON, which counts chunks as its records.
+Prints a ToolResult as JSON, whose records are chunks.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 from bench import wire
 
 SHORT_BYTES = 64
-# The requests that a producer has in flight on one connection before it waits, by default.
+# Requests in flight of a producer on one connection, by default.
 IN_FLIGHT = 5
 
 
 def push(connection: socket.socket, chunk_bytes: int, chunks: int) -> list[int]:
-    """Send chunks, some ahead of their answers; the time of each from sending to answer, in nanoseconds."""
+    """Sends chunks, several before the first answer; returns the time of each from sending to its answer, in
+    nanoseconds.
+    """
     chunk = b"x" * chunk_bytes
     sent_ns: list[int] = []
     taken_ns: list[int] = []
@@ -35,14 +37,14 @@ def push(connection: socket.socket, chunk_bytes: int, chunks: int) -> list[int]:
 
 
 def pull(connection: socket.socket, chunk_bytes: int, chunks: int) -> list[int]:
-    """Ask for chunks one by one; the time of each from request to its last byte, in nanoseconds."""
+    """Requests chunks one by one; returns the time of each from the request to its last byte, in nanoseconds."""
     buffer = bytearray(chunk_bytes)
     taken_ns: list[int] = []
     for _ in range(chunks):
         asked_ns = time.monotonic_ns()
         connection.sendall(bytes(SHORT_BYTES))
         if connection.recv_into(buffer, chunk_bytes, socket.MSG_WAITALL) != chunk_bytes:
-            raise ConnectionError("the floor closed")
+            raise ConnectionError("the floor closed the connection")
         taken_ns.append(time.monotonic_ns() - asked_ns)
     return taken_ns
 
@@ -56,14 +58,14 @@ def main(bootstrap: str, flow: str, name: str, *sizes: str) -> None:
 
     def run(_: int) -> list[int]:
         with wire.connect(bootstrap) as connection:
-            connection.settimeout(None)  # with one, MSG_WAITALL would not wait
+            connection.settimeout(None)  # with a timeout, MSG_WAITALL would not wait
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.sendall(f"{flow} {name} {chunk_bytes}\n".encode())
             return FLOWS[flow](connection, chunk_bytes, chunks)
 
     started = time.monotonic()
     with ThreadPoolExecutor(connections) as pool:
-        taken = sum(len(one) for one in pool.map(run, range(connections)))
+        taken = sum(len(times) for times in pool.map(run, range(connections)))
     print(json.dumps({"records": taken, "size_bytes": taken * chunk_bytes, "seconds": time.monotonic() - started}))
 
 

@@ -1,7 +1,8 @@
-"""The cost of the kernel alone: the same bytes received and written, or sent from a mapped file. No protocol.
+"""The cost of the kernel alone: receives and writes the same bytes, or sends them from a mapped file, without a
+protocol.
 
-A connection opens with one line, `receive NAME CHUNK` or `send NAME CHUNK`. Then, for each chunk received and written,
-a short answer goes back; or for each short request a chunk of the file goes out, from its start again after its end.
+A connection begins with one line, `receive NAME CHUNK` or `send NAME CHUNK`. With `receive`, each chunk is written and
+gets a short answer. With `send`, each short request gets a chunk of the file, which starts again after its end.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import sys
 import threading
 from pathlib import Path
 
-# A Produce response, and a Fetch request of one partition in a session, are about this long.
+# About the length of a Produce response, and of a Fetch request of one partition in a session.
 SHORT = bytes(64)
 
 
 def receive(connection: socket.socket, path: Path, chunk_bytes: int) -> None:
-    """Write each chunk at the end of the file, and answer."""
+    """Writes each chunk at the end of the file, and answers."""
     buffer = memoryview(bytearray(chunk_bytes))
     file = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
     position = 0
@@ -29,7 +30,7 @@ def receive(connection: socket.socket, path: Path, chunk_bytes: int) -> None:
 
 
 def send(connection: socket.socket, path: Path, chunk_bytes: int) -> None:
-    """Send the next chunk for each request."""
+    """Sends the next chunk for each request."""
     with path.open("rb") as file:
         view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         position = 0

@@ -10,7 +10,7 @@ from bench.peers.peer import PeerProcess
 from bench.peers.secured import ApacheKafkaWithEntries, ApacheKafkaWithTls, OdradekWithEntries, OdradekWithTls
 
 BASE = ApacheKafka.name
-"""The peer that ratios are to."""
+"""The peer that ratios are relative to."""
 
 USUAL_PEERS: tuple[type[PeerProcess], ...] = (Odradek, ApacheKafka, Kfake, Floor)
 NAMED: tuple[type[PeerProcess], ...] = (
@@ -21,10 +21,10 @@ NAMED: tuple[type[PeerProcess], ...] = (
     OdradekWithTls,
     ApacheKafkaWithTls,
 )
-"""The peers that are measured only when they are named."""
+"""The peers that are measured only if they are named."""
 ALL: tuple[type[PeerProcess], ...] = (*USUAL_PEERS, *NAMED)
 
 PEERS: Mapping[str, type[PeerProcess]] = {peer.name: peer for peer in ALL}
 
 USUAL = tuple(peer.name for peer in USUAL_PEERS)
-"""The peers that are measured when none is named."""
+"""The peers that are measured if none is named."""

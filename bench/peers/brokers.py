@@ -1,4 +1,4 @@
-"""The brokers that are compared: Odradek, Apache Kafka, and kfake of franz-go."""
+"""The brokers that are compared: Odradek, Apache Kafka, and franz-go's kfake."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from bench.peers.peer import READY_TIMEOUT_S, NotStarted, PeerProcess, Unavailab
 BUILD_TIMEOUT_S = 600
 KFAKE = Path(__file__).with_name("kfake")
 SCRAPE_INTERVAL_S = 15.0
-"""As in the configuration that Prometheus comes with."""
+"""The interval in the configuration that comes with Prometheus."""
 SCRAPE_TIMEOUT_S = 10.0
 
-# One node, so one replica of everything; a group's first member does not wait for others to come; retention in time.
+# One node, so one replica of everything; a group's first member doesn't wait for others; retention keeps up.
 ONE_NODE = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
@@ -30,12 +30,12 @@ ONE_NODE = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
-    "log.retention.check.interval.ms": "10000",  # a steady 100 MB/s brings 30 GB in the usual five minutes
+    "log.retention.check.interval.ms": "10000",  # at a steady 100 MB/s, 30 GB arrive in the default of five minutes
 }
 
 
 class Odradek(PeerProcess):
-    """Odradek as it is installed: a wheel of this tree, with the compiled core."""
+    """Odradek as installed: a wheel of this tree, with the compiled core."""
 
     name = "odradek"
     title = "Odradek"
@@ -56,13 +56,13 @@ class Odradek(PeerProcess):
 
 
 class PurePython(Odradek):
-    """Odradek as it runs in the source tree, and where nothing can be compiled."""
+    """Odradek as it runs in the source tree, or on a platform without compiled code."""
 
     name = "odradek-pure"
     title = "Odradek, pure Python"
 
     def prepare(self) -> None:
-        """Does nothing: the tree is ready."""
+        """Does nothing: the source tree needs no preparation."""
 
     @property
     def program(self) -> str:
@@ -70,7 +70,7 @@ class PurePython(Odradek):
 
 
 class MeteredOdradek(Odradek):
-    """Odradek with metrics, which nobody scrapes."""
+    """Odradek with metrics, but without scrapes."""
 
     name = "odradek-metered"
     title = "Odradek with metrics"
@@ -78,7 +78,7 @@ class MeteredOdradek(Odradek):
     def __init__(self, work: Path) -> None:
         super().__init__(work)
         self.metrics = ""
-        """Where it tells of itself."""
+        """The address of its metrics."""
 
     def command(self) -> list[str]:
         return [*super().command(), "--set", f"odradek.metrics.listener={self.metrics}"]
@@ -88,7 +88,7 @@ class MeteredOdradek(Odradek):
 
 
 class EarlierOdradek(Odradek):
-    """Odradek as it was at a revision of this repository, as a wheel too."""
+    """Odradek at an earlier revision of this repository, also as a wheel."""
 
     name = "odradek-earlier"
     title = "Odradek, earlier"
@@ -106,7 +106,7 @@ class EarlierOdradek(Odradek):
 
 
 class ControlledOdradek(Odradek):
-    """Odradek under the profile of tests, with a control server that nobody asks for anything."""
+    """Odradek with profile=test and a control server that gets no requests."""
 
     name = "odradek-controlled"
     title = "Odradek, with the control server"
@@ -116,14 +116,14 @@ class ControlledOdradek(Odradek):
         return [*super().command(), *profile]
 
     def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Waits. Raises NotStarted, also for a broker that says of no control server."""
+        """Waits for the ready line. Raises NotStarted, also if the broker doesn't report a control server."""
         super().wait_until_ready(timeout_s)
         if not re.search(r"^control \S+:\d+$", self.tail(), re.MULTILINE):
             raise NotStarted(f"there is no control server: {self.tail()}")
 
 
 class WatchedOdradek(MeteredOdradek):
-    """The same, scraped as Prometheus does it."""
+    """Odradek with metrics, scraped as by Prometheus."""
 
     name = "odradek-metrics"
     title = "Odradek, scraped each 15 seconds"
@@ -135,7 +135,7 @@ class WatchedOdradek(MeteredOdradek):
         self._problem = ""
 
     def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Waits, and scrapes it from then on. Raises NotStarted."""
+        """Waits for the ready line, and starts scraping. Raises NotStarted."""
         super().wait_until_ready(timeout_s)
         self._ended.clear()
         self._problem = ""
@@ -150,7 +150,7 @@ class WatchedOdradek(MeteredOdradek):
         super().stop()
 
     def tool(self, load: Load) -> Tool:
-        """Returns the tool of a load. Raises NotStarted where nobody scrapes the broker any more."""
+        """Returns the tool of a load. Raises NotStarted if the scraper has ended."""
         if self._problem:
             raise NotStarted(self._problem)
         return super().tool(load)
@@ -184,7 +184,7 @@ class ApacheKafka(PeerProcess):
         return self.work / "formatted"
 
     def prepare(self) -> None:
-        """Format a directory once: every start gets a copy, so that formatting is not in its time."""
+        """Formats a directory once; every start gets a copy, so that its time doesn't include formatting."""
         require("java", "mvn")
         if self.template.exists():
             return
@@ -218,7 +218,7 @@ class ApacheKafka(PeerProcess):
 
 
 class Kfake(PeerProcess):
-    """franz-go's kfake, which keeps its data on disk when it is given a directory; built once into .cache."""
+    """franz-go's kfake, which stores its data on disk if it gets a directory; built once into .cache."""
 
     name = "kfake"
     title = "kfake (franz-go)"

@@ -12,7 +12,7 @@ from bench.tools import PUMP
 
 
 class Floor(PeerProcess):
-    """bench.floor.server, as a process of its own."""
+    """bench.floor.server, in a process of its own."""
 
     name = "floor"
     title = "floor"
@@ -23,7 +23,7 @@ class Floor(PeerProcess):
     def refusal(self, load: Load) -> str | None:
         if load.method is Method.TOOL and load.flow is not None:
             return None
-        return "has no protocol, so nothing like this"
+        return "has no protocol, so it cannot do this"
 
     def wait_until_serving(self) -> int:
         self.wait_until_ready(READY_TIMEOUT_S)
@@ -34,7 +34,7 @@ class Floor(PeerProcess):
         return PUMP
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
-        """Does nothing: a file is made by its first byte."""
+        """Does nothing: the first byte creates the file."""
 
     def delete_topic(self, name: str) -> None:
         (self.data / name).unlink(missing_ok=True)

@@ -20,36 +20,39 @@ READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 ADMIN_TIMEOUT_S = 120.0
 PARTITIONS_AT_ONCE = 5_000
-"""A broker refuses ten thousand records of metadata in one request, and a partition is one."""
+"""Partitions in one request: a broker rejects a request that needs ten thousand records of metadata, and each partition
+is one.
+"""
 ASK_AGAIN_S = 0.1
 LOG_TAIL_BYTES = 600
 
 
 class Unavailable(Exception):
-    """A peer that this machine cannot run, or that does not offer what a load needs; the message is the reason."""
+    """This machine can't run a peer, or the peer doesn't offer what a load needs; the message is the reason."""
 
 
 class NotStarted(Exception):
-    """A peer that ended or said nothing instead of serving; the message has the end of its log."""
+    """A peer ended, or did not report that it is ready; the message has the end of its log."""
 
 
 def free_port() -> int:
-    """Returns a port that was free a moment ago: each peer is told its port, so that start-up can be timed from
-    outside."""
+    """Returns a port that was free a moment ago. Each peer gets its port from outside, so that its start can be
+    timed.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def require(*commands: str) -> None:
-    """Raises Unavailable when one of the commands is not installed."""
+    """Raises Unavailable if one of the commands is not installed."""
     for command in commands:
         if not shutil.which(command):
             raise Unavailable(f"`{command}` is not installed")
 
 
 class PeerProcess(ABC):
-    """One broker under load. Each start is on a fresh data directory; `stop` leaves nothing running."""
+    """A broker under load. Each start has a new data directory; `stop` leaves nothing running."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -68,17 +71,17 @@ class PeerProcess(ABC):
         self._reader: threading.Thread | None = None
 
     def prepare(self) -> None:  # noqa: B027 - most need nothing
-        """Prepare a start, outside of what is timed. Raises Unavailable."""
+        """Prepares a start; the time doesn't count. Raises Unavailable."""
 
     @abstractmethod
     def command(self) -> list[str]:
         """Returns the command line that serves on `bootstrap` with its data in `data`."""
 
     def lay_out(self) -> None:  # noqa: B027 - most need nothing
-        """Fill the fresh data directory with the files that a start needs."""
+        """Writes the files that a start needs into the new data directory."""
 
     def start(self) -> None:
-        """Start the process and return at once; `wait_until_ready` follows."""
+        """Starts the process and returns at once; call `wait_until_ready` next."""
         shutil.rmtree(self.data, ignore_errors=True)
         self.bootstrap = f"127.0.0.1:{free_port()}"
         self.lay_out()
@@ -92,7 +95,7 @@ class PeerProcess(ABC):
         self._reader.start()
 
     def _read(self, process: subprocess.Popen[str]) -> None:
-        """Keep the log, and the moment of the ready line. The end of the process wakes the waiter too."""
+        """Stores the log, and the time of the ready line. The end of the process wakes the waiter, too."""
         assert process.stdout is not None
         with self.log.open("w") as log:
             for line in process.stdout:
@@ -138,12 +141,12 @@ class PeerProcess(ABC):
         return self.log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace").strip() if self.log.exists() else ""
 
     def refusal(self, load: Load) -> str | None:
-        """Returns the reason why this running peer cannot serve a load; None when it can."""
+        """Returns the reason why this running peer can't serve a load; None if it can."""
         missing = sorted(load.needs - wire.api_keys(self.bootstrap)) if load.needs else []
         return f"does not serve {', '.join(f'{api.name} ({api.value})' for api in missing)}" if missing else None
 
     def wait_until_serving(self) -> int:
-        """Returns `time.monotonic_ns()` of the first request that was answered. Raises NotStarted."""
+        """Returns `time.monotonic_ns()` when the first request was answered. Raises NotStarted."""
         try:
             return wire.wait_for_metadata(self.bootstrap, READY_TIMEOUT_S, self.is_running)
         except TimeoutError as error:
@@ -155,7 +158,7 @@ class PeerProcess(ABC):
         return load.tool
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
-        """Raises KafkaException with the broker's reason."""
+        """Creates a topic. Raises KafkaException with the broker's reason."""
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -172,11 +175,11 @@ class PeerProcess(ABC):
         deadline = time.monotonic() + ADMIN_TIMEOUT_S
         while len(admin.list_topics(name, ADMIN_TIMEOUT_S).topics[name].partitions) < partitions:
             if time.monotonic() > deadline:
-                raise NotStarted(f"{name} has not got {partitions} partitions: {self.tail()}")
+                raise NotStarted(f"{name} doesn't have {partitions} partitions yet: {self.tail()}")
             time.sleep(ASK_AGAIN_S)
 
     def delete_topic(self, name: str) -> None:
-        """Raises KafkaException with the broker's reason."""
+        """Deletes a topic. Raises KafkaException with the broker's reason."""
         from confluent_kafka.admin import AdminClient
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 3})

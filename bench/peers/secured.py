@@ -1,4 +1,4 @@
-"""Brokers with security: a thousand access control entries, or TLS. Other peers are measured beside them without it."""
+"""Brokers with security: a thousand ACLs, or TLS. They are measured beside peers without it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ ENTRIES: Final = 1_000
 USERS: Final = 100
 AUTHORIZER: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",  # else nobody could make the first entry
+    "allow.everyone.if.no.acl.found": "true",  # otherwise no client could create the first entry
 }
 JAVA: Final = "java"
 PROTOCOLS: Final = "PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT"
-"""Apache Kafka guesses them only where there is nothing but PLAINTEXT."""
+"""Must be set, because Apache Kafka has defaults only if all listeners are PLAINTEXT."""
 
 
 def write_entries(bootstrap: str) -> None:
-    """Makes the entries: of a hundred users, each of topics of its own, and of one that may use those of the loads."""
+    """Creates the ACLs: of a hundred users with their own topics, and of the user that runs the loads."""
     from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient
     from confluent_kafka.admin import ResourcePatternType as Pattern
     from confluent_kafka.admin import ResourceType as Resource
@@ -75,17 +75,17 @@ class ApacheKafkaWithEntries(ApacheKafka):
 
 
 def append(file: Path, settings: dict[str, str]) -> None:
-    """Adds properties, of which the last of a name counts."""
+    """Appends properties; the last value of a name counts."""
     with file.open("a") as properties:
         properties.writelines(f"{key}={value}\n" for key, value in settings.items())
 
 
 class Encrypted(PeerProcess):
-    """A peer whose loads come by TLS; it is managed by a listener without."""
+    """A peer that gets its loads over TLS; it is managed through a listener without TLS."""
 
     ca: ClassVar[str] = "ca.pem"
     encrypted: str = ""
-    """The address of the listener with TLS, from a start on."""
+    """The address of the TLS listener, once the peer has started."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -99,7 +99,7 @@ class Encrypted(PeerProcess):
 
     @property
     def keys(self) -> dict[str, str]:
-        """The options of the broker beside its listeners."""
+        """Returns the broker's options besides its listeners."""
         return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self.work / "broker.pem")}
 
     def tool(self, load: Load) -> Tool:
@@ -107,7 +107,7 @@ class Encrypted(PeerProcess):
         return tool._replace(command=lambda job: self._secured(tool, job))
 
     def _secured(self, tool: Tool, job: ToolRun) -> list[str]:
-        """Returns the tool's command line, with the options of TLS as its client has them."""
+        """Returns the tool's command line, with TLS options in the form of its client."""
         ca = str(self.work / self.ca)
         is_java = tool.command(job)[0] == JAVA
         trusted = (
@@ -118,7 +118,7 @@ class Encrypted(PeerProcess):
 
 
 def make_certificates(folder: Path) -> None:
-    """Makes an authority and the broker's certificate, of elliptic curves. Raises Unavailable."""
+    """Creates an authority and the broker's certificate, with elliptic curves. Raises Unavailable."""
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "3650")
     names = folder / "names.cnf"
     names.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
@@ -137,7 +137,7 @@ def make_certificates(folder: Path) -> None:
 
 
 class OdradekWithTls(Encrypted, Odradek):
-    """Odradek, whose loads come by TLS."""
+    """Odradek, with loads over TLS."""
 
     name = "odradek-tls"
     title = "Odradek, TLS"
@@ -150,7 +150,7 @@ class OdradekWithTls(Encrypted, Odradek):
 
 
 class ApacheKafkaWithTls(Encrypted, ApacheKafka):
-    """Apache Kafka, whose loads come by TLS."""
+    """Apache Kafka, with loads over TLS."""
 
     name = "kafka-tls"
     title = f"{ApacheKafka.title}, TLS"

@@ -1,4 +1,4 @@
-"""Where a node listens and how others reach it, for clients, brokers and controllers.
+"""Where a node listens and the addresses that it advertises to clients, brokers and controllers.
 
 Source: KafkaConfig.validateValues, SocketServerConfigs.
 """
@@ -14,18 +14,21 @@ from broker.config.quorum import ControllerAddress, QuorumOptions, controllers
 
 
 class AddressOptions(NetworkOptions, NodeOptions, QuorumOptions):
-    """Listeners, and the addresses that follow from them and from this node's roles."""
+    """The listeners, and the addresses that follow from them and from the node's roles."""
 
     bound_listeners: tuple[ListenerAddress, ...]
     """Listeners to open for clients: `listeners` without the controller's."""
     advertised: tuple[ListenerAddress, ...]
-    """Addresses of listeners for clients: advertised.listeners without the controller's, or else bound_listeners."""
+    """Addresses that clients connect to: advertised.listeners without the controller's, or bound_listeners if it isn't
+    set.
+    """
     inter_broker_listener: str
     """Name of the listener that brokers use among themselves."""
     bound_controllers: tuple[ListenerAddress, ...]
-    """Listeners to open for the controller in this process; () if it has none and this node has no peers."""
+    """Listeners to open for the controller in this process; empty without a controller, or if the cluster has one node.
+    """
     advertised_controllers: tuple[ListenerAddress, ...]
-    """Addresses of the controller's listeners for brokers."""
+    """Addresses of the controller's listeners that brokers connect to."""
     has_remote_controllers: bool
     """True if the controllers are other processes: process.roles is broker only."""
     is_broker: bool
@@ -52,7 +55,8 @@ def addresses(config: AddressOptions) -> dict[str, object]:
         "controllers": controllers(config.controller_quorum_voters, config.controller_quorum_bootstrap_servers),
         "bound_controllers": own_controllers if has_controller else (),
         "advertised_controllers": tuple(
-            next((one for one in advertised if one.name == listener.name), listener) for listener in own_controllers
+            next((address for address in advertised if address.name == listener.name), listener)
+            for listener in own_controllers
         ),
         "has_peers": bool(own_controllers) or not has_controller,
         "bound_listeners": clients,
@@ -64,7 +68,7 @@ def addresses(config: AddressOptions) -> dict[str, object]:
 def _client_listener(config: AddressOptions) -> str | None:
     if config.bound_listeners or not config.is_broker:
         return None
-    return "listeners has no listener for clients: all of them appear in controller.listener.names"
+    return "listeners has no listener for clients: controller.listener.names lists all of them"
 
 
 def _advertised_names(config: AddressOptions) -> str | None:
@@ -74,7 +78,7 @@ def _advertised_names(config: AddressOptions) -> str | None:
     unknown = [listener.name for listener in config.advertised if listener.name not in bound]
     if not unknown:
         return None
-    return f"advertised.listeners names {', '.join(unknown)}, which listeners has not: it has {', '.join(bound)}"
+    return f"advertised.listeners: listeners doesn't contain {', '.join(unknown)}, only {', '.join(bound)}"
 
 
 def _inter_broker_name(config: AddressOptions) -> str | None:
@@ -82,7 +86,8 @@ def _inter_broker_name(config: AddressOptions) -> str | None:
     if config.inter_broker_listener_name is None or config.inter_broker_listener in names or not config.is_broker:
         return None
     return (
-        f"inter.broker.listener.name is {config.inter_broker_listener}, which is not advertised: {', '.join(names)} are"
+        f"inter.broker.listener.name is {config.inter_broker_listener}, which is not an advertised listener "
+        f"({', '.join(names)})"
     )
 
 
@@ -103,7 +108,9 @@ def _only_controllers(config: AddressOptions) -> str | None:
 
 
 def _opens_own_controller(config: AddressOptions) -> str | None:
-    """Checks that a controller with listener names has a listener: without names it has no peers, and needs none."""
+    """Returns an error if the controller has listener names but no listener. Without names it has no peers and needs no
+    listener.
+    """
     is_alone = config.is_broker and not config.controller_listener_names
     if config.has_remote_controllers or config.bound_controllers or is_alone:
         return None
@@ -114,18 +121,18 @@ def _opens_own_controller(config: AddressOptions) -> str | None:
 
 
 def own_voter(config: AddressOptions) -> str | None:
-    """Checks that a node with its own controller is the only voter."""
-    voters = [one.node_id for one in config.controllers if config.controller_quorum_voters]
+    """Returns an error if a node with its own controller isn't the only voter."""
+    voters = [voter.node_id for voter in config.controllers if config.controller_quorum_voters]
     if config.has_remote_controllers or voters in ([], [config.node_id]):
         return None
     return (
-        f"controller.quorum.voters is {','.join(config.controller_quorum_voters)}; "
-        f"the only voter can be this node, {config.node_id}: consensus between several controllers is Apache Kafka's"
+        f"controller.quorum.voters is {','.join(config.controller_quorum_voters)}; only this node, {config.node_id}, "
+        "can be a voter: Odradek has no quorum of several controllers"
     )
 
 
 def _no_voter(config: AddressOptions) -> str | None:
-    voters = sorted(one.node_id for one in config.controllers if config.controller_quorum_voters)
+    voters = sorted(voter.node_id for voter in config.controllers if config.controller_quorum_voters)
     if not config.has_remote_controllers or config.node_id not in voters:
         return None
     return (

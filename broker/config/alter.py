@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.layers import Layers, base_name, declared
+from broker.config.layers import Layers, base_name, declared, is_of_absent_listener
 from broker.config.listener_options import LISTENER_PREFIX
 from broker.config.unsupported import LISTENER_ONLY, why_ignored, why_refused
+from coordinator.cluster.configs.rules import Checker, FileCheck
 from coordinator.telemetry.config import ClientMetricsConfig
 from protocol.config import INT, JAVA_SPACE, LIST, PER_BROKER, READ_ONLY, ConfigError
 from protocol.errors import ErrorCode, KafkaError
 
 Texts = Mapping[str, str]
-Checker = Callable[[str, Texts], None]
 
 NOT_DYNAMIC = "Cannot update these configs dynamically"
 ONLY_PER_LISTENER = "These security configs can be dynamically updated only per-listener using the listener prefix"
@@ -36,7 +36,7 @@ THREAD_COUNTS = (
     "remote.log.manager.follower.thread.pool.size",
     "remote.log.reader.threads",
 )
-"""Options that clients at most double or halve in one change."""
+"""Options whose value a client can at most double or halve in one change."""
 THREADS_REJECTED = "Dynamic thread count update validation failed for {}={}, value should {} the current value {}"
 MORE_THAN_DOUBLE, LESS_THAN_HALF = "not be greater than double", "be at least half"
 CLEANER_THREADS_REJECTED = {
@@ -45,37 +45,45 @@ CLEANER_THREADS_REJECTED = {
 }
 ONLY_PER_BROKER = "Cannot update these configs at default cluster level, broker id must be specified"
 
+OF_LISTENERS_OF_ALL_BROKERS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+"""Options of single listeners that may be set for all brokers (DynamicBrokerConfig.CLUSTER_LEVEL_LISTENER_CONFIGS)."""
 
 CheckStores = Callable[[BrokerConfig, BrokerConfig, Iterable[str]], None]
-"""(options before, options after, names of those that change) → raises ConfigError for stores that do not fit."""
+"""(options before, options after, names of changed options) → raises ConfigError if a new key store or trust store
+can't replace the old one.
+"""
 
 
 def broker_checker(layers: Callable[[], Layers], check_stores: CheckStores) -> Checker:
-    """Returns the checker of the dynamic configs that a change would give a broker, or all brokers for an empty name.
-    `check_stores` looks at files, and so only at those of this node.
+    """Returns the checker of dynamic broker configs: of a broker, or of all brokers if the name is empty.
+    `check_stores` reads files, so it runs for this broker only, and after the checker.
 
-    It raises KafkaError(INVALID_REQUEST), as Kafka does for brokers, where other resources get INVALID_CONFIG.
+
+    Both raise KafkaError(INVALID_REQUEST), as Kafka does for brokers; other resources get INVALID_CONFIG.
     """
 
-    def check(name: str, configs: Texts) -> None:
+    def check(name: str, configs: Texts) -> FileCheck | None:
+        before = layers()
         try:
-            before = layers()
             after = check_broker(before, configs, per_broker=bool(name))
-            if name == str(before.static.node_id):
-                _check_stores(before, after, configs, check_stores)
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, error.message) from None
+        return _store_check(before, after, configs, check_stores) if name == str(before.static.node_id) else None
 
     return check
 
 
 def group_checker(layers: Callable[[], Layers]) -> Checker:
     """Returns the checker of the configs that a change would give a group. It raises ConfigError."""
-    return lambda _name, configs: layers().effective.check_group(configs)
+
+    def check(_name: str, configs: Texts) -> None:
+        layers().effective.check_group(configs)
+
+    return check
 
 
 def check_client_metrics(_name: str, configs: Texts) -> None:
-    """Checks the configs that a change would give a subscription. Raises ConfigError or KafkaError."""
+    """Checks the configs of a client metrics subscription. Raises ConfigError or KafkaError."""
     for name in configs:
         if name not in ClientMetricsConfig.OPTIONS:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
@@ -86,34 +94,40 @@ def check_client_metrics(_name: str, configs: Texts) -> None:
 
 
 def list_defaults() -> dict[str, str | None]:
-    """Returns the broker's options: of a list the default, to which APPEND adds where the option is not set; of another
-    None."""
+    """Returns the broker's options with the value that APPEND extends if the option isn't set: a list's default, None
+    for other options.
+    """
     options = BrokerConfig.OPTIONS.values()
     return {option.name: (option.text(option.default) or "") if option.type is LIST else None for option in options}
 
 
-def _check_stores(before: Layers, after: Layers, configs: Texts, check_stores: CheckStores) -> None:
+def _store_check(before: Layers, after: Layers, configs: Texts, check_stores: CheckStores) -> FileCheck | None:
+    """Returns the check of the stores that a change names; None if it changes no option of a listener."""
     changed = [name for name, text in configs.items() if before.broker.get(name) != text]
     changed += before.broker.keys() - configs.keys()
-    if any(name.startswith(LISTENER_PREFIX) for name in changed):
+    if not any(name.startswith(LISTENER_PREFIX) for name in changed):
+        return None
+
+    def run() -> None:
         try:
             check_stores(before.effective, after.effective, changed)
         except ConfigError as error:
-            raise ConfigError(INVALID_DYNAMIC.format(error.message)) from error
+            raise KafkaError(ErrorCode.INVALID_REQUEST, INVALID_DYNAMIC.format(error.message)) from None
+
+    return FileCheck((before.cluster, before.broker, dict(configs)), run)
 
 
 def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> Layers:
-    """Returns the layers with other dynamic configs. Raises ConfigError when these cannot be those of this broker
-    (`per_broker`), or of all brokers.
-
-    Checks only those that change: older ones may come from a broker that has more options.
+    """Returns the layers with other dynamic configs. Raises ConfigError if this broker (`per_broker`), or all brokers,
+    can't have them. Checks changed configs only: older values may come from a broker that has more options.
     """
     existing = layers.broker if per_broker else layers.cluster
     new = {name: text for name, text in configs.items() if existing.get(name) != text}
     _raise_for(NOT_DYNAMIC, filter(_is_read_only, new))
     _raise_for(ONLY_PER_LISTENER, (name for name in new if name in LISTENER_ONLY))
     for name, text in new.items():
-        if (option := declared(name) or declared(base_name(name))) is not None:
+        option = declared(name) or declared(base_name(name))
+        if option is not None and not (option.update == READ_ONLY and is_of_absent_listener(name, layers.static)):
             option.parse(text)
     _check_thread_counts(layers, new)
     if not per_broker:
@@ -125,8 +139,9 @@ def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> Layers:
 
 
 def _check_thread_counts(layers: Layers, new: Texts) -> None:
-    """Checks that counts of threads are at most doubled or halved (DynamicThreadPool.validateReconfiguration,
-    LogCleaner.validateReconfiguration)."""
+    """Raises ConfigError if a count of threads is more than doubled or halved
+    (DynamicThreadPool.validateReconfiguration, LogCleaner.validateReconfiguration).
+    """
     for name in THREAD_COUNTS:
         if name in new:
             before, after = layers.number(name), INT.read(new[name].strip(JAVA_SPACE))
@@ -158,4 +173,6 @@ def _is_read_only(name: str) -> bool:
 
 def _is_per_broker(name: str) -> bool:
     option = declared(name)
-    return base_name(name) != name or (option is not None and option.update == PER_BROKER)
+    if base_name(name) != name:
+        return base_name(name) not in OF_LISTENERS_OF_ALL_BROKERS
+    return option is not None and option.update == PER_BROKER

@@ -18,8 +18,7 @@ class AuthorizationOptions(Config):
         "",
         check=Check("non-null string", lambda name, value: None),
         importance="low",
-        doc=f"{STANDARD_AUTHORIZER} has every request checked against the cluster's access control entries; empty "
-        "allows everybody everything.",
+        doc=f"{STANDARD_AUTHORIZER} checks every request against the cluster's ACLs; empty allows every request.",
     )
     super_users = option(
         "super.users",
@@ -27,7 +26,7 @@ class AuthorizationOptions(Config):
         "",
         importance="low",
         internal=True,
-        doc="Principals that may do everything, as User:alice;User:bob.",
+        doc="Principals that may do everything, such as User:alice;User:bob.",
     )
     allow_everyone_if_no_acl_found = option(
         "allow.everyone.if.no.acl.found",
@@ -35,7 +34,7 @@ class AuthorizationOptions(Config):
         False,
         importance="low",
         internal=True,
-        doc="Allow everybody everything on a resource that no access control entry is about.",
+        doc="Allow all operations on a resource that no ACL matches.",
     )
 
     @property
@@ -48,8 +47,8 @@ def authorizer_problem(config: AuthorizationOptions) -> str | None:
     """Returns the problem of the authorizer's options; None if there is none."""
     if config.authorizer_class_name not in ("", STANDARD_AUTHORIZER):
         name = config.authorizer_class_name
-        return f"authorizer.class.name is {name}; classes of Java are not loaded, but {STANDARD_AUTHORIZER}"
+        return f"authorizer.class.name is {name}; Java classes are not loaded, only {STANDARD_AUTHORIZER} is supported"
     malformed = sorted(name for name in config.super_user_names if ":" not in name)
     if malformed:
-        return f"super.users: {malformed[0]!r} is no principal: it has to be as User:name, several divided by ;"
+        return f"super.users: {malformed[0]!r} is not a principal such as User:alice; separate several by semicolons"
     return None

@@ -63,9 +63,9 @@ class BrokerConfig(
     """max.connections.per.ip.overrides, by host."""
     request_memory_bytes: int
     """queued.max.request.bytes, or the largest request if that is more."""
-    request_memory_bytes_per_ip: int  # the part of request_memory_bytes that one address may hold
-    metrics_address: tuple[str, int] | None  # host and port of odradek.metrics.listener, where it is set
-    control_address: ControlAddress | None  # where odradek.control.listener is set
+    request_memory_bytes_per_ip: int  # the part of request_memory_bytes that the connections of one address may use
+    metrics_address: tuple[str, int] | None  # host and port of odradek.metrics.listener; None if it isn't set
+    control_address: ControlAddress | None  # address of odradek.control.listener; None if it isn't set
     topic_defaults: LogConfig  # the configs of a topic that sets none of its own
 
     @classmethod
@@ -77,7 +77,9 @@ class BrokerConfig(
         *,
         check: bool = True,
     ) -> Self:
-        """See Config.build. node.id and broker.id are one number: each stands for the other where only one is given."""
+        """Returns the configuration; see Config.build. node.id and broker.id are one number: if only one is set, the
+        other gets its value.
+        """
         for given, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
             if given in texts and other not in texts and not _is_to_be_generated(given, texts):
                 texts = {**texts, other: texts[given]}
@@ -86,12 +88,16 @@ class BrokerConfig(
 
     @classmethod
     def values(cls, texts: Mapping[str, str]) -> dict[str, object]:
-        """See Config.values. Options of single listeners are checked, and have no attribute: see `options_of`."""
+        """Returns the parsed values; see Config.values. Options of single listeners are checked but have no attribute:
+        see `options_of`.
+        """
         of_listeners = listener_texts(texts)
         return super().values({name: text for name, text in texts.items() if name not in of_listeners})
 
     def options_of(self, listener: str, mechanism: str = "") -> ListenerOptions:
-        """Returns the options of a listener, or of a SASL mechanism there: its own over the broker's."""
+        """Returns the options of a listener, or of one SASL mechanism there: the listener's own, and the broker's for
+        the rest.
+        """
         return options_of(self.explicit, listener, mechanism)
 
     def _derived(self) -> dict[str, object]:
@@ -108,19 +114,24 @@ class BrokerConfig(
         }
 
     def contradictions(self) -> Iterable[ConfigError]:
-        """Yields the options that are valid one by one and wrong together (KafkaConfig.validateValues), and those that
-        need what is not built."""
+        """Yields an error for each combination of valid options that is invalid (KafkaConfig.validateValues), and for
+        each option that needs a feature that isn't built.
+        """
         problems = (problem(self) for problem in (*_REQUIREMENTS, *ADDRESSES, *QUORUM, *_UNBUILT))
         yield from map(ConfigError, filter(None, problems))
         yield from map(ConfigError, contradictions(self))
         yield from outside(self._group_values, self.group_limits, prefix="group.")
 
     def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
-        """Returns a topic's effective config: its own options over this broker's. Raises ConfigError."""
+        """Returns a topic's effective config: its own options, and this broker's defaults for the rest. Raises
+        ConfigError.
+        """
         return LogConfig.parse(overrides, self._log_values) if overrides else self.topic_defaults
 
     def group_config(self, overrides: Mapping[str, str]) -> GroupConfig:
-        """Returns a group's effective config: its own options, within this broker's limits, over this broker's."""
+        """Returns a group's effective config: its own options within this broker's limits, and this broker's for the
+        rest.
+        """
         limits = self.group_limits
         own = {
             attribute: clamped(value, GROUP_NAMES[attribute], limits) if type(value) is int else value
@@ -129,19 +140,19 @@ class BrokerConfig(
         return GroupConfig.build(own, overrides, {**GroupConfig.DEFAULTS, **self._group_defaults})
 
     def check_group(self, overrides: Mapping[str, str]) -> None:
-        """Raises ConfigError when a group's own options are wrong or break this broker's limits."""
+        """Raises ConfigError if a group's own options are invalid or exceed this broker's limits."""
         base = {**GroupConfig.DEFAULTS, **self._group_defaults}
         for problem in GroupConfig.parse(overrides, base).outside(self.group_limits):
             raise problem
 
     @property
     def generates_id(self) -> bool:
-        """Whether ZooKeeper numbers this broker, unless it has an id (broker.id.generation.enable)."""
+        """True if ZooKeeper generates this broker's id when none is configured (broker.id.generation.enable)."""
         return self.is_broker and self.broker_id_generation_enable and self.zookeeper_connect is not None
 
     @property
     def group_limits(self) -> dict[str, int]:
-        """The options that limit those of groups, by name."""
+        """Returns the values of the options that limit groups' options, by name."""
         return {name: getattr(self, self.OPTIONS[name].attribute) for name in LIMIT_NAMES}
 
     @property
@@ -173,7 +184,9 @@ def _request_memory(config: BrokerConfig) -> dict[str, int]:
 
 
 def _topic_defaults(config: BrokerConfig) -> LogConfig:
-    """Returns the broker's options under the names that topics have for them (KafkaConfig.extractLogConfigMap)."""
+    """Returns the broker's options under the names of the topic options that they are defaults for
+    (KafkaConfig.extractLogConfigMap).
+    """
     values = {
         declared.attribute: getattr(config, BrokerConfig.OPTIONS[declared.synonyms[0]].attribute)
         for declared in LogConfig.OPTIONS.values()
@@ -201,7 +214,7 @@ def _retention_ms(config: BrokerConfig) -> int:
 
 
 def _is_to_be_generated(name: str, texts: Mapping[str, str]) -> bool:
-    """Whether an option stands for no id: broker.id=-1, which Kafka before 4 took for one to be generated."""
+    """True if the option is broker.id=-1, with which Kafka before 4 requested a generated id."""
     enabled = texts.get("broker.id.generation.enable", "").strip().lower() == "true"
     return name == "broker.id" and texts[name].strip() == "-1" and enabled
 
@@ -214,7 +227,7 @@ def _same_id(config: BrokerConfig) -> str | None:
 def _nobody_numbers(config: BrokerConfig) -> str | None:
     if "node.id" in config.explicit or "broker.id" not in config.explicit or config.generates_id:
         return None
-    return "broker.id -1: nobody numbers this broker without zookeeper.connect; set node.id"
+    return "broker.id -1: only ZooKeeper can generate an id, and zookeeper.connect is not set; set node.id"
 
 
 def _cleaner_buffer(config: BrokerConfig) -> str | None:
@@ -245,7 +258,7 @@ def _connections_per_ip(config: BrokerConfig) -> str | None:
 
 
 def _queued_bytes(config: BrokerConfig) -> str | None:
-    """Checks the option only where it is set: the default gives way to larger requests."""
+    """Returns an error only if the option is set: the default grows with the largest request."""
     queued, largest = config.queued_max_request_bytes, config.socket_request_max_bytes
     if "queued.max.request.bytes" not in config.explicit or queued <= 0 or queued >= largest:
         return None

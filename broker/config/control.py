@@ -1,4 +1,4 @@
-"""The control server of tests: whether and where it is served, which only the profile `test` allows."""
+"""Options of the control server for tests, which only odradek.profile=test allows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOCALHOST: Final = "127.0.0.1"
 
 
 class ControlAddress(NamedTuple):
-    """A loopback host and port, or the path of a Unix socket, which then is not empty."""
+    """A loopback host and port, or the path of a Unix socket if `path` is not empty."""
 
     host: str
     port: int
@@ -21,7 +21,7 @@ class ControlAddress(NamedTuple):
 
 
 class Controlled(Protocol):
-    """A configuration, as far as it says whether there may be a control server."""
+    """The options that decide if a control server may run."""
 
     @property
     def odradek_control_listener(self) -> str | None: ...
@@ -34,21 +34,22 @@ class Controlled(Protocol):
 
 
 class ControlOptions(Config):
-    """The control server of tests: whether and where it is served."""
+    """Options of the control server for tests."""
 
     odradek_control_listener = option(
         OPTION,
         STRING,
         None,
-        doc="Address, as host:port of a loopback address or unix:/path, of the control server (docs/control.md), by "
-        "which tests set faults, move the clock and look in. Needs odradek.profile=test; nothing is served unless it "
-        "is set.",
+        doc="Address of the control server (docs/control.md), with which tests inject faults, move the clock and "
+        "inspect the broker: host:port of a loopback address, or unix:/path. Needs odradek.profile=test. Unless it is "
+        "set, there is no control server.",
     )
 
 
 def control_address(text: str | None) -> ControlAddress | None:
-    """Returns the address that odradek.control.listener names, None where it is not set. Raises ConfigError for one
-    that others than this machine's users could reach."""
+    """Returns the address in odradek.control.listener; None if it isn't set. Raises ConfigError if other machines could
+    reach it.
+    """
     if not text:
         return None
     if text.startswith(UNIX):
@@ -60,7 +61,10 @@ def control_address(text: str | None) -> ControlAddress | None:
     host = host.removeprefix("[").removesuffix("]")
     host = LOCALHOST if host.lower() == "localhost" else host
     if not _is_loopback(host):
-        raise _invalid(text, "is not a loopback address, such as 127.0.0.1:0: whoever reaches it does as he likes")
+        raise _invalid(
+            text,
+            ("is not a loopback address, such as 127.0.0.1:0: any client of the control server controls the broker"),
+        )
     return ControlAddress(host, number)
 
 
@@ -72,7 +76,7 @@ def _socket_address(text: str) -> ControlAddress:
 
 
 def _is_loopback(host: str) -> bool:
-    from ipaddress import ip_address  # no other start needs it
+    from ipaddress import ip_address  # imported here because no other start needs it
 
     try:
         return ip_address(host).is_loopback
@@ -85,14 +89,11 @@ def _invalid(text: str, problem: str) -> ConfigError:
 
 
 def control_problem(config: Controlled) -> str | None:
-    """Returns why this node may have no control server; None where it has none, or may."""
+    """Returns the reason why this node may not have a control server; None if it has none, or may have it."""
     if config.odradek_control_listener is None:
         return None
     if config.odradek_profile != "test":
-        return (
-            f"{OPTION}: whoever reaches it makes the broker fail; it is for a broker of tests alone, "
-            "whose odradek.profile is test"
-        )
+        return f"{OPTION}: needs odradek.profile=test, because its clients can make the broker fail"
     if not config.is_broker:
-        return f"{OPTION}: needs a broker, and process.roles has controller alone"
+        return f"{OPTION}: needs a broker, but process.roles is controller"
     return None

@@ -6,14 +6,14 @@ from protocol.config import BOOLEAN, LONG, Config, option
 
 
 class ControllerOptions(Config):
-    """The elections that a controller in this process holds unasked."""
+    """Periodic elections of the controller in this process."""
 
     auto_leader_rebalance_enable = option(
         "auto.leader.rebalance.enable",
         BOOLEAN,
         True,
         importance="high",
-        doc="Give partitions back to their preferred leaders, once these are in sync again.",
+        doc="Return leadership to preferred leaders once they are in sync again.",
     )
     leader_imbalance_check_interval_seconds = option(
         "leader.imbalance.check.interval.seconds",
@@ -21,7 +21,7 @@ class ControllerOptions(Config):
         300,
         at_least=1,
         importance="high",
-        doc="Time between two checks for partitions that others than their preferred leaders lead.",
+        doc="Time between two checks for partitions that are not led by their preferred leader.",
     )
     unclean_leader_election_interval_ms = option(
         "unclean.leader.election.interval.ms",
@@ -30,5 +30,5 @@ class ControllerOptions(Config):
         at_least=1,
         importance="medium",
         internal=True,
-        doc="Time between two checks for partitions without a leader that may have an unclean one.",
+        doc="Time between two checks for partitions without a leader that may elect an unclean leader.",
     )

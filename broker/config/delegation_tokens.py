@@ -6,28 +6,28 @@ from protocol.config import LONG, PASSWORD, Config, option
 
 
 class DelegationTokenOptions(Config):
-    """Tokens by which clients act for users for a while."""
+    """Delegation tokens, with which clients authenticate as their owners until the tokens expire."""
 
     delegation_token_secret_key = option(
         "delegation.token.secret.key",
         PASSWORD,
         None,
-        doc="Secret of which the keys of delegation tokens are made: the same on every node. Without it there are no "
-        "tokens.",
+        doc="Secret from which the keys of delegation tokens are computed, the same on every node. Without it there "
+        "are no delegation tokens.",
     )
     delegation_token_max_lifetime_ms = option(
         "delegation.token.max.lifetime.ms",
         LONG,
         604_800_000,
         at_least=1,
-        doc="How long a delegation token can live, however often it is renewed.",
+        doc="Longest lifetime of a delegation token, however often it is renewed.",
     )
     delegation_token_expiry_time_ms = option(
         "delegation.token.expiry.time.ms",
         LONG,
         86_400_000,
         at_least=1,
-        doc="How long a delegation token lives that is not renewed, and by how much it is at most each time.",
+        doc="Time after which a delegation token expires unless it is renewed, and longest extension by a renewal.",
     )
     delegation_token_expiry_check_interval_ms = option(
         "delegation.token.expiry.check.interval.ms",
@@ -35,5 +35,6 @@ class DelegationTokenOptions(Config):
         3_600_000,
         at_least=1,
         importance="low",
-        doc="How often the controller removes delegation tokens that have expired; they are of no use before.",
+        doc="How often the controller removes expired delegation tokens; they are rejected from the moment they "
+        "expire.",
     )

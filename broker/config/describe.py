@@ -1,4 +1,4 @@
-"""Describes every option of a resource for DescribeConfigs: its value, its source, and the settings that could give it.
+"""Describes every option of a resource for DescribeConfigs: its value, its source, and its synonyms.
 
 Source: Kafka's ConfigHelper, as 4.3.1 answers.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.layers import Layers, Synonym, base_name, declared, merged
+from broker.config.layers import Layers, Synonym, declared, described, merged
 from coordinator.group.config import GroupConfig
 from coordinator.telemetry.config import ClientMetricsConfig
 from protocol.config import READ_ONLY, UNKNOWN_TYPE, Config, ConfigError, ConfigSource, Option
@@ -30,12 +30,12 @@ class DescribedConfig(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """True when nobody has set the option: all that version 0 says of sources."""
+        """True if the option is not set anywhere. Version 0 returns only this about the source."""
         return self.source is ConfigSource.DEFAULT
 
 
 def describe_topic(layers: Layers, own: Mapping[str, str]) -> list[DescribedConfig]:
-    """Returns the options of a topic that has set `own`."""
+    """Returns the options of a topic whose own options are `own`."""
     values = vars(layers.effective.topic_defaults)
     return [
         _inherited_config(layers, LogConfig, name, own, values, ConfigSource.TOPIC)
@@ -44,7 +44,9 @@ def describe_topic(layers: Layers, own: Mapping[str, str]) -> list[DescribedConf
 
 
 def describe_group(layers: Layers, own: Mapping[str, str]) -> list[DescribedConfig]:
-    """Returns the options of a group that has set `own`. A group needs no members, so every name is a group's."""
+    """Returns the options of a group whose own options are `own`. Every name is a group's, because a group needs no
+    members.
+    """
     values = vars(layers.effective.group_config({}))
     return [
         _inherited_config(layers, GroupConfig, name, own, values, ConfigSource.GROUP)
@@ -58,7 +60,7 @@ def describe_client_metrics(own: Mapping[str, str]) -> list[DescribedConfig]:
 
 
 def describe_loggers(levels: Mapping[str, str]) -> list[DescribedConfig]:
-    """Returns the levels of loggers, as `kafka-configs --entity-type broker-loggers` lists them (KIP-412)."""
+    """Returns the log levels of loggers, as `kafka-configs --entity-type broker-loggers` lists them (KIP-412)."""
     source = ConfigSource.BROKER_LOGGER
     return [
         DescribedConfig(name, level, False, source, False, (), UNKNOWN_TYPE, None) for name, level in levels.items()
@@ -87,7 +89,7 @@ def _synonyms_of_all_brokers(layers: Layers, name: str) -> list[Synonym]:
 
 
 def _described_names(kind: type[Config], own: Mapping[str, str]) -> list[str]:
-    """Returns the names to describe. Internal options, and names without an option, are among them only when set."""
+    """Returns the names to describe. They include internal options and unknown names only if these are set."""
     return sorted({name for name, option in kind.OPTIONS.items() if not option.internal} | own.keys())
 
 
@@ -135,14 +137,15 @@ def _broker_config(name: str, value: str | None, synonyms: list[Synonym]) -> Des
     option = declared(name)
     doc = option.doc if option is not None and name in BrokerConfig.OPTIONS else None
     read_only = option is None or option.update == READ_ONLY
-    return _config(name, value, synonyms, option or declared(base_name(name)), doc, read_only=read_only)
+    return _config(name, value, synonyms, described(name), doc, read_only=read_only)
 
 
 def _config(
     name: str, value: str | None, synonyms: list[Synonym], option: Option | None, doc: str | None, *, read_only: bool
 ) -> DescribedConfig:
-    """Returns the config without its value if that is sensitive: that of an unknown name may be anything, a password
-    too."""
+    """Returns the config. The value is left out if it is sensitive; the value of an unknown name is, because it may be
+    a password.
+    """
     sensitive = option is None or option.type.sensitive
     if sensitive:
         value, synonyms = None, [synonym._replace(value=None) for synonym in synonyms]
@@ -152,7 +155,7 @@ def _config(
 
 
 def _canonical(option: Option, text: str) -> str | None:
-    """Returns a text in the canonical spelling of its value, or as it is where the option cannot parse it."""
+    """Returns the value in its canonical spelling, or unchanged if the option can't parse it."""
     try:
         return option.text(option.parse(text))
     except ConfigError:

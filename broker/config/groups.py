@@ -28,14 +28,14 @@ class GroupOptions(Config):
         ("classic", "consumer", "streams"),
         one_of=("consumer", "classic", "share", "streams"),
         may_be_empty=False,
-        doc="Protocols of groups that are served.",
+        doc="Group protocols that the broker supports.",
     )
     group_coordinator_append_linger_ms = option(
         "group.coordinator.append.linger.ms",
         INT,
         -1,
         at_least=-1,
-        doc="Time to gather records of the coordinator into one batch; -1 lets the load decide.",
+        doc="Longest time that the coordinator gathers records into one batch; -1 adapts it to the load.",
     )
     group_coordinator_cached_buffer_max_bytes = option(
         "group.coordinator.cached.buffer.max.bytes",
@@ -43,7 +43,7 @@ class GroupOptions(Config):
         1_048_588,
         at_least=524_288,
         update=CLUSTER_WIDE,
-        doc="Without effect: the buffer of a batch goes with the batch.",
+        doc="Has no effect: each batch has its own buffer.",
     )
     group_initial_rebalance_delay_ms = option(
         "group.initial.rebalance.delay.ms",
@@ -52,12 +52,14 @@ class GroupOptions(Config):
         doc="Time that the first rebalance of an empty classic group waits for more members.",
     )
     group_max_session_timeout_ms = option(
-        "group.max.session.timeout.ms", INT, 1_800_000, doc="Longest session timeout that a classic member may ask for."
+        "group.max.session.timeout.ms", INT, 1_800_000, doc="Longest session timeout that a classic member may request."
     )
     group_min_session_timeout_ms = option(
-        "group.min.session.timeout.ms", INT, 6_000, doc="Shortest session timeout that a classic member may ask for."
+        "group.min.session.timeout.ms", INT, 6_000, doc="Shortest session timeout that a classic member may request."
     )
-    group_max_size = option("group.max.size", INT, MAX_INT, at_least=1, doc="Members that a classic group may have.")
+    group_max_size = option(
+        "group.max.size", INT, MAX_INT, at_least=1, doc=("Maximum number of members in a classic group.")
+    )
     group_consumer_assignment_interval_ms = option(
         "group.consumer.assignment.interval.ms",
         INT,
@@ -71,10 +73,14 @@ class GroupOptions(Config):
         LIST,
         ("uniform", "range"),
         may_be_empty=False,
-        doc="Assignors of the server; the first is the default.",
+        doc="Server-side assignors; the first is the default.",
     )
     group_consumer_heartbeat_interval_ms = option(
-        "group.consumer.heartbeat.interval.ms", INT, 5_000, at_least=1, doc="Time between heartbeats of members."
+        "group.consumer.heartbeat.interval.ms",
+        INT,
+        5_000,
+        at_least=1,
+        doc=("Interval between two heartbeats of a member."),
     )
     group_consumer_max_assignment_interval_ms = option(
         "group.consumer.max.assignment.interval.ms",
@@ -98,14 +104,14 @@ class GroupOptions(Config):
         doc="Largest consumer.session.timeout.ms that a group may have.",
     )
     group_consumer_max_size = option(
-        "group.consumer.max.size", INT, MAX_INT, at_least=1, doc="Members that a consumer group may have."
+        "group.consumer.max.size", INT, MAX_INT, at_least=1, doc="Maximum number of members in a consumer group."
     )
     group_consumer_migration_policy = option(
         "group.consumer.migration.policy",
         STRING,
         "bidirectional",
         check=MIGRATION_POLICY,
-        doc="Whether groups move between the classic and the consumer protocol, and in which direction.",
+        doc="Whether groups may move between the classic and the consumer protocol, and in which direction.",
     )
     group_consumer_min_assignment_interval_ms = option(
         "group.consumer.min.assignment.interval.ms",
@@ -134,17 +140,21 @@ class GroupOptions(Config):
         600_000,
         at_least=10_000,
         internal=True,
-        doc="Time after which a subscribed pattern is matched against topics again.",
+        doc="Interval after which a subscribed pattern is matched against the topics again.",
     )
     group_consumer_session_timeout_ms = option(
         "group.consumer.session.timeout.ms",
         INT,
         45_000,
         at_least=1,
-        doc="A member that was silent this long is removed.",
+        doc="A member is removed after this time without a heartbeat.",
     )
     offset_metadata_max_bytes = option(
-        "offset.metadata.max.bytes", INT, 4_096, importance="high", doc="Largest metadata text of a committed offset."
+        "offset.metadata.max.bytes",
+        INT,
+        4_096,
+        importance="high",
+        doc=("Maximum size of the metadata text of a committed offset."),
     )
     offsets_commit_timeout_ms = option(
         "offsets.commit.timeout.ms",
@@ -152,7 +162,7 @@ class GroupOptions(Config):
         5_000,
         at_least=1,
         importance="high",
-        doc="Longest time that a commit waits to be stored.",
+        doc="Time after which a commit fails if its records are not replicated yet.",
     )
     offsets_load_buffer_size = option(
         "offsets.load.buffer.size",
@@ -160,7 +170,7 @@ class GroupOptions(Config):
         5_242_880,
         at_least=1,
         importance="high",
-        doc="Without effect: a coordinator loads its partition in pieces of 64 KiB, and serves clients in between.",
+        doc="Has no effect: a coordinator loads its partition in pieces of 64 KiB, and serves clients between them.",
     )
     offsets_retention_check_interval_ms = option(
         "offsets.retention.check.interval.ms",
@@ -168,7 +178,7 @@ class GroupOptions(Config):
         600_000,
         at_least=1,
         importance="high",
-        doc="How often expired offsets are looked for.",
+        doc="How often the coordinator checks for expired offsets.",
     )
     offsets_retention_minutes = option(
         "offsets.retention.minutes",
@@ -176,7 +186,7 @@ class GroupOptions(Config):
         10_080,
         at_least=1,
         importance="high",
-        doc="Offsets of a group without members are kept this long.",
+        doc="Time that offsets of a group without members are retained.",
     )
     offsets_topic_compression_codec = option(
         "offsets.topic.compression.codec",
@@ -191,7 +201,7 @@ class GroupOptions(Config):
         50,
         at_least=1,
         importance="high",
-        doc="Partitions of the offsets topic; not to be changed once it exists.",
+        doc="Number of partitions of the offsets topic. Do not change it once the topic exists.",
     )
     offsets_topic_replication_factor = option(
         "offsets.topic.replication.factor",
@@ -199,7 +209,7 @@ class GroupOptions(Config):
         3,
         at_least=1,
         importance="high",
-        doc="Replicas of the offsets topic; fewer where there are fewer brokers.",
+        doc="Replication factor of the offsets topic; lower if there are fewer brokers.",
     )
     offsets_topic_segment_bytes = option(
         "offsets.topic.segment.bytes",

@@ -1,6 +1,7 @@
-"""JAAS lines, as sasl.jaas.config has them: LoginModule required name="value" …;
+"""Parses JAAS lines, as in sasl.jaas.config: LoginModule required name="value" …;
 
-The errors name options, and never repeat a value: most are passwords.
+Errors name the option and never repeat a value, because most values are passwords.
+
 Source: org.apache.kafka.common.security.JaasConfig, java.io.StreamTokenizer.
 """
 
@@ -38,7 +39,7 @@ class LoginModule(NamedTuple):
 
     @property
     def users(self) -> dict[str, str]:
-        """The passwords of PLAIN's users, by name (user_<name>="<password>")."""
+        """Passwords of PLAIN's users, by user name (user_<name>="<password>")."""
         return {
             name.removeprefix(USER_PREFIX): value
             for name, value in self.options.items()
@@ -47,7 +48,7 @@ class LoginModule(NamedTuple):
 
     @property
     def login(self) -> tuple[str, str] | None:
-        """The name and the password by which this side logs in elsewhere; None where it has none."""
+        """Name and password with which this node authenticates to other nodes; None without them."""
         name, password = self.options.get("username"), self.options.get("password")
         return None if name is None or password is None else (name, password)
 
@@ -56,7 +57,7 @@ class LoginModule(NamedTuple):
 
 
 def parse_jaas(name: str, text: str) -> LoginModule:
-    """Returns the login module of a line; `name` is the option that has it. Raises ConfigError, without values."""
+    """Returns the login module in the value of option `name`. Raises ConfigError, without values."""
     tokens = list(_tokens(name, text))
     if len(tokens) < 3 or tokens[0].sign or tokens[1].sign:
         raise _wrong(name, "it is not LOGINMODULE required NAME=VALUE …;")
@@ -90,7 +91,7 @@ def _tokens(name: str, text: str) -> Iterator[_Token]:
     while position < len(text):
         match = TOKEN.match(text, position)
         if match is None:
-            raise _wrong(name, f"character {position + 1} belongs to no word; quote values")
+            raise _wrong(name, f"character {position + 1} is not part of a word; quote the value")
         position = match.end()
         quoted = match["double"] if match["double"] is not None else match["single"]
         if match["sign"]:

@@ -1,6 +1,6 @@
-"""How a listener authenticates clients of Kerberos, out of its options.
+"""How a listener authenticates Kerberos clients, from its options.
 
-Source: org.apache.kafka.common.security.kerberos.KerberosLogin, whose words are these; the options of
+Source: org.apache.kafka.common.security.kerberos.KerberosLogin, also for the texts of errors; the options of
 com.sun.security.auth.module.Krb5LoginModule.
 """
 
@@ -18,29 +18,31 @@ EXAMPLE: Final = f'{KERBEROS_MODULE} required useKeyTab=true storeKey=true keyTa
 
 
 class TicketOptions(NamedTuple):
-    """This broker's principal, where its key is, and how its clients are named."""
+    """This broker's principal, its keytab, and the rules that map client principals to user names."""
 
     principal: str
     keytab: str
     rules: tuple[str, ...]
     session_ends_with_ticket: bool
     jaas_option: str
-    """The option that has principal and keytab, for errors."""
+    """The option with the principal and the keytab, for error messages."""
 
 
 def ticket_options(jaas_option: str, own: ListenerOptions, module: LoginModule | None) -> TicketOptions:
-    """Returns how a listener takes tickets; `module` is its login module, of the option `jaas_option`. Raises
-    ConfigError."""
+    """Returns a listener's Kerberos options; `module` is the login module in the option `jaas_option`.
+
+    Raises ConfigError.
+    """
     if module is None:
-        problem = f"GSSAPI, which is also the default of sasl.enabled.mechanisms, needs it: {EXAMPLE}"
+        problem = f"GSSAPI, the default of sasl.enabled.mechanisms, needs a login module: {EXAMPLE}"
         raise ConfigError(f"{jaas_option}: {problem}", name=jaas_option)
     if module.name != KERBEROS_MODULE:
-        problem = f"the login module is {module.name}; of GSSAPI {KERBEROS_MODULE} is the only one"
+        problem = f"the login module is {module.name}; GSSAPI supports only {KERBEROS_MODULE}"
         raise ConfigError(f"{jaas_option}: {problem}", name=jaas_option)
     keytab, principal = module.options.get("keyTab", ""), module.options.get("principal", "")
     for option, value in (("keyTab", keytab), ("principal", principal)):
         if not value:
-            raise ConfigError(f"{jaas_option}: it has no {option}: {EXAMPLE}", name=jaas_option)
+            raise ConfigError(f"{jaas_option}: {option} is missing: {EXAMPLE}", name=jaas_option)
     _check_service(module.options.get("serviceName"), own.sasl_kerberos_service_name)
     return TicketOptions(
         principal=principal,
@@ -52,7 +54,7 @@ def ticket_options(jaas_option: str, own: ListenerOptions, module: LoginModule |
 
 
 def _check_service(of_module: str | None, of_options: str | None) -> None:
-    """Raises ConfigError where there is no name of the service, or there are two."""
+    """Raises ConfigError if the service name is missing, or if two different names are configured."""
     if of_module is None and of_options is None:
         raise ConfigError(f"{SERVICE}: No serviceName defined in either JAAS or Kafka config", name=SERVICE)
     if of_module is not None and of_options is not None and of_module != of_options:

@@ -1,4 +1,4 @@
-"""Options of GSSAPI: who clients of Kerberos are (org.apache.kafka.common.config.SaslConfigs)."""
+"""Options of GSSAPI, which authenticates clients by Kerberos (org.apache.kafka.common.config.SaslConfigs)."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from protocol.config import LIST, PER_BROKER, STRING, Config, option
 
 
 class KerberosOptions(Config):
-    """Tickets of Kerberos."""
+    """Options of Kerberos."""
 
     sasl_kerberos_service_name = option(
         "sasl.kerberos.service.name",
         STRING,
         None,
         update=PER_BROKER,
-        doc="The service that this broker is to clients of Kerberos, as they name it; the login module may say it "
-        "instead (serviceName). GSSAPI asks for it, as Kafka does; whose tickets are taken is the login module's "
-        "principal.",
+        doc="Service name of this broker's Kerberos principal. The login module's serviceName can set it instead. "
+        "GSSAPI requires one of them, as in Kafka; clients' tickets must be for the login module's principal.",
     )
     sasl_kerberos_principal_to_local_rules = option(
         "sasl.kerberos.principal.to.local.rules",
         LIST,
         ("DEFAULT",),
         update=PER_BROKER,
-        doc="Rules that make a user's name of a Kerberos principal, the first that matches: "
-        "`RULE:[n:format](match)s/from/to/g`, with /L or /U for lower or upper case, or DEFAULT, the first part of a "
-        "principal of the default realm of krb5.conf.",
+        doc="Rules that map a Kerberos principal to a user name; the first that matches applies: "
+        "`RULE:[n:format](match)s/from/to/g`, with /L or /U for lower or upper case, or DEFAULT, which takes the "
+        "first part of a principal in the default realm of krb5.conf.",
     )

@@ -1,4 +1,6 @@
-"""The layers of the broker's configuration: static options, dynamic ones of all brokers, and those of this broker."""
+"""The layers of the broker's configuration: static options, dynamic options of all brokers, and dynamic options of this
+broker.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,23 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.listener_options import LISTENER_PREFIX, listener_option
+from broker.config.listener_options import LISTENER_PREFIX, is_of_listener, listener_option
+from broker.config.listener_security import listener_names
 from broker.config.throttles import ThrottleOptions
 from broker.config.without_effect import WITHOUT_EFFECT
 from protocol.config import INT, PER_BROKER, READ_ONLY, ConfigError, ConfigSource, Option
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 NO_THROTTLES: Final = ThrottleOptions()
+
+OF_MECHANISMS: Final = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+"""Options that one SASL mechanism of a listener may have (DynamicBrokerConfig.LISTENER_MECHANISM_CONFIGS)."""
 
 
 class Synonym(NamedTuple):
@@ -30,19 +42,36 @@ def declared(name: str) -> Option | None:
 
 
 def settable(name: str) -> Option | None:
-    """Returns the option that a setting sets, of the whole broker or of one listener."""
+    """Returns the option that a setting changes, for the whole broker or for one listener."""
     own = listener_option(name)
     return own.option if own is not None else BrokerConfig.OPTIONS.get(name)
 
 
 def base_name(name: str) -> str:
-    """Returns the option that listener.name.<listener>.<option> sets for one listener; other names unchanged."""
+    """Returns <option> from listener.name.<listener>.<option>; other names unchanged."""
     return name.split(".", 3)[-1] if name.startswith(LISTENER_PREFIX) and name.count(".") > 2 else name
+
+
+def own_option(name: str) -> str:
+    """Returns the option that listener.name.<listener>.<option>, or listener.name.<listener>.<mechanism>.<option>, sets
+    for one listener; other names unchanged."""
+    base = base_name(name)
+    return base if base == name else next((option for option in OF_MECHANISMS if base.endswith(option)), base)
+
+
+def described(name: str) -> Option | None:
+    """Returns the option whose type and documentation a setting has."""
+    return declared(name) or declared(own_option(name))
+
+
+def is_of_absent_listener(name: str, config: BrokerConfig) -> bool:
+    """True if a name is an option of a listener that the configuration doesn't have. It has no effect."""
+    return base_name(name) != name and not is_of_listener(name, listener_names(config))
 
 
 def is_sensitive(name: str) -> bool:
     """True if the value of a broker's option is hidden from all clients: an unknown name may be a password too."""
-    option = declared(name) or declared(base_name(name))
+    option = described(name)
     return option is None or option.type.sensitive
 
 
@@ -51,7 +80,7 @@ def synonym_names(name: str) -> tuple[str, ...]:
     option = declared(name)
     if option is not None:
         return option.synonyms or (name,)
-    return (name, base_name(name)) if base_name(name) != name else (name,)
+    return tuple(dict.fromkeys((name, own_option(name))))
 
 
 class Layers:
@@ -62,8 +91,9 @@ class Layers:
     def __init__(
         self, static: BrokerConfig, cluster: Mapping[str, str] = NOTHING, broker: Mapping[str, str] = NOTHING
     ) -> None:
-        """`cluster` has the dynamic options of all brokers, `broker` those of this broker; `problems` has the invalid
-        ones, with the reasons."""
+        """`cluster` has the dynamic options of all brokers, `broker` this broker's; `problems` gets the invalid options
+        with the reasons.
+        """
         self.static = static
         self.cluster = cluster
         self.broker = broker
@@ -80,7 +110,7 @@ class Layers:
             parsed = {}
             for name, text in texts.items():
                 option = settable(name)
-                if option is None or option.update in excluded_modes:
+                if option is None or option.update in excluded_modes or is_of_absent_listener(name, self.static):
                     continue
                 try:
                     option.parse(text)
@@ -97,7 +127,7 @@ class Layers:
         self.problems = tuple(problems)
 
     def _throttles(self, problems: list[str]) -> ThrottleOptions:
-        """Returns the options that are only dynamic; invalid ones count as not set."""
+        """Returns the options that exist only as dynamic configs; invalid values count as not set."""
         usable = {}
         for name, text in {**self.cluster, **self.broker}.items():
             if name in ThrottleOptions.OPTIONS:
@@ -146,11 +176,12 @@ class Layers:
 
 
 def merged(*layers: Mapping[str, str]) -> dict[str, str]:
-    """Merges layers, the last is the strongest; a setting replaces its synonyms in weaker layers."""
+    """Returns the layers as one; the last is the strongest. A setting replaces its synonyms in weaker layers."""
     texts: dict[str, str] = {}
     for layer in layers:
         for name in layer:
-            for other in synonym_names(name):
-                texts.pop(other, None)
+            if base_name(name) == name:
+                for other in synonym_names(name):
+                    texts.pop(other, None)
         texts.update(layer)
     return texts

@@ -1,12 +1,12 @@
-"""Options of one listener: listener.name.<listener>.<option> over the broker's own, and
-listener.name.<listener>.<mechanism>.<option> for one SASL mechanism there.
+"""Options of one listener: listener.name.<listener>.<option> overrides the broker's option, and
+listener.name.<listener>.<mechanism>.<option> sets it for one SASL mechanism of the listener.
 
 Source: org.apache.kafka.common.network.ListenerName, KafkaConfig.valuesWithPrefixOverride.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from broker.config.oauth_options import OAuthOptions
@@ -16,21 +16,21 @@ from protocol.config import Option
 LISTENER_PREFIX: Final = "listener.name."
 
 OF_MECHANISM: Final = ("sasl.jaas.config", "connections.max.reauth.ms", *OAuthOptions.OPTIONS)
-"""Options that one mechanism of a listener may have for itself."""
+"""Options that can be set for one mechanism of a listener."""
 
 
 class ListenerOption(NamedTuple):
-    """The name of an option of one listener, taken apart."""
+    """The parsed name of an option of one listener."""
 
     listener: str
-    """In lower case, as options have it."""
+    """The listener's name in lower case, as option names have it."""
     mechanism: str
-    """In lower case; empty where the option is for all mechanisms."""
+    """The mechanism's name in lower case; empty if the option applies to all mechanisms."""
     option: Option
 
 
 def listener_option(name: str) -> ListenerOption | None:
-    """Returns which option of which listener a name means; None where it means none."""
+    """Returns the listener, mechanism and option that a name means; None if it isn't an option of one listener."""
     if not name.startswith(LISTENER_PREFIX):
         return None
     listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
@@ -43,7 +43,7 @@ def listener_option(name: str) -> ListenerOption | None:
 
 
 def listener_texts(texts: Mapping[str, str]) -> dict[str, str]:
-    """Returns those settings that are of single listeners. Raises ConfigError for a value that is wrong."""
+    """Returns the settings of single listeners. Raises ConfigError for an invalid value."""
     of_listeners = {}
     for name, text in texts.items():
         if (own := listener_option(name)) is not None:
@@ -53,8 +53,9 @@ def listener_texts(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def options_of(texts: Mapping[str, str], listener: str, mechanism: str = "") -> ListenerOptions:
-    """Returns the options of a listener, out of all settings: its mechanism's own over the listener's over the
-    broker's. Raises ConfigError."""
+    """Returns the options of a listener: its mechanism's own, then the listener's, then the broker's. Raises
+    ConfigError.
+    """
     layers: dict[str, dict[str, str]] = {"": {}, mechanism.lower(): {}}
     for name, text in texts.items():
         own = listener_option(name)
@@ -64,8 +65,6 @@ def options_of(texts: Mapping[str, str], listener: str, mechanism: str = "") -> 
     return ListenerOptions.parse({**brokers, **layers[""], **layers[mechanism.lower()]})
 
 
-def unknown_listeners(texts: Iterable[str], listeners: Iterable[str]) -> list[str]:
-    """Returns the settings of listeners that are none of these."""
-    names = {listener.lower() for listener in listeners}
-    parsed = ((name, listener_option(name)) for name in texts)
-    return [name for name, own in parsed if own is not None and own.listener not in names]
+def is_of_listener(name: str, listeners: Collection[str]) -> bool:
+    """True if a name is an option of one of these listeners, whose names are in lower case."""
+    return name.startswith(LISTENER_PREFIX) and name.removeprefix(LISTENER_PREFIX).partition(".")[0] in listeners

@@ -1,5 +1,5 @@
-"""The security of listeners: which protocol each speaks, by which mechanisms clients authenticate there, and what does
-not fit together.
+"""The security of listeners: the protocol of each, the SASL mechanisms that it offers, and the combinations of options
+that are invalid.
 
 Source: KafkaConfig.validateValues, SaslChannelBuilder, JaasContext.loadServerContext.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from broker.config.listener_options import LISTENER_PREFIX, unknown_listeners
+from broker.config.listener_options import LISTENER_PREFIX, is_of_listener, listener_option
 from broker.config.listeners import ListenerAddress, is_sasl, protocol_map
 from broker.config.security import DEFAULT_PRINCIPAL_BUILDER, ListenerOptions
 from protocol.config import ConfigError
@@ -27,7 +27,7 @@ MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER, GSSAPI)
 """The SASL mechanisms by which clients can authenticate."""
 
 PEER_MECHANISMS: Final = (PLAIN, *SCRAM)
-"""Those by which this node can authenticate to others."""
+"""The SASL mechanisms by which this node can authenticate to other nodes."""
 
 BY_PEERS: Final = ", ".join(PEER_MECHANISMS)
 
@@ -39,7 +39,7 @@ class SecuredConfig(Protocol):
 
 
 class SecuredAddresses(SecuredConfig, Protocol):
-    """The same, with its listeners and how others are reached."""
+    """A configuration that also has the listeners, and the addresses of other nodes."""
 
     @property
     def explicit(self) -> Mapping[str, str]: ...
@@ -66,13 +66,13 @@ class MechanismOptions(NamedTuple):
 
     name: str
     login: LoginModule | None
-    """None of a mechanism whose users are in the metadata log."""
+    """The mechanism's login module; None if the metadata log has its users."""
     max_reauth_ms: int
-    """How long a session lasts that began with it; 0 is no limit."""
+    """Time until a client that authenticated with this mechanism must authenticate again; 0 is no limit."""
     tokens: TokenOptions | None = None
-    """How tokens are validated, of OAUTHBEARER alone."""
+    """How tokens are validated; OAUTHBEARER only."""
     tickets: TicketOptions | None = None
-    """How tickets are taken, of GSSAPI alone."""
+    """How Kerberos tickets are validated; GSSAPI only."""
 
 
 def mechanisms_of(config: SecuredConfig, listener: str) -> tuple[MechanismOptions, ...]:
@@ -84,59 +84,73 @@ def mechanisms_of(config: SecuredConfig, listener: str) -> tuple[MechanismOption
 def _mechanism(config: SecuredConfig, listener: str, mechanism: str) -> MechanismOptions:
     name = "sasl.enabled.mechanisms"
     if mechanism not in MECHANISMS:
-        problem = f"{name}: listener {listener} is to offer {mechanism}; built are {', '.join(MECHANISMS)}"
+        problem = f"{name}: listener {listener} can't offer {mechanism}; supported are {', '.join(MECHANISMS)}"
         raise ConfigError(problem, name=name)
     own = config.options_of(listener, mechanism)
     module = login_module(own, listener, mechanism)
     options = MechanismOptions(mechanism, module, own.connections_max_reauth_ms)
     if mechanism == OAUTHBEARER:
-        from broker.config.oauth import token_options  # no start without tokens needs it
+        from broker.config.oauth import token_options  # imported here because no start without tokens needs it
 
         return options._replace(tokens=token_options(own, module))
     check_handler(own, mechanism)
     if mechanism == GSSAPI:
-        from broker.config.kerberos import ticket_options  # nor one without tickets
+        from broker.config.kerberos import ticket_options  # imported here because no start without Kerberos needs it
 
         return options._replace(tickets=ticket_options(jaas_option(listener, mechanism), own, module))
     return options
 
 
 def check_handler(own: ListenerOptions, mechanism: str) -> None:
-    """Raises ConfigError where a class of Java is to say who may log in."""
+    """Raises ConfigError if a Java class is configured to authenticate clients."""
     name, handler = "sasl.server.callback.handler.class", own.sasl_server_callback_handler_class
     if handler is not None:
-        problem = f"{handler} of {mechanism}: classes of Java are not loaded, and others would be let in than it says"
+        problem = (
+            f"{handler} of {mechanism}: Java classes are not loaded; without its checks, clients that it rejects "
+            "would get in"
+        )
         raise ConfigError(f"{name}: {problem}", name=name)
 
 
 def jaas_option(listener: str, mechanism: str) -> str:
-    """Returns the name of the option that has the login module of a listener's mechanism."""
+    """Returns the name of the option with the login module of a listener's mechanism."""
     return f"{LISTENER_PREFIX}{listener.lower()}.{mechanism.lower()}.sasl.jaas.config"
 
 
 def login_module(own: ListenerOptions, listener: str, mechanism: str) -> LoginModule | None:
-    """Returns the login module of a listener's mechanism. Only PLAIN asks for it here: users of SCRAM and OAUTHBEARER
-    are in the metadata log and in tokens, and GSSAPI has words of its own. Raises ConfigError."""
-    from broker.config.jaas import PLAIN_MODULE, parse_jaas  # no start without SASL needs it
+    """Returns the login module of a listener's mechanism. Raises ConfigError.
+
+    Only PLAIN requires the option here: SCRAM's users are in the metadata log, OAUTHBEARER's in their tokens, and
+    GSSAPI raises errors of its own.
+    """
+    from broker.config.jaas import PLAIN_MODULE, parse_jaas  # imported here because no start without SASL needs it
 
     name = jaas_option(listener, mechanism)
     if own.sasl_jaas_config is None:
         if mechanism != PLAIN:
             return None
-        problem = f'set it to {PLAIN_MODULE} required user_<name>="<password>"; or no user can log in'
+        problem = f'set it to {PLAIN_MODULE} required user_<name>="<password>"; without it no user can log in'
         raise ConfigError(f"{name}: {problem}", name=name)
     module = parse_jaas(name, own.sasl_jaas_config)
     if mechanism == PLAIN and module.name != PLAIN_MODULE:
-        raise ConfigError(f"{name}: the login module is {module.name}; {PLAIN_MODULE} is the only one", name=name)
+        raise ConfigError(f"{name}: the login module is {module.name}; PLAIN supports only {PLAIN_MODULE}", name=name)
     return module
 
 
+def listener_names(config: SecuredAddresses) -> frozenset[str]:
+    """Returns the names, in lower case, of all listeners that the configuration knows of."""
+    bound = (listener.name for listener in (*config.bound_listeners, *config.bound_controllers))
+    names = (*bound, *protocol_map(config.listener_security_protocol_map), *config.controller_listener_names)
+    return frozenset(map(str.lower, names))
+
+
 def contradictions(config: SecuredAddresses) -> Iterator[str]:
-    """Yields what does not fit."""
+    """Yields an error for each invalid combination."""
     bound = (*config.bound_listeners, *config.bound_controllers)
-    names = {*protocol_map(config.listener_security_protocol_map), *map(str.upper, config.controller_listener_names)}
-    for name in unknown_listeners(config.explicit, (*(listener.name for listener in bound), *names)):
-        yield f"{name}: there is no such listener; there are {', '.join(listener.name for listener in bound)}"
+    names = listener_names(config)
+    for name in config.explicit:
+        if listener_option(name) is not None and not is_of_listener(name, names):
+            yield f"{name}: unknown listener; the listeners are {', '.join(listener.name for listener in bound)}"
     for listener in bound:
         try:
             yield from _listener_problems(listener, config)
@@ -148,20 +162,23 @@ def contradictions(config: SecuredAddresses) -> Iterator[str]:
 def _listener_problems(listener: ListenerAddress, secured: SecuredConfig) -> Iterator[str]:
     builder = secured.options_of(listener.name).principal_builder_class
     if builder != DEFAULT_PRINCIPAL_BUILDER:
-        yield f"principal.builder.class is {builder}; classes of Java are not loaded, but {DEFAULT_PRINCIPAL_BUILDER}"
+        yield (
+            f"principal.builder.class is {builder}; Java classes are not loaded, only {DEFAULT_PRINCIPAL_BUILDER} is "
+            "supported"
+        )
     if is_sasl(listener):
         mechanisms_of(secured, listener.name)
 
 
 class PeerListener(NamedTuple):
-    """The listener at which this node reaches others."""
+    """The listener of other nodes that this node connects to."""
 
     name: str
     protocol: str
     mechanism: str
-    """The SASL mechanism by which it authenticates there, where it has to."""
+    """The SASL mechanism by which this node authenticates there, if the protocol is SASL."""
     option: str
-    """The option that says so."""
+    """The option that sets the mechanism."""
 
     @property
     def is_sasl(self) -> bool:
@@ -173,7 +190,7 @@ class PeerListener(NamedTuple):
 
 
 def inter_broker_listener(config: SecuredAddresses) -> PeerListener:
-    """Returns the listener at which this broker reaches others."""
+    """Returns the listener at which this broker connects to other brokers."""
     mechanism = config.options_of(config.inter_broker_listener).sasl_mechanism_inter_broker_protocol
     protocol = protocol_map(config.listener_security_protocol_map).get(config.inter_broker_listener, "PLAINTEXT")
     return PeerListener(
@@ -182,7 +199,7 @@ def inter_broker_listener(config: SecuredAddresses) -> PeerListener:
 
 
 def controller_listener(config: SecuredAddresses) -> PeerListener:
-    """Returns the listener at which this broker reaches controllers: the first of controller.listener.names."""
+    """Returns the listener at which this broker connects to controllers: the first in controller.listener.names."""
     name = config.controller_listener_names[0].upper()
     protocol = protocol_map(config.listener_security_protocol_map).get(name, "PLAINTEXT")
     mechanism = config.options_of(name).sasl_mechanism_controller_protocol
@@ -190,21 +207,26 @@ def controller_listener(config: SecuredAddresses) -> PeerListener:
 
 
 def login_of(config: SecuredConfig, listener: PeerListener) -> tuple[str, str]:
-    """Returns the name and the password by which this node authenticates to others. Raises ConfigError."""
+    """Returns the name and the password with which this node authenticates to other nodes. Raises ConfigError."""
     name, mechanism, option = listener.name, listener.mechanism, listener.option
     if mechanism not in PEER_MECHANISMS:
-        problem = f"{option}: it is {mechanism} at listener {name}; this node logs in to others by {BY_PEERS}"
+        problem = (
+            f"{option}: listener {name} uses {mechanism}, but this node can authenticate to other nodes only by "
+            f"{BY_PEERS}"
+        )
         raise ConfigError(problem, name=option)
     module = login_module(config.options_of(name, mechanism), name, mechanism)
     login = None if module is None else module.login
     if login is None:
         jaas = jaas_option(name, mechanism)
-        raise ConfigError(f"{jaas}: it needs username and password, by which this node logs in to others", name=jaas)
+        raise ConfigError(
+            (f"{jaas}: username and password are missing, with which this node authenticates to other nodes"), name=jaas
+        )
     return login
 
 
 def _peer_problems(config: SecuredAddresses) -> Iterator[str]:
-    """Yields what keeps this node from speaking to others."""
+    """Yields the problems that would keep this node from connecting to other nodes."""
     listeners = [inter_broker_listener(config)] if config.has_peers and config.is_broker else []
     if config.has_remote_controllers and config.controller_listener_names:
         listeners.append(controller_listener(config))

@@ -14,7 +14,7 @@ DEFAULT_PROTOCOL_MAP: Final = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SAS
 
 
 class ListenerAddress(NamedTuple):
-    """A listener's address, to bind or to advertise; an empty host is every interface."""
+    """A listener's address, to bind or to advertise. An empty host binds every interface."""
 
     name: str
     host: str
@@ -45,13 +45,14 @@ def protocol_map(text: str) -> dict[str, str]:
 
 
 def parse_listeners(option: str, texts: tuple[str, ...], protocols: Mapping[str, str]) -> tuple[ListenerAddress, ...]:
-    """Returns the listeners that `option` lists. Raises ConfigError for a malformed listener, or a name that is used
-    twice."""
+    """Returns the listeners in option `option`. Raises ConfigError for a malformed listener, or a name that is used
+    twice.
+    """
     listeners = tuple(_parse(option, text, protocols) for text in texts)
     names = [listener.name for listener in listeners]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigError(f"{option}: each listener needs a name of its own, {name} is there twice", name=option)
+            raise ConfigError(f"{option}: listener names must be unique, {name} appears twice", name=option)
     return listeners
 
 

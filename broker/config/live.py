@@ -1,20 +1,38 @@
-"""The broker's current configuration, for code that reads it while clients change it."""
+"""The broker's current configuration, for code that must see dynamic changes."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.layers import Layers
 
 
 class LiveConfig:
-    """Holds the current layers of a broker's configuration, which a change of a dynamic option replaces as a whole."""
+    """The current layers of a broker's configuration; a change of a dynamic option replaces them as a whole."""
 
-    __slots__ = ("layers",)
+    __slots__ = ("_layers", "_subscribers")
 
     def __init__(self, layers: Layers) -> None:
-        self.layers = layers
+        self._layers = layers
+        self._subscribers: list[Callable[[], None]] = []
+
+    @property
+    def layers(self) -> Layers:
+        """The current layers."""
+        return self._layers
+
+    @layers.setter
+    def layers(self, layers: Layers) -> None:
+        self._layers = layers
+        for changed in self._subscribers:
+            changed()
+
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Calls `changed` after each change."""
+        self._subscribers.append(changed)
 
     @property
     def effective(self) -> BrokerConfig:
         """The current options."""
-        return self.layers.effective
+        return self._layers.effective

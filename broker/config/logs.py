@@ -1,4 +1,4 @@
-"""Maintenance of logs: recovery, checkpoints, retention, cleaning."""
+"""Options of log maintenance: recovery, checkpoints, retention, cleaning."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ MAX_DOUBLE: Final = sys.float_info.max
 
 
 class LogOptions(Config):
-    """Maintenance of logs: recovery, checkpoints, retention, cleaning."""
+    """Options of log maintenance: recovery, checkpoints, retention, cleaning."""
 
     log_cleaner_enable = option("log.cleaner.enable", BOOLEAN, True, doc="Run the cleaner of compacted topics.")
     log_cleaner_threads = option(
-        "log.cleaner.threads", INT, 1, at_least=0, update=CLUSTER_WIDE, doc="Threads that clean."
+        "log.cleaner.threads", INT, 1, at_least=0, update=CLUSTER_WIDE, doc="Number of cleaner threads."
     )
     log_cleaner_backoff_ms = option(
         "log.cleaner.backoff.ms",
@@ -23,21 +23,21 @@ class LogOptions(Config):
         15_000,
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Time to sleep when nothing needs cleaning.",
+        doc="Time that the cleaner sleeps when no log needs cleaning.",
     )
     log_cleaner_dedupe_buffer_size = option(
         "log.cleaner.dedupe.buffer.size",
         LONG,
         134_217_728,
         update=CLUSTER_WIDE,
-        doc="Bytes of memory for the offsets of keys, over all cleaner threads.",
+        doc="Memory for the offset maps of all cleaner threads, in bytes.",
     )
     log_cleaner_io_buffer_load_factor = option(
         "log.cleaner.io.buffer.load.factor",
         DOUBLE,
         0.9,
         update=CLUSTER_WIDE,
-        doc="Share of the offset map that may be filled.",
+        doc="Share of the offset map that the cleaner may fill.",
     )
     log_cleaner_io_buffer_size = option(
         "log.cleaner.io.buffer.size",
@@ -45,14 +45,14 @@ class LogOptions(Config):
         524_288,
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Bytes of memory for reading and writing, over all cleaner threads.",
+        doc="Memory for the read and write buffers of all cleaner threads, in bytes.",
     )
     log_cleaner_io_max_bytes_per_second = option(
         "log.cleaner.io.max.bytes.per.second",
         DOUBLE,
         MAX_DOUBLE,
         update=CLUSTER_WIDE,
-        doc="Bytes per second that cleaning reads and writes.",
+        doc="Limit on the bytes per second that the cleaner reads and writes.",
     )
     log_flush_offset_checkpoint_interval_ms = option(
         "log.flush.offset.checkpoint.interval.ms",
@@ -60,7 +60,7 @@ class LogOptions(Config):
         60_000,
         at_least=0,
         importance="high",
-        doc="How often the recovery points are written, from which a crashed broker scans.",
+        doc="How often recovery points are written. After a crash, recovery scans a log from its recovery point.",
     )
     log_flush_start_offset_checkpoint_interval_ms = option(
         "log.flush.start.offset.checkpoint.interval.ms",
@@ -68,14 +68,14 @@ class LogOptions(Config):
         60_000,
         at_least=0,
         importance="high",
-        doc="How often the log start offsets are written.",
+        doc="How often log start offsets are written.",
     )
     log_retention_check_interval_ms = option(
         "log.retention.check.interval.ms",
         LONG,
         300_000,
         at_least=1,
-        doc="How often logs are looked at for segments to delete.",
+        doc="How often the broker checks logs for segments to delete.",
     )
     log_initial_task_delay_ms = option(
         "log.initial.task.delay.ms",
@@ -84,7 +84,7 @@ class LogOptions(Config):
         at_least=0,
         importance="low",
         internal=True,
-        doc="Time from the start to the first such look.",
+        doc="Time from the start to the first check for segments to delete.",
     )
     num_recovery_threads_per_data_dir = option(
         "num.recovery.threads.per.data.dir",
@@ -93,7 +93,7 @@ class LogOptions(Config):
         at_least=1,
         importance="high",
         update=CLUSTER_WIDE,
-        doc="Threads per directory that recover logs at start and flush them at shutdown.",
+        doc="Threads per log directory that recover logs at start and flush them at shutdown.",
     )
     replica_high_watermark_checkpoint_interval_ms = option(
         "replica.high.watermark.checkpoint.interval.ms",
@@ -107,7 +107,7 @@ class LogOptions(Config):
         LONG,
         30_000,
         importance="high",
-        doc="A follower that was behind its leader for this long is no longer in sync.",
+        doc="A follower that has been behind its leader for this long is no longer in sync.",
     )
     producer_id_expiration_ms = option(
         "producer.id.expiration.ms",
@@ -116,7 +116,7 @@ class LogOptions(Config):
         at_least=1,
         importance="low",
         update=CLUSTER_WIDE,
-        doc="A producer id that has not written to a partition for this long is forgotten there.",
+        doc="Time after which a partition forgets a producer id that has not written to it.",
     )
     producer_id_expiration_check_interval_ms = option(
         "producer.id.expiration.check.interval.ms",
@@ -125,5 +125,5 @@ class LogOptions(Config):
         at_least=1,
         importance="low",
         internal=True,
-        doc="How often expired producer ids are looked for.",
+        doc="How often the broker checks for expired producer ids.",
     )

@@ -1,4 +1,4 @@
-"""Sockets and connections: listeners, limits of connections, limits of memory for requests and answers."""
+"""Options of sockets and connections: listeners, limits on connections, and on memory for requests and answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_INT: Final = (1 << 31) - 1
 
 
 class NetworkOptions(Config):
-    """Sockets and connections: listeners, limits of connections, limits of memory for requests and answers."""
+    """Options of sockets and connections: listeners, limits on connections, and on memory for requests and answers."""
 
     listeners = option(
         "listeners",
@@ -20,7 +20,8 @@ class NetworkOptions(Config):
         ("PLAINTEXT://127.0.0.1:9092",),
         may_be_empty=False,
         importance="high",
-        doc="Addresses to listen on, as NAME://host:port. An empty host is every interface, port 0 any free port.",
+        doc="Addresses to listen on, as NAME://host:port. An empty host binds every interface; port 0 picks a free "
+        "port.",
     )
     advertised_listeners = option(
         "advertised.listeners",
@@ -28,7 +29,7 @@ class NetworkOptions(Config):
         None,
         may_be_empty=False,
         importance="high",
-        doc="Addresses that clients are told, as NAME://host:port; those of listeners unless set.",
+        doc="Addresses that clients get to connect to, as NAME://host:port; listeners unless set.",
     )
     listener_security_protocol_map = option(
         "listener.security.protocol.map",
@@ -38,35 +39,35 @@ class NetworkOptions(Config):
         doc="Security protocol of each listener name, as NAME:PROTOCOL pairs.",
     )
     inter_broker_listener_name = option(
-        "inter.broker.listener.name", STRING, None, doc="Listener that brokers use among themselves."
+        "inter.broker.listener.name", STRING, None, doc="Listener through which brokers connect to each other."
     )
     security_inter_broker_protocol = option(
         "security.inter.broker.protocol",
         STRING,
         "PLAINTEXT",
         one_of=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-        doc="Security protocol among brokers, where inter.broker.listener.name is not set.",
+        doc="Security protocol between brokers, if inter.broker.listener.name is not set.",
     )
     socket_listen_backlog_size = option(
         "socket.listen.backlog.size",
         INT,
         50,
         at_least=1,
-        doc="Connections that may wait to be accepted; 1,024 unless this is set.",
+        doc="Length of the queue of connections that wait to be accepted; 1,024 unless this is set.",
     )
     socket_receive_buffer_bytes = option(
         "socket.receive.buffer.bytes",
         INT,
         102_400,
         importance="high",
-        doc="SO_RCVBUF of client connections, where it is set; -1 or unset leaves it to the operating system.",
+        doc="SO_RCVBUF of client connections; -1 or unset leaves it to the operating system.",
     )
     socket_send_buffer_bytes = option(
         "socket.send.buffer.bytes",
         INT,
         102_400,
         importance="high",
-        doc="SO_SNDBUF of client connections, where it is set; -1 or unset leaves it to the operating system.",
+        doc="SO_SNDBUF of client connections; -1 or unset leaves it to the operating system.",
     )
     socket_request_max_bytes = option(
         "socket.request.max.bytes",
@@ -74,16 +75,16 @@ class NetworkOptions(Config):
         104_857_600,
         at_least=1,
         importance="high",
-        doc="Largest request; a longer one closes its connection.",
+        doc="Largest request. The broker closes the connection of a larger request.",
     )
     queued_max_request_bytes = option(
         "queued.max.request.bytes",
         LONG,
         536_870_912,
-        doc="Most memory that all connections together hold of requests that are not answered yet: in part, or behind "
-        "others. Beyond it a request that has come in part waits for room; one that comes whole does not. -1 is no "
-        "limit, which is Kafka's default: then a few hundred connections can take all memory of the machine. No less "
-        "than socket.request.max.bytes in force.",
+        doc="Limit on the memory of all requests that have been received completely or in part and are not answered "
+        "yet. Above it, a request that has arrived in part waits for memory; a request that arrives complete does not "
+        "wait. -1 is no limit, as is Kafka's default; then a few hundred connections can use up all memory of the "
+        "machine. Must not be less than socket.request.max.bytes.",
     )
     odradek_queued_request_share_per_ip = option(
         "odradek.queued.request.share.per.ip",
@@ -91,8 +92,8 @@ class NetworkOptions(Config):
         0.5,
         at_least=0.01,
         at_most=1,
-        doc="How much of queued.max.request.bytes the connections of one address may hold, so that one cannot keep all "
-        "others waiting.",
+        doc="Share of queued.max.request.bytes that the connections of one address may use, so that a single client "
+        "can't block all others.",
     )
     odradek_request_stall_timeout_ms = option(
         "odradek.request.stall.timeout.ms",
@@ -100,18 +101,19 @@ class NetworkOptions(Config):
         30_000,
         at_least=100,
         update=CLUSTER_WIDE,
-        doc="A connection whose request has begun to come must bring the rest of it, or 64 KiB, within this time; so "
-        "must one that waits for room get it. Else it is closed. Without it a byte now and then would hold memory "
-        "for ever.",
+        doc="Time in which a connection must send the rest of a request that it has begun, or the next 64 KiB of it. "
+        "The same time limits the wait for memory. Afterwards the connection is closed; otherwise a client that sends "
+        "a byte now and then would hold memory for ever.",
     )
     odradek_unread_answers_max_bytes = option(
         "odradek.unread.answers.max.bytes",
         LONG,
         268_435_456,
         at_least=1,
-        doc="Most memory that all connections together hold of answers that their peers have not taken, but for "
-        "records, which lie in files, and 32 KiB of each. Beyond it one is cut off: of the address that holds most the "
-        "one that has waited longest. One answer may be larger, alone.",
+        doc="Limit on the memory of all answers that clients have not read yet. Records don't count, because they are "
+        "sent from files, and neither do the first 32 KiB of each connection. Above it, the broker closes a "
+        "connection: from the address that holds most, the connection that has waited longest. A single larger answer "
+        "is allowed.",
     )
     max_connections = option(
         "max.connections",
@@ -119,17 +121,22 @@ class NetworkOptions(Config):
         MAX_INT,
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Connections that the broker holds at once.",
+        doc="Maximum number of connections to the broker.",
     )
     max_connections_per_ip = option(
-        "max.connections.per.ip", INT, MAX_INT, at_least=0, update=CLUSTER_WIDE, doc="Connections from one address."
+        "max.connections.per.ip",
+        INT,
+        MAX_INT,
+        at_least=0,
+        update=CLUSTER_WIDE,
+        doc=("Maximum number of connections from one address."),
     )
     max_connections_per_ip_overrides = option(
         "max.connections.per.ip.overrides",
         STRING,
         "",
         update=CLUSTER_WIDE,
-        doc="Other limits for some addresses, as host:count pairs.",
+        doc="Limits for single addresses that replace max.connections.per.ip, as host:count pairs.",
     )
     max_connection_creation_rate = option(
         "max.connection.creation.rate",
@@ -137,8 +144,8 @@ class NetworkOptions(Config):
         MAX_INT,
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Connections accepted in a second, measured over quota.window.num times quota.window.size.seconds; others "
-        "wait for their turn.",
+        doc="Connections accepted per second, measured over quota.window.num times quota.window.size.seconds; more "
+        "connections wait to be accepted.",
     )
     odradek_connection_creation_rate_per_ip = option(
         "odradek.connection.creation.rate.per.ip",
@@ -146,8 +153,8 @@ class NetworkOptions(Config):
         MAX_INT,
         at_least=1,
         update=CLUSTER_WIDE,
-        doc="Connections accepted in a second from one address; others are closed, a little later. Kafka has it as a "
-        "quota (connection_creation_rate of an ip).",
+        doc="Connections accepted per second from one address; more connections are closed after a delay. In Kafka "
+        "this is a quota (connection_creation_rate of an ip).",
     )
     odradek_connection_surge_rate_per_ip = option(
         "odradek.connection.surge.rate.per.ip",
@@ -155,12 +162,15 @@ class NetworkOptions(Config):
         500,
         at_least=1,
         update=CLUSTER_WIDE,
-        doc="Connections that one address may make in a second; it may make four seconds' worth at once. "
-        "Others are closed as they come. On Linux it is not heard for a moment already after a second's worth, so that "
-        "its own kernel has them wait.",
+        doc="Connections per second that one address may open; a burst may have the connections of four seconds. More "
+        "are closed at once. On Linux, after a burst of one second's connections, the kernel drops the address's SYN "
+        "packets for a moment, so that the client's kernel delays its connections.",
     )
     connections_max_idle_ms = option(
-        "connections.max.idle.ms", LONG, 600_000, doc="A connection that was silent this long is closed."
+        "connections.max.idle.ms",
+        LONG,
+        600_000,
+        doc="An idle connection is closed after this time; a negative value keeps idle connections.",
     )
     request_timeout_ms = option(
         "request.timeout.ms", INT, 30_000, importance="high", doc="Longest time that a client waits for an answer."
@@ -170,21 +180,21 @@ class NetworkOptions(Config):
         INT,
         57_671_680,
         at_least=1_024,
-        doc="Most bytes of records in the answer to a Fetch; the first batch is returned whole even if it is larger.",
+        doc="Maximum bytes of records in a Fetch response; the first batch is returned whole even if it is larger.",
     )
     max_request_partition_size_limit = option(
         "max.request.partition.size.limit",
         INT,
         2_000,
         at_least=1,
-        doc="Most partitions in the answer to a DescribeTopicPartitions; a cursor leads to the rest.",
+        doc="Maximum number of partitions in a DescribeTopicPartitions response; its cursor leads to the next page.",
     )
     max_incremental_fetch_session_cache_slots = option(
         "max.incremental.fetch.session.cache.slots",
         INT,
         1_000,
         at_least=0,
-        doc="Incremental fetch sessions kept (KIP-227).",
+        doc="Maximum number of incremental fetch sessions (KIP-227).",
     )
     telemetry_max_bytes = option(
         "telemetry.max.bytes",
@@ -192,7 +202,7 @@ class NetworkOptions(Config):
         1_048_576,
         at_least=1,
         importance="low",
-        doc="Largest metrics push of a client, uncompressed.",
+        doc="Maximum size of a client's metrics push, uncompressed.",
     )
 
 

@@ -1,4 +1,4 @@
-"""This node: its id and rack, its data directories, the metadata log, and the defaults of new topics."""
+"""Options of this node: its id and rack, its data directories, the metadata log, and the defaults of new topics."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from protocol.config import BOOLEAN, INT, LIST, LONG, STRING, Config, option
 
 
 class NodeOptions(Config):
-    """This node: its id and rack, its data directories, the metadata log, and the defaults of new topics."""
+    """Options of this node: its id and rack, its data directories, the metadata log, and the defaults of new topics."""
 
-    node_id = option("node.id", INT, 1, at_least=0, importance="high", doc="Number of this node in the cluster.")
-    broker_id = option("broker.id", INT, -1, importance="high", doc="Older name of node.id; both must agree.")
+    node_id = option("node.id", INT, 1, at_least=0, importance="high", doc="Id of this node, unique in the cluster.")
+    broker_id = option(
+        "broker.id", INT, -1, importance="high", doc=("Older name of node.id; if both are set, they must be equal.")
+    )
     odradek_profile = option(
         "odradek.profile",
         STRING,
         "production",
         one_of=("dev", "production", "test"),
-        doc="dev lowers a replication factor that one node cannot reach to what it can, where production refuses it as "
-        "Apache Kafka does. `odradek run` without a file of options is dev. test is dev, and allows "
-        "odradek.control.listener.",
+        doc="dev lowers a replication factor that is too large for a single-node cluster; production rejects it, as "
+        "Apache Kafka does. test is dev that also allows odradek.control.listener. `odradek run` without a file of "
+        "options is dev.",
     )
     broker_rack = option(
         "broker.rack",
@@ -31,7 +33,7 @@ class NodeOptions(Config):
         ("data",),
         may_be_empty=False,
         importance="high",
-        doc="Directory of the logs where log.dirs is not set.",
+        doc="Log directory if log.dirs is not set.",
     )
     log_dirs = option(
         "log.dirs",
@@ -39,7 +41,7 @@ class NodeOptions(Config):
         None,
         may_be_empty=False,
         importance="high",
-        doc="Directories of the logs; a new partition goes to the one with the fewest.",
+        doc="Log directories; a new partition goes to the directory with the fewest partitions.",
     )
     metadata_log_dir = option(
         "metadata.log.dir",
@@ -77,14 +79,14 @@ class NodeOptions(Config):
         3_600_000,
         at_least=0,
         importance="high",
-        doc="Time after which a snapshot is written if there are new records; 0 is never by time.",
+        doc="Time after which a snapshot is written if there are new records; 0 disables it.",
     )
     metadata_max_retention_bytes = option(
         "metadata.max.retention.bytes",
         LONG,
         104_857_600,
         importance="high",
-        doc="Size of the metadata log and its snapshots beyond which old ones are deleted.",
+        doc="Size of the metadata log with its snapshots above which the oldest are deleted.",
     )
     metadata_max_retention_ms = option(
         "metadata.max.retention.ms",
@@ -99,7 +101,7 @@ class NodeOptions(Config):
         500,
         at_least=0,
         importance="low",
-        doc="Time after which an idle controller appends a no-op record; 0 is never.",
+        doc="Time after which an idle controller appends a no-op record; 0 disables it.",
     )
     internal_metadata_log_segment_bytes = option(
         "internal.metadata.log.segment.bytes",
@@ -114,22 +116,27 @@ class NodeOptions(Config):
         BOOLEAN,
         True,
         importance="high",
-        doc="Create a topic when a client asks for its metadata and allows it.",
+        doc="Create a topic when a client's Metadata request names it and allows auto-creation.",
     )
     delete_topic_enable = option(
         "delete.topic.enable", BOOLEAN, True, importance="high", doc="Allow topics to be deleted."
     )
     num_partitions = option(
-        "num.partitions", INT, 1, at_least=1, doc="Partitions of a topic that is created without a number."
+        "num.partitions", INT, 1, at_least=1, doc="Number of partitions of a topic that is created without one."
     )
     default_replication_factor = option(
-        "default.replication.factor", INT, 1, doc="Replicas of a topic that is created without a number."
+        "default.replication.factor", INT, 1, doc="Replication factor of a topic that is created without one."
     )
     quota_window_num = option(
-        "quota.window.num", INT, 11, at_least=1, importance="low", doc="Samples kept to measure client quotas."
+        "quota.window.num", INT, 11, at_least=1, importance="low", doc="Number of samples that measure client quotas."
     )
     quota_window_size_seconds = option(
-        "quota.window.size.seconds", INT, 1, at_least=1, importance="low", doc="Length of one such sample."
+        "quota.window.size.seconds",
+        INT,
+        1,
+        at_least=1,
+        importance="low",
+        doc=("Length of each sample that measures client quotas."),
     )
     controller_quota_window_num = option(
         "controller.quota.window.num",
@@ -137,13 +144,18 @@ class NodeOptions(Config):
         11,
         at_least=1,
         importance="low",
-        doc="Samples kept to measure the controller's quotas.",
+        doc="Number of samples that measure the controller's quotas.",
     )
     controller_quota_window_size_seconds = option(
-        "controller.quota.window.size.seconds", INT, 1, at_least=1, importance="low", doc="Length of one such sample."
+        "controller.quota.window.size.seconds",
+        INT,
+        1,
+        at_least=1,
+        importance="low",
+        doc=("Length of each sample that measures the controller's quotas."),
     )
 
     @property
     def lowers_replication_factors(self) -> bool:
-        """True where a replication factor that one node cannot reach is lowered to what it can."""
+        """True if a replication factor that is too large for a single-node cluster is lowered."""
         return self.odradek_profile != "production"

@@ -1,6 +1,6 @@
-"""How tokens of OAUTHBEARER are validated at a listener, out of its options.
+"""How a listener validates OAUTHBEARER tokens, from its options. Unsigned tokens are accepted only if an option names
+them, because everybody can make them.
 
-Unsigned tokens are taken only where an option names them: anybody can make one.
 Source: org.apache.kafka.common.security.oauthbearer.internals.secured.ConfigurationUtils,
 OAuthBearerUnsecuredValidatorCallbackHandler.
 """
@@ -27,7 +27,7 @@ MAX_SKEW_MS: Final = (1 << 31) - 1
 
 
 class SignedTokenOptions(NamedTuple):
-    """Where the keys of tokens are, and what has to be in them."""
+    """The source of the keys that sign tokens, and the claims that tokens must have."""
 
     jwks_url: str
     refresh_ms: int
@@ -39,7 +39,7 @@ class SignedTokenOptions(NamedTuple):
     scope_claim: str
     sub_claim: str
     ssl: Mapping[str, str]
-    """Options of TLS to the issuer, by their names."""
+    """TLS options of the connection to the issuer, by name."""
 
     @property
     def is_file(self) -> bool:
@@ -47,7 +47,7 @@ class SignedTokenOptions(NamedTuple):
 
 
 class UnsecuredTokenOptions(NamedTuple):
-    """The claims that tokens have to have which nobody signed."""
+    """The claims that unsigned tokens must have."""
 
     principal_claim: str
     scope_claim: str
@@ -59,33 +59,33 @@ TokenOptions: TypeAlias = SignedTokenOptions | UnsecuredTokenOptions
 
 
 def token_options(own: ListenerOptions, module: LoginModule | None) -> TokenOptions:
-    """Returns how a listener validates tokens; `module` is its login module, where it has one. Raises ConfigError."""
+    """Returns how a listener validates tokens; `module` is its login module, or None. Raises ConfigError."""
     jaas = {} if module is None else module.options
     if module is not None and module.name != OAUTH_MODULE:
-        problem = f"the login module is {module.name}; of OAUTHBEARER {OAUTH_MODULE} is the only one"
+        problem = f"the login module is {module.name}; OAUTHBEARER supports only {OAUTH_MODULE}"
         raise ConfigError(f"sasl.jaas.config: {problem}", name="sasl.jaas.config")
     handler, url = own.sasl_server_callback_handler_class, own.sasl_oauthbearer_jwks_endpoint_url
     if handler not in (None, UNSECURED_HANDLER, *SIGNED_HANDLERS):
-        problem = f"{handler}: classes of Java are not loaded, and others would be let in than it says"
-        raise ConfigError(f"{HANDLER}: {problem}; {SIGNED_HANDLERS[0]} is built", name=HANDLER)
+        problem = f"{handler}: Java classes are not loaded; without its checks, clients that it rejects would get in"
+        raise ConfigError(f"{HANDLER}: {problem}; {SIGNED_HANDLERS[0]} is supported", name=HANDLER)
     is_unsecured = handler == UNSECURED_HANDLER or any(name.startswith(UNSECURED_PREFIX) for name in jaas)
     if is_unsecured and (url is not None or handler in SIGNED_HANDLERS):
-        problem = f"its tokens are to be signed, and {UNSECURED_PREFIX}… lets in who signs none; take one of them away"
+        problem = f"it requires signed tokens, but {UNSECURED_PREFIX}… allows unsigned tokens; remove one of them"
         raise ConfigError(f"{JWKS_URL}: {problem}", name=JWKS_URL)
     return _unsecured(jaas) if is_unsecured else _signed(own, url, jaas)
 
 
 def _signed(own: ListenerOptions, url: str | None, jaas: Mapping[str, str]) -> SignedTokenOptions:
     if url is None or not url.strip():
-        problem = "it needs the URL of the issuer's keys; tokens that nobody signed are taken with"
+        problem = "it must be the URL of the issuer's keys; unsigned tokens are accepted only with"
         raise ConfigError(f"{JWKS_URL}: {problem} {HANDLER}={UNSECURED_HANDLER}", name=JWKS_URL)
     scheme, colon, _ = url.strip().partition(":")
     if not colon or scheme.lower() not in SCHEMES:
         problem = 'contains an invalid protocol; only "http", "https", and "file" protocol are supported'
         raise ConfigError(f"The OAuth configuration option {JWKS_URL} {problem}", name=JWKS_URL)
     if own.sasl_oauthbearer_jwt_validator_class not in JWT_VALIDATORS:
-        problem = f"{own.sasl_oauthbearer_jwt_validator_class}: classes of Java are not loaded"
-        raise ConfigError(f"{VALIDATOR}: {problem}; {JWT_VALIDATORS[0]} is built", name=VALIDATOR)
+        problem = f"{own.sasl_oauthbearer_jwt_validator_class}: Java classes are not loaded"
+        raise ConfigError(f"{VALIDATOR}: {problem}; {JWT_VALIDATORS[0]} is supported", name=VALIDATOR)
     _check_times(own)
     issuer = own.sasl_oauthbearer_expected_issuer
     return SignedTokenOptions(
@@ -103,7 +103,7 @@ def _signed(own: ListenerOptions, url: str | None, jaas: Mapping[str, str]) -> S
 
 
 def _check_times(own: ListenerOptions) -> None:
-    """Raises ConfigError for a time that is less than nothing; keys that are fetched all the time are as bad."""
+    """Raises ConfigError for a negative time, and for a refresh interval of 0, which would fetch keys all the time."""
     prefix = "sasl.oauthbearer."
     for name, value, least in (
         ("jwks.endpoint.refresh.ms", own.sasl_oauthbearer_jwks_endpoint_refresh_ms, 1),
@@ -126,7 +126,7 @@ def _unsecured(jaas: Mapping[str, str]) -> UnsecuredTokenOptions:
     given = {name: value.strip() for name, value in jaas.items() if name.startswith(UNSECURED_PREFIX)}
     options = {name.removeprefix(UNSECURED_PREFIX): value for name, value in given.items()}
     required = tuple(options.get("RequiredScope", "").split())
-    if wrong := [one for one in required if not SCOPE.fullmatch(one)]:
+    if wrong := [scope for scope in required if not SCOPE.fullmatch(scope)]:
         raise _wrong("RequiredScope", f"Invalid scope value: {wrong[0]}")
     skew = options.get("AllowableClockSkewMs") or "0"
     skew_ms = whole_number(skew)

@@ -1,4 +1,4 @@
-"""The quorum of controllers: this process alone, or others that it is a broker of.
+"""Options of the controller quorum: this process alone, or controllers in other processes.
 
 Source: KRaftConfigs and QuorumConfig of Apache Kafka 4.3.
 """
@@ -11,7 +11,7 @@ from protocol.config import INT, LIST, LONG, Config, ConfigError, option
 from protocol.numbers import port_number, whole_number
 
 UNKNOWN_ID: Final = -1
-"""The id of a controller of which only the address is configured."""
+"""The id of a controller if only its address is configured."""
 
 VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
@@ -26,7 +26,7 @@ class ControllerAddress(NamedTuple):
 
 
 class QuorumOptions(Config):
-    """The quorum of controllers, and this node's part in it."""
+    """Options of the controller quorum, and of this node's part in it."""
 
     process_roles = option(
         "process.roles",
@@ -35,8 +35,9 @@ class QuorumOptions(Config):
         one_of=("broker", "controller"),
         may_be_empty=False,
         importance="high",
-        doc="What this process does: broker,controller is a cluster of its own, which others join by its controller's "
-        "listener; broker joins the controllers of others; controller decides for brokers in other processes.",
+        doc="Roles of this process. broker,controller is a cluster of its own, which other brokers join through its "
+        "controller listener; broker joins a cluster whose controllers are other processes; controller serves brokers "
+        "in other processes.",
     )
     controller_listener_names = option(
         "controller.listener.names",
@@ -44,23 +45,25 @@ class QuorumOptions(Config):
         (),
         may_be_empty=False,
         importance="high",
-        doc="Names of the controllers' listeners. With process.roles=broker the first one says how they are spoken to; "
-        "else those in listeners are opened, by which brokers join. Without any, a broker,controller is alone.",
+        doc="Names of the controllers' listeners. With process.roles=broker, the first name selects the security "
+        "protocol of connections to controllers. With other roles, the names select the entries of listeners through "
+        "which brokers join; without names, a broker,controller process is a single-node cluster.",
     )
     controller_quorum_voters = option(
         VOTERS,
         LIST,
         (),
         importance="high",
-        doc="Voters of the metadata quorum, as id@host:port. With process.roles=broker others, else this node or none.",
+        doc="Voters of the metadata quorum, as id@host:port. With process.roles=broker they are other nodes; else "
+        "only this node, or empty.",
     )
     controller_quorum_bootstrap_servers = option(
         BOOTSTRAP_SERVERS,
         LIST,
         (),
         importance="high",
-        doc="Addresses of the metadata quorum, as host:port, at which a broker begins to look for its leader. Not "
-        "connected to where the controller is in the process.",
+        doc="Addresses of the metadata quorum, as host:port, through which a broker finds the quorum's leader. Not "
+        "used if the controller is in this process.",
     )
     controller_quorum_fetch_timeout_ms = option(
         "controller.quorum.fetch.timeout.ms",
@@ -68,14 +71,15 @@ class QuorumOptions(Config):
         2_000,
         at_least=0,
         importance="high",
-        doc="Time without an answer from the quorum's leader after which a broker asks the other controllers for it.",
+        doc="Time without an answer from the quorum's leader after which a broker asks the other controllers for the "
+        "leader.",
     )
     controller_quorum_request_timeout_ms = option(
         "controller.quorum.request.timeout.ms",
         INT,
         2_000,
         at_least=0,
-        doc="Time that a controller has to answer a request of the quorum's.",
+        doc="Time after which a request to the quorum fails without an answer.",
     )
     controller_quorum_retry_backoff_ms = option(
         "controller.quorum.retry.backoff.ms",
@@ -83,7 +87,7 @@ class QuorumOptions(Config):
         20,
         at_least=0,
         importance="low",
-        doc="Time after which a request of the quorum's that failed is made again.",
+        doc="Pause before a failed request to the quorum is retried.",
     )
     controller_quorum_fetch_max_bytes = option(
         "controller.quorum.fetch.max.bytes",
@@ -91,7 +95,7 @@ class QuorumOptions(Config):
         1_048_576,
         at_least=1,
         importance="low",
-        doc="Most bytes of metadata records in one answer, or one batch if that is larger.",
+        doc="Maximum bytes of metadata records in one response; a single batch may be larger.",
     )
     controller_quorum_fetch_snapshot_max_bytes = option(
         "controller.quorum.fetch.snapshot.max.bytes",
@@ -99,23 +103,23 @@ class QuorumOptions(Config):
         1_048_576,
         at_least=1,
         importance="low",
-        doc="Most bytes of a snapshot of the metadata in one answer.",
+        doc="Maximum bytes of a metadata snapshot in one response.",
     )
     broker_heartbeat_interval_ms = option(
-        "broker.heartbeat.interval.ms", INT, 2_000, doc="Time between two heartbeats of a broker to its controller."
+        "broker.heartbeat.interval.ms", INT, 2_000, doc="Interval between two heartbeats of a broker to its controller."
     )
     broker_session_timeout_ms = option(
         "broker.session.timeout.ms",
         INT,
         9_000,
-        doc="Time without heartbeats after which a controller fences a broker, and longest pause before a broker tries "
-        "again to reach one.",
+        doc="Time without heartbeats after which a controller fences a broker; also the longest pause before a broker "
+        "retries a connection to the controller.",
     )
     initial_broker_registration_timeout_ms = option(
         "initial.broker.registration.timeout.ms",
         INT,
         60_000,
-        doc="Time that a broker tries to register with its controllers when it starts, before it gives up.",
+        doc="Time that a starting broker tries to register with the controller before it gives up.",
     )
     log_dir_failure_timeout_ms = option(
         "log.dir.failure.timeout.ms",
@@ -123,13 +127,15 @@ class QuorumOptions(Config):
         30_000,
         at_least=1,
         importance="low",
-        doc="Time within which a controller elsewhere must have been told of a log directory that failed; else the "
-        "broker stops.",
+        doc="Time in which a controller in another process must accept the report of a failed log directory; "
+        "otherwise the broker stops.",
     )
 
 
 def controllers(voters: tuple[str, ...], bootstrap_servers: tuple[str, ...]) -> tuple[ControllerAddress, ...]:
-    """Returns the addresses of the quorum: of the voters, else the bootstrap servers. Raises ConfigError."""
+    """Returns the controllers in the voters option, or in the bootstrap servers if there are no voters. Raises
+    ConfigError.
+    """
     if voters:
         return tuple(_voter(text) for text in voters)
     return tuple(_address(BOOTSTRAP_SERVERS, text, UNKNOWN_ID, text) for text in bootstrap_servers)
@@ -147,5 +153,5 @@ def _address(name: str, address: str, node_id: int, text: str) -> ControllerAddr
     host, _, port = address.rpartition(":")
     number = port_number(port)
     if not host or not number:
-        raise ConfigError(f"{name}: {text!r} has no host:port, such as 127.0.0.1:9093", name=name)
+        raise ConfigError(f"{name}: {text!r} is not host:port, such as 127.0.0.1:9093", name=name)
     return ControllerAddress(node_id, host.removeprefix("[").removesuffix("]"), number)

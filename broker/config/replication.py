@@ -1,4 +1,7 @@
-"""How this broker follows the leaders of its replicas. Source: ReplicationConfigs of Apache Kafka 4.3."""
+"""Options of replication: how this broker fetches from the leaders of its replicas.
+
+Source: ReplicationConfigs of Apache Kafka 4.3.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from typing import Final
 from protocol.config import CLUSTER_WIDE, INT, STRING, Config, option
 
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-"""The implementation of replica.selector.class that comes with Apache Kafka."""
+"""The implementation of replica.selector.class in Apache Kafka."""
 
 
 class ReplicationOptions(Config):
-    """The fetches by which replicas follow their leaders."""
+    """Options of the fetches by which followers replicate."""
 
     alter_log_dirs_replication_quota_window_num = option(
         "alter.log.dirs.replication.quota.window.num",
@@ -19,7 +22,7 @@ class ReplicationOptions(Config):
         11,
         at_least=1,
         importance="low",
-        doc="Samples kept to measure what is copied between log directories.",
+        doc="Number of samples that measure copies between log directories.",
     )
     alter_log_dirs_replication_quota_window_size_seconds = option(
         "alter.log.dirs.replication.quota.window.size.seconds",
@@ -27,7 +30,7 @@ class ReplicationOptions(Config):
         1,
         at_least=1,
         importance="low",
-        doc="Length of one such sample.",
+        doc="Length of each sample that measures copies between log directories.",
     )
     num_replica_fetchers = option(
         "num.replica.fetchers",
@@ -36,50 +39,51 @@ class ReplicationOptions(Config):
         at_least=1,
         importance="high",
         update=CLUSTER_WIDE,
-        doc="Fetchers per leading broker, each with a connection and a fetch session of its own.",
+        doc="Number of fetchers per leading broker, each with its own connection and fetch session.",
     )
     replica_fetch_backoff_ms = option(
         "replica.fetch.backoff.ms",
         INT,
         1_000,
         at_least=0,
-        doc="The pause after a failed fetch of a partition.",
+        doc="Pause after a failed fetch of a partition.",
     )
     replica_fetch_max_bytes = option(
         "replica.fetch.max.bytes",
         INT,
         1_048_576,
         at_least=0,
-        doc="The most that is fetched of one partition at once. A first batch that is larger is fetched all the same.",
+        doc="Maximum bytes of one partition in one fetch. A larger first batch is fetched all the same.",
     )
     replica_fetch_min_bytes = option(
         "replica.fetch.min.bytes",
         INT,
         1,
         importance="high",
-        doc="How much the leader waits for before it answers.",
+        doc="Bytes for which the leader waits before it answers.",
     )
     replica_fetch_response_max_bytes = option(
         "replica.fetch.response.max.bytes",
         INT,
         10_485_760,
         at_least=0,
-        doc="The most that one answer has. A first batch that is larger is fetched all the same.",
+        doc="Maximum bytes of one response. A larger first batch is fetched all the same.",
     )
     replica_fetch_wait_max_ms = option(
         "replica.fetch.wait.max.ms",
         INT,
         500,
         importance="high",
-        doc="How long the leader may wait for that much. Less than replica.lag.time.max.ms.",
+        doc="Longest time that the leader waits for replica.fetch.min.bytes. Must be less than "
+        "replica.lag.time.max.ms.",
     )
     replica_selector_class = option(
         "replica.selector.class",
         STRING,
         None,
-        doc="What chooses the replica that a consumer reads from, by the name of Apache Kafka's class: "
-        "RackAwareReplicaSelector sends one with client.rack to an in-sync replica whose broker.rack that is. Unset, "
-        "all are left with the leader.",
+        doc="Class that selects the replica that a consumer reads from. Only Apache Kafka's RackAwareReplicaSelector "
+        "is supported: a consumer with client.rack reads from an in-sync replica whose broker.rack is the same. "
+        "Unset, all consumers read from the leader.",
     )
     replication_quota_window_num = option(
         "replication.quota.window.num",
@@ -87,7 +91,7 @@ class ReplicationOptions(Config):
         11,
         at_least=1,
         importance="low",
-        doc="Samples kept to measure throttled replication.",
+        doc="Number of samples that measure throttled replication.",
     )
     replication_quota_window_size_seconds = option(
         "replication.quota.window.size.seconds",
@@ -95,20 +99,20 @@ class ReplicationOptions(Config):
         1,
         at_least=1,
         importance="low",
-        doc="Length of one such sample.",
+        doc="Length of each sample that measures throttled replication.",
     )
     replica_socket_timeout_ms = option(
         "replica.socket.timeout.ms",
         INT,
         30_000,
         importance="high",
-        doc="How long an answer of a leader may take. At least replica.fetch.wait.max.ms.",
+        doc="Time after which a request to a leader fails without an answer. At least replica.fetch.wait.max.ms.",
     )
 
 
 def selector_problem(config: ReplicationOptions) -> str | None:
-    """Returns what is wrong with the class that chooses replicas to read from."""
+    """Returns an error if the configured replica selector is not supported."""
     name = config.replica_selector_class
     if name in (None, "", RACK_AWARE):
         return None
-    return f"replica.selector.class is {name}; classes of Java are not loaded, but {RACK_AWARE}"
+    return f"replica.selector.class is {name}; Java classes are not loaded, only {RACK_AWARE} is supported"

@@ -16,7 +16,7 @@ class ShareOptions(Config):
         False,
         update=CLUSTER_WIDE,
         internal=True,
-        doc="Make the dead-letter queue that a share group names, if it is not there (KIP-1191).",
+        doc="Create the dead-letter queue topic of a share group if it does not exist (KIP-1191).",
     )
     errors_deadletterqueue_topic_name_prefix = option(
         "errors.deadletterqueue.topic.name.prefix",
@@ -24,7 +24,7 @@ class ShareOptions(Config):
         "dlq.",
         update=CLUSTER_WIDE,
         internal=True,
-        doc="What the name of a dead-letter queue must begin with (KIP-1191).",
+        doc="Required prefix of the name of a dead-letter queue topic (KIP-1191).",
     )
     group_share_assignment_interval_ms = option(
         "group.share.assignment.interval.ms",
@@ -35,7 +35,7 @@ class ShareOptions(Config):
         doc="Shortest time between two computed assignments of a group.",
     )
     group_share_assignors = option(
-        "group.share.assignors", LIST, ("simple",), may_be_empty=False, doc="Assignors of the server."
+        "group.share.assignors", LIST, ("simple",), may_be_empty=False, doc="Server-side assignors."
     )
     group_share_delivery_count_limit = option(
         "group.share.delivery.count.limit",
@@ -43,10 +43,10 @@ class ShareOptions(Config):
         5,
         at_least=2,
         at_most=10,
-        doc="How often a record is delivered before it is given up.",
+        doc="Number of deliveries after which a record is archived.",
     )
     group_share_heartbeat_interval_ms = option(
-        "group.share.heartbeat.interval.ms", INT, 5_000, at_least=1, doc="Time between heartbeats of members."
+        "group.share.heartbeat.interval.ms", INT, 5_000, at_least=1, doc="Interval between two heartbeats of a member."
     )
     group_share_initialize_retry_interval_ms = option(
         "group.share.initialize.retry.interval.ms",
@@ -55,7 +55,7 @@ class ShareOptions(Config):
         at_least=1,
         importance="low",
         internal=True,
-        doc="Time after which initialisation of share partitions is tried again.",
+        doc="Interval after which the initialisation of share partitions is retried.",
     )
     group_share_max_assignment_interval_ms = option(
         "group.share.max.assignment.interval.ms",
@@ -103,10 +103,10 @@ class ShareOptions(Config):
         doc="Largest share.session.timeout.ms that a group may have.",
     )
     group_share_max_share_sessions = option(
-        "group.share.max.share.sessions", INT, 2_000, at_least=1, doc="Share sessions that the broker holds at once."
+        "group.share.max.share.sessions", INT, 2_000, at_least=1, doc="Maximum number of share sessions of the broker."
     )
     group_share_max_size = option(
-        "group.share.max.size", INT, 200, at_least=1, at_most=1_000, doc="Members that a share group may have."
+        "group.share.max.size", INT, 200, at_least=1, at_most=1_000, doc="Maximum number of members in a share group."
     )
     group_share_min_assignment_interval_ms = option(
         "group.share.min.assignment.interval.ms",
@@ -159,14 +159,15 @@ class ShareOptions(Config):
         2_000,
         at_least=100,
         at_most=10_000,
-        doc="Records of a share partition that may be acquired at once.",
+        doc="Maximum number of records of a share partition that are acquired at the same time.",
     )
     group_share_persister_class_name = option(
         "group.share.persister.class.name",
         STRING,
         "org.apache.kafka.server.share.persister.DefaultStatePersister",
         internal=True,
-        doc="Who keeps the state of share partitions: DefaultStatePersister, or NoOpStatePersister, which forgets it.",
+        doc="Where the state of share partitions is stored: DefaultStatePersister uses the share coordinator, "
+        "NoOpStatePersister stores nothing.",
     )
     group_share_record_lock_duration_ms = option(
         "group.share.record.lock.duration.ms",
@@ -177,14 +178,18 @@ class ShareOptions(Config):
         doc="Time that an acquired record stays locked for its consumer.",
     )
     group_share_session_timeout_ms = option(
-        "group.share.session.timeout.ms", INT, 45_000, at_least=1, doc="A member that was silent this long is removed."
+        "group.share.session.timeout.ms",
+        INT,
+        45_000,
+        at_least=1,
+        doc=("A member is removed after this time without a heartbeat."),
     )
     share_coordinator_append_linger_ms = option(
         "share.coordinator.append.linger.ms",
         INT,
         -1,
         at_least=-1,
-        doc="Time to gather records of the share coordinator into one batch; -1 lets the load decide.",
+        doc="Longest time that the share coordinator gathers records into one batch; -1 adapts it to the load.",
     )
     share_coordinator_cached_buffer_max_bytes = option(
         "share.coordinator.cached.buffer.max.bytes",
@@ -192,7 +197,7 @@ class ShareOptions(Config):
         1_048_588,
         at_least=524_288,
         update=CLUSTER_WIDE,
-        doc="Without effect: the buffer of a batch goes with the batch.",
+        doc="Has no effect: each batch has its own buffer.",
     )
     share_coordinator_cold_partition_snapshot_interval_ms = option(
         "share.coordinator.cold.partition.snapshot.interval.ms",
@@ -201,7 +206,7 @@ class ShareOptions(Config):
         at_least=1,
         importance="low",
         internal=True,
-        doc="A share partition without updates for this long gets a snapshot.",
+        doc="A share partition gets a snapshot if it has had no update for this long.",
     )
     share_coordinator_load_buffer_size = option(
         "share.coordinator.load.buffer.size",
@@ -209,7 +214,7 @@ class ShareOptions(Config):
         5_242_880,
         at_least=1,
         importance="high",
-        doc="Without effect: a coordinator loads its partition in pieces of 64 KiB, and serves clients in between.",
+        doc="Has no effect: a coordinator loads its partition in pieces of 64 KiB, and serves clients between them.",
     )
     share_coordinator_snapshot_update_records_per_snapshot = option(
         "share.coordinator.snapshot.update.records.per.snapshot",
@@ -240,7 +245,7 @@ class ShareOptions(Config):
         50,
         at_least=1,
         importance="high",
-        doc="Partitions of the share state topic; not to be changed once it exists.",
+        doc="Number of partitions of the share state topic. Do not change it once the topic exists.",
     )
     share_coordinator_state_topic_prune_interval_ms = option(
         "share.coordinator.state.topic.prune.interval.ms",
@@ -249,7 +254,7 @@ class ShareOptions(Config):
         at_least=1,
         importance="low",
         internal=True,
-        doc="How often the share state topic is relieved of what snapshots made redundant.",
+        doc="How often records that snapshots have made redundant are deleted from the share state topic.",
     )
     share_coordinator_state_topic_replication_factor = option(
         "share.coordinator.state.topic.replication.factor",
@@ -257,7 +262,7 @@ class ShareOptions(Config):
         3,
         at_least=1,
         importance="high",
-        doc="Replicas of the share state topic; fewer where there are fewer brokers.",
+        doc="Replication factor of the share state topic; lower if there are fewer brokers.",
     )
     share_coordinator_state_topic_segment_bytes = option(
         "share.coordinator.state.topic.segment.bytes",
@@ -273,5 +278,5 @@ class ShareOptions(Config):
         5_000,
         at_least=1,
         importance="high",
-        doc="Longest time that a write of share state waits to be stored.",
+        doc="Time after which a write of share state fails if its records are not replicated yet.",
     )

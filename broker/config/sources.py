@@ -1,8 +1,8 @@
 """The sources of the broker's configuration, and their precedence.
 
-From the weakest: defaults, the server.properties file, the environment (KAFKA_LOG_RETENTION_MS, as Apache's image takes
-it), --set, then --data and --listen. A stronger source that sets an option in other units (log.retention.hours over
-log.retention.ms) replaces it there too.
+From the weakest: defaults, the server.properties file, the environment (KAFKA_LOG_RETENTION_MS, as in Apache's image),
+--set, then --data and --listen. If a stronger source sets an option in another unit (log.retention.hours over
+log.retention.ms), it replaces the weaker source's value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALIASES = (("node.id", "broker.id"), ("log.dirs", "log.dir"))
 
 
 class Setting(NamedTuple):
-    """An option that a source sets."""
+    """An option and its value from one source."""
 
     name: str
     value: str
@@ -29,7 +29,7 @@ class Setting(NamedTuple):
 
 
 class Unused(NamedTuple):
-    """An option of Kafka that a source sets, and that has no effect here."""
+    """A Kafka option that a source sets and that has no effect here."""
 
     setting: Setting
     reason: str
@@ -43,7 +43,7 @@ class Loaded(NamedTuple):
 
 
 class ConfigProblems(Exception):
-    """The problems of a configuration, a line for each."""
+    """The problems of a configuration, one line each."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -59,7 +59,9 @@ def from_file(path: str, text: str) -> list[Setting]:
 
 
 def from_environment(environ: Mapping[str, str]) -> list[Setting]:
-    """Reads KAFKA_X_Y as x.y; two underscores stand for one, three for a dash."""
+    """Returns the settings in environment variables. KAFKA_X_Y is x.y, `__` stands for an underscore, `___` for a
+    dash.
+    """
     return [
         Setting(_option_name(key), value, f"environment {key}")
         for key, value in environ.items()
@@ -73,10 +75,10 @@ def _option_name(key: str) -> str:
 
 
 def from_assignments(assignments: Sequence[str]) -> list[Setting]:
-    """Returns the settings of --set KEY=VALUE. Raises ConfigProblems."""
+    """Returns the settings of --set NAME=VALUE. Raises ConfigProblems."""
     split = [(text, *text.partition("=")) for text in assignments]
     if wrong := [text for text, name, equals, _ in split if not (name and equals)]:
-        raise ConfigProblems([f"--set {text}: is not KEY=VALUE, such as log.retention.ms=60000" for text in wrong])
+        raise ConfigProblems([f"--set {text}: expected NAME=VALUE, such as log.retention.ms=60000" for text in wrong])
     return [Setting(name.strip(), value, "--set") for _, name, _, value in split]
 
 
@@ -87,7 +89,7 @@ def from_flags(data: str | None, listen: str | None) -> list[Setting]:
         host, colon, port = listen.rpartition(":")
         if not colon or port_number(port) is None:
             raise ConfigProblems(
-                [f"--listen {listen}: is not HOST:PORT, such as 127.0.0.1:9092; port 0 is any free one"]
+                [f"--listen {listen}: is not HOST:PORT, such as 127.0.0.1:9092; port 0 picks a free port"]
             )
         settings.append(Setting("listeners", f"PLAINTEXT://{host}:{port}", "--listen"))
     return settings
@@ -103,19 +105,24 @@ def load(
     if any(setting.source == "--listen" for setting in flags):
         file = [
             setting for setting in file if setting.name != "advertised.listeners"
-        ]  # it describes the file's own listeners
+        ]  # they belong to the file's own listeners
     settings = _merged((file, environment, assignments, flags))
-    unused = tuple(Unused(one, reason) for one in settings.values() if (reason := why_ignored(one.name)) is not None)
-    for one in unused:
-        del settings[one.setting.name]
+    unused = tuple(
+        Unused(setting, reason) for setting in settings.values() if (reason := why_ignored(setting.name)) is not None
+    )
+    for ignored in unused:
+        del settings[ignored.setting.name]
     if problems := list(_problems(settings.values())):
         raise ConfigProblems(problems)
     return Loaded(_config(settings), unused)
 
 
 def load_only(names: Container[str], *sources: Sequence[Setting]) -> BrokerConfig:
-    """Returns the configuration that the sources make of these options, a later one taking precedence. The others are
-    not looked at, nor what contradicts what: it may be a configuration of Apache Kafka's. Raises ConfigProblems."""
+    """Returns the configuration with these options from the sources; a later source takes precedence. Raises
+    ConfigProblems.
+
+    Other options, and combinations of options, are not checked: the file may be Apache Kafka's configuration.
+    """
     settings = {name: setting for name, setting in _merged(sources).items() if name in names}
     if problems := list(_problems(settings.values())):
         raise ConfigProblems(problems)

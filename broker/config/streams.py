@@ -1,4 +1,4 @@
-"""Streams groups (KIP-1071)."""
+"""Options of streams groups (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_INT: Final = (1 << 31) - 1
 
 
 class StreamsOptions(Config):
-    """Streams groups (KIP-1071)."""
+    """Options of streams groups (KIP-1071)."""
 
     group_streams_assignment_interval_ms = option(
         "group.streams.assignment.interval.ms",
@@ -21,7 +21,11 @@ class StreamsOptions(Config):
         doc="Shortest time between two computed assignments of a group.",
     )
     group_streams_heartbeat_interval_ms = option(
-        "group.streams.heartbeat.interval.ms", INT, 5_000, at_least=1, doc="Time between heartbeats of members."
+        "group.streams.heartbeat.interval.ms",
+        INT,
+        5_000,
+        at_least=1,
+        doc=("Interval between two heartbeats of a member."),
     )
     group_streams_initial_rebalance_delay_ms = option(
         "group.streams.initial.rebalance.delay.ms",
@@ -52,7 +56,7 @@ class StreamsOptions(Config):
         doc="Largest streams.session.timeout.ms that a group may have.",
     )
     group_streams_max_size = option(
-        "group.streams.max.size", INT, MAX_INT, at_least=1, doc="Members that a streams group may have."
+        "group.streams.max.size", INT, MAX_INT, at_least=1, doc="Maximum number of members in a streams group."
     )
     group_streams_max_standby_replicas = option(
         "group.streams.max.standby.replicas",
@@ -83,12 +87,12 @@ class StreamsOptions(Config):
         doc="Smallest streams.session.timeout.ms that a group may have.",
     )
     group_streams_num_standby_replicas = option(
-        "group.streams.num.standby.replicas", INT, 0, at_least=0, doc="Standby replicas of each task."
+        "group.streams.num.standby.replicas", INT, 0, at_least=0, doc="Number of standby replicas of each task."
     )
     group_streams_session_timeout_ms = option(
         "group.streams.session.timeout.ms",
         INT,
         45_000,
         at_least=1,
-        doc="A member that was silent this long is removed.",
+        doc="A member is removed after this time without a heartbeat.",
     )

@@ -1,4 +1,4 @@
-"""Options of the broker that exist only as dynamic ones: replication throttles (KIP-73, KIP-113)."""
+"""Options that exist only as dynamic configs: replication throttles (KIP-73, KIP-113)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from storage.config import MAX_LONG
 
 
 class ThrottleOptions(Config):
-    """The bytes per second that throttled replicas may use; without limit unless set."""
+    """Limits on the bytes per second of throttled replicas; no limit unless set."""
 
     KIND: ClassVar[str] = "broker"
 
@@ -19,7 +19,7 @@ class ThrottleOptions(Config):
         MAX_LONG,
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Bytes per second that throttled followers may read from this broker.",
+        doc="Bytes per second that throttled followers may fetch from this broker.",
     )
     follower_replication_throttled_rate = option(
         "follower.replication.throttled.rate",
@@ -27,7 +27,7 @@ class ThrottleOptions(Config):
         MAX_LONG,
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Bytes per second that this broker may read for its throttled replicas.",
+        doc="Bytes per second that this broker may fetch for its throttled replicas.",
     )
     replica_alter_log_dirs_io_max_bytes_per_second = option(
         "replica.alter.log.dirs.io.max.bytes.per.second",

@@ -1,4 +1,4 @@
-"""The broker's defaults for topics: each stands for an option that a topic does not set."""
+"""The broker's defaults for topic options, which apply to topics that don't set the option."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from storage.config import COMPRESSION_TYPES, GZIP_LEVEL, MAX_LONG
 
 
 class TopicDefaults(Config):
-    """The broker's defaults for topics: each stands for an option that a topic does not set."""
+    """The broker's defaults for topic options, which apply to topics that don't set the option."""
 
     compression_type = option(
         "compression.type",
@@ -16,7 +16,7 @@ class TopicDefaults(Config):
         one_of=COMPRESSION_TYPES,
         importance="high",
         update=CLUSTER_WIDE,
-        doc="Codec that batches are stored with; producer keeps what the producer chose.",
+        doc="Codec of stored batches; producer keeps the producer's codec.",
     )
     compression_gzip_level = option(
         "compression.gzip.level",
@@ -24,7 +24,7 @@ class TopicDefaults(Config):
         -1,
         check=GZIP_LEVEL,
         update=CLUSTER_WIDE,
-        doc="Level used when compression.type is gzip; -1 is zlib's own default.",
+        doc="Compression level if compression.type is gzip; -1 is zlib's default.",
     )
     compression_lz4_level = option(
         "compression.lz4.level",
@@ -33,7 +33,7 @@ class TopicDefaults(Config):
         at_least=1,
         at_most=17,
         update=CLUSTER_WIDE,
-        doc="Level used when compression.type is lz4.",
+        doc="Compression level if compression.type is lz4.",
     )
     compression_zstd_level = option(
         "compression.zstd.level",
@@ -42,7 +42,7 @@ class TopicDefaults(Config):
         at_least=-131_072,
         at_most=22,
         update=CLUSTER_WIDE,
-        doc="Level used when compression.type is zstd.",
+        doc="Compression level if compression.type is zstd.",
     )
     log_cleaner_delete_retention_ms = option(
         "log.cleaner.delete.retention.ms",
@@ -50,7 +50,7 @@ class TopicDefaults(Config):
         86_400_000,
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="How long compacted topics keep tombstones.",
+        doc="Time that compacted topics retain tombstones.",
     )
     log_cleaner_max_compaction_lag_ms = option(
         "log.cleaner.max.compaction.lag.ms",
@@ -58,7 +58,7 @@ class TopicDefaults(Config):
         MAX_LONG,
         at_least=1,
         update=CLUSTER_WIDE,
-        doc="Longest time that a record may wait for compaction.",
+        doc="Longest time before a record is compacted.",
     )
     log_cleaner_min_cleanable_ratio = option(
         "log.cleaner.min.cleanable.ratio",
@@ -67,7 +67,7 @@ class TopicDefaults(Config):
         at_least=0,
         at_most=1,
         update=CLUSTER_WIDE,
-        doc="Share of a compacted log that must be uncleaned before it is cleaned.",
+        doc="Share of a compacted log that must be uncleaned before the cleaner cleans it.",
     )
     log_cleaner_min_compaction_lag_ms = option(
         "log.cleaner.min.compaction.lag.ms",
@@ -75,7 +75,7 @@ class TopicDefaults(Config):
         0,
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Time that a record stays untouched by compaction.",
+        doc="Time during which a new record is not compacted.",
     )
     log_cleanup_policy = option(
         "log.cleanup.policy",
@@ -83,7 +83,7 @@ class TopicDefaults(Config):
         ("delete",),
         one_of=("compact", "delete"),
         update=CLUSTER_WIDE,
-        doc="delete drops old segments, compact keeps the newest record of each key; an empty list keeps everything.",
+        doc="delete removes old segments, compact keeps the newest record of each key; an empty list keeps everything.",
     )
     log_flush_interval_messages = option(
         "log.flush.interval.messages",
@@ -92,7 +92,7 @@ class TopicDefaults(Config):
         at_least=1,
         importance="high",
         update=CLUSTER_WIDE,
-        doc="fsync a log after this many records.",
+        doc="Flush a log (fsync) after this many records.",
     )
     log_flush_interval_ms = option(
         "log.flush.interval.ms",
@@ -101,14 +101,14 @@ class TopicDefaults(Config):
         importance="high",
         update=CLUSTER_WIDE,
         synonyms=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
-        doc="fsync records at the latest after this time; log.flush.scheduler.interval.ms unless set.",
+        doc="Longest time before a record is flushed (fsync); log.flush.scheduler.interval.ms unless set.",
     )
     log_flush_scheduler_interval_ms = option(
         "log.flush.scheduler.interval.ms",
         LONG,
         MAX_LONG,
         importance="high",
-        doc="How often logs are looked at for records to fsync by age.",
+        doc="How often the broker checks logs for records that are old enough to flush.",
     )
     log_index_interval_bytes = option(
         "log.index.interval.bytes",
@@ -132,7 +132,7 @@ class TopicDefaults(Config):
         -2,
         at_least=-2,
         update=CLUSTER_WIDE,
-        doc="With tiered storage, bytes of a partition kept on local disk; -2 takes log.retention.bytes.",
+        doc="With tiered storage, bytes of a partition that stay on local disk; -2 means log.retention.bytes.",
     )
     log_local_retention_ms = option(
         "log.local.retention.ms",
@@ -140,7 +140,7 @@ class TopicDefaults(Config):
         -2,
         at_least=-2,
         update=CLUSTER_WIDE,
-        doc="With tiered storage, time that records stay on local disk; -2 takes log.retention.ms.",
+        doc="With tiered storage, time that records stay on local disk; -2 means log.retention.ms.",
     )
     odradek_records_check = option(
         "odradek.records.check",
@@ -148,8 +148,8 @@ class TopicDefaults(Config):
         True,
         internal=True,
         update=CLUSTER_WIDE,
-        doc="Look at every record that a producer sends, inside its compression, before it is appended; off for topics "
-        "whose producers are all trusted.",
+        doc="Decompress and validate every record that a producer sends before it is appended. Disable it only for "
+        "topics whose producers are all trusted.",
     )
     log_message_timestamp_after_max_ms = option(
         "log.message.timestamp.after.max.ms",
@@ -157,7 +157,7 @@ class TopicDefaults(Config):
         3_600_000,
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="How far a CreateTime may lie ahead of the broker's clock.",
+        doc="Longest time that a record's CreateTime may be ahead of the broker's clock.",
     )
     log_message_timestamp_before_max_ms = option(
         "log.message.timestamp.before.max.ms",
@@ -165,7 +165,7 @@ class TopicDefaults(Config):
         MAX_LONG,
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="How far a CreateTime may lie behind the broker's clock.",
+        doc="Longest time that a record's CreateTime may be behind the broker's clock.",
     )
     log_message_timestamp_type = option(
         "log.message.timestamp.type",
@@ -173,10 +173,14 @@ class TopicDefaults(Config):
         "CreateTime",
         one_of=("CreateTime", "LogAppendTime"),
         update=CLUSTER_WIDE,
-        doc="Whether a record carries the producer's timestamp or that of its append.",
+        doc="Whether a record's timestamp is set by the producer (CreateTime) or at the append (LogAppendTime).",
     )
     log_preallocate = option(
-        "log.preallocate", BOOLEAN, False, update=CLUSTER_WIDE, doc="Reserve a segment's space when it is created."
+        "log.preallocate",
+        BOOLEAN,
+        False,
+        update=CLUSTER_WIDE,
+        doc=("Reserve disk space for a segment when it is created."),
     )
     log_retention_bytes = option(
         "log.retention.bytes",
@@ -184,7 +188,7 @@ class TopicDefaults(Config):
         -1,
         importance="high",
         update=CLUSTER_WIDE,
-        doc="Size of a partition beyond which its oldest segments are deleted; -1 is no limit.",
+        doc="Size of a partition above which its oldest segments are deleted; -1 is no limit.",
     )
     log_retention_hours = option(
         "log.retention.hours",
@@ -192,7 +196,7 @@ class TopicDefaults(Config):
         168,
         importance="high",
         synonyms=("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
-        doc="Age at which segments are deleted, where neither minutes nor milliseconds are set.",
+        doc="Age at which segments are deleted, if it is not set in minutes or milliseconds.",
     )
     log_retention_minutes = option(
         "log.retention.minutes",
@@ -200,7 +204,7 @@ class TopicDefaults(Config):
         None,
         importance="high",
         synonyms=("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
-        doc="Age at which segments are deleted, where milliseconds are not set.",
+        doc="Age at which segments are deleted, if it is not set in milliseconds.",
     )
     log_retention_ms = option(
         "log.retention.ms",
@@ -218,7 +222,7 @@ class TopicDefaults(Config):
         at_least=1,
         importance="high",
         synonyms=("log.roll.ms", "log.roll.hours"),
-        doc="Age at which a segment rolls, where milliseconds are not set.",
+        doc="Age at which a segment rolls, if it is not set in milliseconds.",
     )
     log_roll_jitter_hours = option(
         "log.roll.jitter.hours",
@@ -227,7 +231,7 @@ class TopicDefaults(Config):
         at_least=0,
         importance="high",
         synonyms=("log.roll.jitter.ms", "log.roll.jitter.hours"),
-        doc="Random time taken off the age at which a segment rolls, where milliseconds are not set.",
+        doc="Random time subtracted from the age at which a segment rolls, if it is not set in milliseconds.",
     )
     log_roll_jitter_ms = option(
         "log.roll.jitter.ms",
@@ -236,7 +240,7 @@ class TopicDefaults(Config):
         importance="high",
         update=CLUSTER_WIDE,
         synonyms=("log.roll.jitter.ms", "log.roll.jitter.hours"),
-        doc="Random time, up to this, taken off the age at which a segment rolls.",
+        doc="Longest random time subtracted from the age at which a segment rolls.",
     )
     log_roll_ms = option(
         "log.roll.ms",
@@ -263,7 +267,7 @@ class TopicDefaults(Config):
         at_least=0,
         importance="high",
         update=CLUSTER_WIDE,
-        doc="Time between taking a file out of a log and removing it from the disk.",
+        doc="Time between the deletion of a segment from its log and the removal of its files.",
     )
     message_max_bytes = option(
         "message.max.bytes",
@@ -281,7 +285,7 @@ class TopicDefaults(Config):
         at_least=1,
         importance="high",
         update=CLUSTER_WIDE,
-        doc="In-sync replicas without which a produce with acks=all is refused.",
+        doc="Number of in-sync replicas below which a produce with acks=all is rejected.",
     )
     unclean_leader_election_enable = option(
         "unclean.leader.election.enable",
@@ -289,5 +293,5 @@ class TopicDefaults(Config):
         False,
         importance="high",
         update=CLUSTER_WIDE,
-        doc="Let a replica that is not in sync lead when no other is left.",
+        doc="Elect a replica that is not in sync if no in-sync replica is left.",
     )

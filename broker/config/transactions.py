@@ -1,4 +1,4 @@
-"""Transactions: timeouts, expiry, and their topic."""
+"""Options of transactions: timeouts, expiry, and the transaction topic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from protocol.config import BOOLEAN, CLUSTER_WIDE, INT, SHORT, Config, option
 
 
 class TransactionOptions(Config):
-    """Transactions: timeouts, expiry, and their topic."""
+    """Options of transactions: timeouts, expiry, and the transaction topic."""
 
     add_partitions_to_txn_retry_backoff_ms = option(
         "add.partitions.to.txn.retry.backoff.ms",
@@ -14,7 +14,7 @@ class TransactionOptions(Config):
         20,
         at_least=1,
         importance="high",
-        doc="How long a producer's first write waits before it is tried again while its last transaction still ends.",
+        doc="Pause before the broker retries the first write of a producer whose previous transaction is still ending.",
     )
     add_partitions_to_txn_retry_backoff_max_ms = option(
         "add.partitions.to.txn.retry.backoff.max.ms",
@@ -22,7 +22,7 @@ class TransactionOptions(Config):
         100,
         at_least=0,
         importance="high",
-        doc="For how long that is tried, before the producer is told to try again itself.",
+        doc="Time after which the broker stops these retries and returns a retriable error.",
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms = option(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -30,7 +30,7 @@ class TransactionOptions(Config):
         10_000,
         at_least=1,
         importance="low",
-        doc="How often timed-out transactions are looked for.",
+        doc="How often the coordinator checks for transactions that have timed out.",
     )
     transaction_max_timeout_ms = option(
         "transaction.max.timeout.ms",
@@ -38,7 +38,7 @@ class TransactionOptions(Config):
         900_000,
         at_least=1,
         importance="high",
-        doc="Longest transaction timeout that a producer may ask for.",
+        doc="Longest transaction timeout that a producer may request.",
     )
     transaction_partition_verification_enable = option(
         "transaction.partition.verification.enable",
@@ -46,7 +46,7 @@ class TransactionOptions(Config):
         True,
         importance="low",
         update=CLUSTER_WIDE,
-        doc="Refuse transactional records for partitions that are not part of the transaction.",
+        doc="Reject transactional records for partitions that are not part of the transaction.",
     )
     transaction_remove_expired_transaction_cleanup_interval_ms = option(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
@@ -54,7 +54,7 @@ class TransactionOptions(Config):
         3_600_000,
         at_least=1,
         importance="low",
-        doc="How often expired transactional ids are looked for.",
+        doc="How often the coordinator checks for expired transactional ids.",
     )
     transaction_state_log_load_buffer_size = option(
         "transaction.state.log.load.buffer.size",
@@ -62,7 +62,7 @@ class TransactionOptions(Config):
         5_242_880,
         at_least=1,
         importance="high",
-        doc="Without effect: a coordinator loads its partition in pieces of 64 KiB, and serves clients in between.",
+        doc="Has no effect: a coordinator loads its partition in pieces of 64 KiB, and serves clients between them.",
     )
     transaction_state_log_min_isr = option(
         "transaction.state.log.min.isr",
@@ -78,7 +78,7 @@ class TransactionOptions(Config):
         50,
         at_least=1,
         importance="high",
-        doc="Partitions of the transaction topic; not to be changed once it exists.",
+        doc="Number of partitions of the transaction topic. Do not change it once the topic exists.",
     )
     transaction_state_log_replication_factor = option(
         "transaction.state.log.replication.factor",
@@ -86,7 +86,7 @@ class TransactionOptions(Config):
         3,
         at_least=1,
         importance="high",
-        doc="Replicas of the transaction topic; fewer where there are fewer brokers.",
+        doc="Replication factor of the transaction topic; lower if there are fewer brokers.",
     )
     transaction_state_log_segment_bytes = option(
         "transaction.state.log.segment.bytes",
@@ -101,7 +101,7 @@ class TransactionOptions(Config):
         BOOLEAN,
         False,
         importance="low",
-        doc="Without effect: transactions without a timeout (KIP-939) need InitProducerId 6, which is not stable.",
+        doc="Has no effect: transactions without a timeout (KIP-939) need InitProducerId 6, which is not stable.",
     )
     transactional_id_expiration_ms = option(
         "transactional.id.expiration.ms",
@@ -109,5 +109,5 @@ class TransactionOptions(Config):
         604_800_000,
         at_least=1,
         importance="high",
-        doc="A transactional id without transactions for this long is forgotten.",
+        doc="Time without a transaction after which a transactional id expires.",
     )

@@ -1,7 +1,8 @@
 """The options of Apache Kafka that this broker does not support, so that it can start with a server.properties of
 Kafka's.
 
-`IGNORED` are accepted with a warning, `REFUSED` would be unsafe to ignore; any other unknown name is an error.
+Options in `IGNORED` are accepted with a warning. Options in `REFUSED` stop the start, because ignoring them would be
+unsafe. Any other unknown name is an error.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from typing import Final
 from broker.config.listener_options import LISTENER_PREFIX
 
 REFUSED: Final = {
-    "sasl.client.callback.handler.class": "classes of Java are not loaded",
-    "ssl.engine.factory.class": "classes of Java are not loaded",
-    "config.providers": "values are not looked up elsewhere, and would be taken as they stand",
+    "sasl.client.callback.handler.class": "Java classes are not loaded",
+    "ssl.engine.factory.class": "Java classes are not loaded",
+    "config.providers": "config providers are not supported, and the value would be used literally",
 }
 
 PREFIXES: Final = {
     "rlmm.config.": "tiered storage is not built",
     "rsm.config.": "tiered storage is not built",
-    "confluent.": "an option of another distribution",
+    "confluent.": "this option is not Apache Kafka's",
 }
 
 IGNORED: Final = {
-    "Kafka 4 has removed it": """
+    "Kafka 4 removed it": """
         advertised.host.name advertised.port auto.include.jmx.reporter
         control.plane.listener.name delegation.token.master.key eligible.leader.replicas.enable
         group.coordinator.new.enable group.share.enable group.share.max.groups host.name
@@ -40,7 +41,7 @@ IGNORED: Final = {
         zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location
         zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.time.ms
         """,
-    "this broker logs in to others by passwords, and of TLS OpenSSL has no use for the rest": """
+    "this broker authenticates to other nodes by passwords only, and OpenSSL has no such setting": """
         early.start.listeners sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
         sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
         sasl.login.callback.handler.class sasl.login.class
@@ -73,28 +74,28 @@ IGNORED: Final = {
         remote.log.storage.manager.class.name remote.log.storage.manager.class.path
         remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
         """,
-    "a controller of Odradek's is its quorum's only voter, which holds no elections": """
+    "Odradek's controller is the only voter of its quorum, so there are no elections": """
         controller.quorum.append.linger.ms controller.quorum.auto.join.enable
         controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
         """,
-    "a broker hands over what it leads at every stop, and connects to its peers with limits of its own": """
+    "the broker always hands over leadership when it stops, and has its own limits for connections to other nodes": """
         controlled.shutdown.enable controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
         controller.socket.timeout.ms replica.socket.receive.buffer.bytes
         socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
         """,
-    "one event loop does the work, and waiting requests are woken rather than swept": """
+    "a single event loop does the work, and a delayed request is completed by its event, without a purge": """
         background.threads delete.records.purgatory.purge.interval.requests fetch.purgatory.purge.interval.requests
         group.coordinator.background.threads group.coordinator.threads num.io.threads num.network.threads
         num.replica.alter.log.dirs.threads producer.purgatory.purge.interval.requests
         queued.max.requests server.max.startup.time.ms share.coordinator.threads
         share.fetch.purgatory.purge.interval.requests
         """,
-    "classes of Java are not loaded": """
+    "Java classes are not loaded": """
         alter.config.policy.class.name client.quota.callback.class create.topic.policy.class.name
         kafka.metrics.polling.interval.secs kafka.metrics.reporters metric.reporters
         metrics.num.samples metrics.recording.level metrics.sample.window.ms
         """,
-    "nothing here depends on it": """
+    "the broker has no feature that uses it": """
         controller.performance.always.log.threshold.ms controller.performance.sample.period.ms cordoned.log.dirs
         leader.imbalance.per.broker.percentage
         internal.metadata.delete.delay.millis internal.metadata.max.batch.size.in.bytes unstable.api.versions.enable
@@ -114,7 +115,7 @@ LISTENER_ONLY: Final = _words(
     ssl.truststore.type
     """
 )
-"""Options that Kafka lets clients change for single listeners only (SslConfigs.RECONFIGURABLE_CONFIGS)."""
+"""Options that clients can change only for single listeners, as in Kafka (SslConfigs.RECONFIGURABLE_CONFIGS)."""
 
 NOT_CONFIGURATION: Final = _words(
     """
@@ -123,20 +124,20 @@ NOT_CONFIGURATION: Final = _words(
     KAFKA_SERVICE_HOST KAFKA_SERVICE_PORT KAFKA_TOOLS_LOG4J_LOGLEVEL KAFKA_VERSION
     """
 )
-"""Environment variables of Apache's image, and those that Kubernetes sets for a service called kafka."""
+"""Environment variables of Apache's image, and the variables that Kubernetes sets for a service called kafka."""
 
 NOT_CONFIGURATION_PREFIXES: Final = ("KAFKA_PORT_", "KAFKA_SERVICE_PORT_")
 
 
 def why_refused(name: str) -> str | None:
-    """Returns why an option of Kafka's stops the start, for all listeners or one; None for any other name."""
+    """Returns why a Kafka option stops the start, for the broker or for one listener; None for any other name."""
     if name.startswith(LISTENER_PREFIX):
         return next((reason for option, reason in REFUSED.items() if name.endswith(f".{option}")), None)
     return REFUSED.get(name)
 
 
 def why_ignored(name: str) -> str | None:
-    """Returns why an option of Kafka's has no effect here, for all listeners or one; None for an unknown name."""
+    """Returns why a Kafka option has no effect here, for the broker or for one listener; None for an unknown name."""
     if name.startswith(LISTENER_PREFIX):
         name = name.removeprefix(LISTENER_PREFIX).partition(".")[2]
     for reason, names in IGNORED.items():

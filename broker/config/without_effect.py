@@ -1,5 +1,6 @@
-"""The options without effect that clients may change while the broker runs, as Apache Kafka's DynamicBrokerConfig lets
-them: their values are checked, kept and described. Why they have no effect is in `unsupported.py`."""
+"""The options without effect that clients may change dynamically, as in Apache Kafka's DynamicBrokerConfig: their
+values are checked, stored and described. `unsupported.py` gives the reasons why they have no effect.
+"""
 
 from __future__ import annotations
 

@@ -14,20 +14,20 @@ from broker.coordinators.hosting import Coordinator, InternalTopic, ShardParts
 from broker.coordinators.patterns import PatternMatcher
 from broker.logging import get_logger
 from broker.replica.partition import Partition
-from coordinator.cluster.changes import Change, TopicDeleted, by_change
+from coordinator.cluster.changes import Delta, by_change
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.formatting import random_uuid
+from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.group.config import GroupConfig
 from coordinator.group.settings import GroupSettings
 from coordinator.group.subscription_metadata import TopicWatch
-from coordinator.outcome import Outcome, Reply, Ticket
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 from protocol.records.compression import Compression
 from protocol.types import Uuid
 
 if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
     from coordinator.group.consumer.patterns import Matched
-    from coordinator.group.records import AnyRecord, EndTransaction, GroupOutcome
+    from coordinator.group.records import AnyRecord, EndTransaction, GroupResult
     from coordinator.group.serde import EncodedRecord
     from coordinator.group.shard import GroupShard
     from coordinator.group.state import Client, GroupState, MatchRequest
@@ -35,8 +35,8 @@ if TYPE_CHECKING:  # a shard's decisions and records are imported with the first
 A = TypeVar("A")
 X = TypeVar("X")
 Y = TypeVar("Y")
-Decide: TypeAlias = "Callable[[GroupState, X, Y, Ticket[A], int], GroupOutcome]"
-"""A decision on groups: (state, request, client, ticket, now_ms) → Outcome."""
+Decide: TypeAlias = "Callable[[GroupState, X, Y, Ticket[A], int], GroupResult]"
+"""A decision on groups: (state, request, client, ticket, now_ms) → Result."""
 
 logger = get_logger("broker.groups")
 
@@ -78,41 +78,23 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
         self._watch = TopicWatch(image, self._rack_of, lambda: image.offset)
         self.environment.loader.subscribe(by_change(self._watch.note))
         super().start()
-        self.environment.loader.subscribe(by_change(self._topic_gone))
+        self.environment.loader.subscribe(self._topics_gone)
 
     def stop(self) -> None:
         super().stop()
         self._patterns.close()
 
-    def decide(self, group_id: str, decide: Decide[X, Y, A], request: X, client: Y) -> asyncio.Future[A]:
-        """Decides a request in the group's shard, and returns the answer's future, which may be done. Raises
-        KafkaError."""
-        index = self.partition_of(group_id)
-        return self.begin(index, self._bound(index, decide, request, client))
-
-    async def decided(self, group_id: str, decide: Decide[X, Y, A], request: X, client: Y) -> A:
-        """Decides a request in the group's shard, and returns the answer. Raises KafkaError as clients see it."""
-        return await self.decided_at(self.partition_of(group_id), decide, request, client)
-
-    async def decided_at(self, index: int, decide: Decide[X, Y, A], request: X, client: Y) -> A:
-        """Decides a request in a partition's shard, and returns the answer. Raises KafkaError as clients see it."""
-        return await self.ask(index, self._bound(index, decide, request, client))
-
-    def _bound(
-        self, index: int, decide: Decide[X, Y, A], request: X, client: Y
-    ) -> Callable[[Ticket[A], int], GroupOutcome]:
-        shard = self.shards.get(index)
-        if shard is None:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return partial(decide, shard.state, request, client)
+    def submit(self, group_id: str, decide: Decide[X, Y, A], request: X, client: Y) -> asyncio.Future[A]:
+        """Decides a request in the group's shard. Returns the answer's future, which is done if it needn't wait. Raises
+        KafkaError as clients see it."""
+        return self.submit_at(
+            self.partition_of(group_id),
+            lambda shard, ticket, now_ms: decide(shard.state, request, client, ticket, now_ms),
+        )
 
     def end_transaction(self, index: int, marker: EndTransaction) -> asyncio.Future[None]:
         """Writes a producer's marker, which commits or drops its pending offsets. Raises KafkaError."""
-
-        def decide(ticket: Ticket[None], now_ms: int) -> GroupOutcome:
-            return Outcome((marker,), (Reply(ticket, None),))
-
-        return self.begin(index, decide)
+        return self.submit_at(index, lambda shard, ticket, now_ms: Result((marker,), (Reply(ticket, None),)))
 
     # Shards.
 
@@ -165,26 +147,26 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
     async def _matched(self, matched: Matched, client: Client) -> None:
         from coordinator.group.consumer.patterns import patterns_matched
 
-        await self.decided(matched.group_id, patterns_matched, matched, client)
+        await self.submit(matched.group_id, patterns_matched, matched, client)
 
     def _match_topics(self, request: MatchRequest) -> None:
         self._spawn(self._patterns.match(request))
 
     # Topics that groups read.
 
-    def _topic_gone(self, change: Change) -> None:
-        if isinstance(change, TopicDeleted) and change.topic.name != TOPIC.name:
-            deleted = {change.topic.name: change.topic.topic_id}
+    def _topics_gone(self, delta: Delta) -> None:
+        deleted = delta.deleted_topics
+        deleted.pop(TOPIC.name, None)
+        if deleted:
             for index in list(self.shards):
                 self._spawn(self._topics_deleted(index, deleted))
 
     async def _topics_deleted(self, index: int, deleted: Mapping[str, Uuid]) -> None:
-        shard = self.shards.get(index)
-        if shard is None:
+        if index not in self.shards:
             return
         try:
-            await self.ask(index, lambda ticket, now_ms: shard.topics_deleted(deleted, ticket, now_ms))
+            await self.submit_at(index, lambda shard, ticket, now_ms: shard.topics_deleted(deleted, ticket, now_ms))
         except KafkaError as error:
             logger.warning(
-                "offsets of deleted topics were not deleted", partition=index, topics=list(deleted), reason=str(error)
+                "offsets of deleted topics were not deleted", partition=index, topics=len(deleted), reason=str(error)
             )

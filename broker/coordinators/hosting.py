@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from broker.clock import Clock
@@ -18,10 +19,10 @@ from broker.coordinators.storage import PartitionStorage, Sized
 from broker.coordinators.translations import seen_by_client
 from broker.logging import get_logger
 from broker.replica.partition import Partition
-from coordinator.hosted import Status
-from coordinator.outcome import Decision
-from coordinator.runtime import Runtime
-from coordinator.shard import Serde, Shard
+from coordinator.engine.engine import Engine
+from coordinator.engine.loaded import Status
+from coordinator.engine.machine import Machine, Serde
+from coordinator.engine.result import Result, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import java_hash
 
@@ -69,7 +70,7 @@ class ShardParts(NamedTuple, Generic[S, R, E]):
     serde: Serde[R, Sequence[E]]
     batches: Callable[[Sequence[E]], bytearray]
     """Packs encoded records into record batches."""
-    loaded: Callable[[int], None] | None = None
+    activate: Callable[[int], None] | None = None
     """Called with the time once all records are applied."""
 
 
@@ -79,7 +80,7 @@ class Place(NamedTuple, Generic[S, R]):
     partition: Partition
     leader_epoch: int
     shard: S
-    load: Callable[[Runtime[R]], Coroutine[None, None, None]]
+    load: Callable[[Engine[R]], Coroutine[None, None, None]]
     flush: Callable[[], None]
     """Writes the gathered records."""
     abandon: Callable[[KafkaError], None]
@@ -91,10 +92,10 @@ def placed(
 ) -> Place[S, R]:
     """Puts a shard on a partition."""
     storage = PartitionStorage(partition, seat.batches, clock, linger_ms)
-    shard = cast(Shard[R], seat.shard)  # a type variable's bound cannot name another: S is a Shard of R
+    machine = cast(Machine[R], seat.shard)  # a type variable's bound cannot name another: S is a Machine of R
 
-    async def load(runtime: Runtime[R]) -> None:
-        await runtime.load(partition.name.partition, shard, storage, seat.serde, seat.loaded)
+    async def load(engine: Engine[R]) -> None:
+        await engine.load(partition.name.partition, machine, storage, seat.serde, seat.activate)
 
     return Place(partition, storage.leader_epoch, seat.shard, load, storage.flush, storage.abandon)
 
@@ -132,9 +133,7 @@ class Coordinator(Generic[S, R]):
             seat(partition), partition, environment.clock, linger_ms
         )
         self._places: dict[int, Place[S, R]] = {}
-        self._runtime: Runtime[R] = Runtime(
-            environment.clock, self._failed, write_timeout_ms, seen_by_client, self._fault
-        )
+        self._engine: Engine[R] = Engine(environment.clock, self._failed, write_timeout_ms, seen_by_client, self._fault)
         self._next_to_load: set[int] = set()
         """Partitions whose shard begins to load in the event loop's next turn."""
         self._creation: asyncio.Task[None] | None = None
@@ -206,20 +205,20 @@ class Coordinator(Generic[S, R]):
 
     # Requests.
 
-    def begin(self, index: int, decision: Decision[A, R]) -> asyncio.Future[A]:
-        """Returns the answer's future, which is done if it needn't wait. Raises KafkaError as clients see it."""
+    def submit_at(self, index: int, decide: Callable[[S, Ticket[A], int], Result[R]]) -> asyncio.Future[A]:
+        """Decides in a partition's shard: (shard, ticket, now_ms) → Result. Returns the answer's future, which is done
+        if it needn't wait. Raises KafkaError as clients see it."""
+        shard = self.shards.get(index)
+        if shard is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
         try:
-            return self._runtime.begin(index, decision)
+            return self._engine.submit(index, partial(decide, shard))
         except KafkaError as error:
             if index in self._next_to_load:
                 raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error
             raise seen_by_client(error) from error
 
-    async def ask(self, index: int, decision: Decision[A, R]) -> A:
-        """Decides, writes, and waits for the answer. Raises KafkaError as clients see it."""
-        return await self.begin(index, decision)
-
-    def settle(self, index: int) -> None:
+    def flush(self, index: int) -> None:
         """Writes a partition's gathered records, so that the log has all decisions. Raises NOT_COORDINATOR."""
         place = self._places.get(index)
         if place is None:
@@ -228,7 +227,7 @@ class Coordinator(Generic[S, R]):
 
     def is_active(self, index: int) -> bool:
         """True if the partition's shard is here and loaded."""
-        return self._runtime.status(index) is Status.ACTIVE
+        return self._engine.status(index) is Status.ACTIVE
 
     # Leadership.
 
@@ -263,18 +262,18 @@ class Coordinator(Generic[S, R]):
             return
         self._next_to_load.discard(index)
         try:
-            await place.load(self._runtime)
+            await place.load(self._engine)
         except Exception as error:
             if self._places.get(index) is place:
                 logger.error("coordinator not loaded", topic=self.topic.name, partition=index, reason=repr(error))
-                self._runtime.unload(index)
+                self._engine.unload(index)
 
     def _give_up(self, index: int) -> None:
         """Unloads a shard and drops its gathered records: another broker leads by now, or this broker in an epoch that
         the shard doesn't know."""
         if self.shards.pop(index, None) is not None:
             self._places.pop(index).abandon(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-            self._runtime.unload(index)
+            self._engine.unload(index)
 
     def _failed(self, key: Hashable, error: KafkaError) -> None:
         """Loads the shard again from the log after a failed write, unless another broker leads by now."""
@@ -292,7 +291,7 @@ class Coordinator(Generic[S, R]):
         )
 
     def _load_again(self, index: int) -> None:
-        if self._runtime.status(index) is Status.FAILED:
+        if self._engine.status(index) is Status.FAILED:
             partition = self._places[index].partition
             self._give_up(index)
             self._follow(partition)

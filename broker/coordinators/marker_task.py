@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
+from broker.clock import pause
 from broker.coordinators.batcher import as_kafka_error
 from broker.coordinators.environment import Environment
 from broker.coordinators.marker_requests import Codes, DueMarkers, MarkerRequests
 from broker.coordinators.markers import MarkerWriter, marker_of
 from broker.logging import get_logger
-from coordinator.outcome import Ticket
+from coordinator.engine.result import Ticket
 from coordinator.transaction.settings import RETRY_MS
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
-    from coordinator.transaction.markers import Markers
-    from coordinator.transaction.shard import TransactionOutcome, TransactionShard
+    from coordinator.transaction.markers import Markers, Written
+    from coordinator.transaction.shard import TransactionResult, TransactionShard
 
 A = TypeVar("A")
 
@@ -42,19 +42,20 @@ class WaitingMarkers(NamedTuple):
     codes: Awaitable[Codes]
 
 
-class Ask(Protocol):
-    """Decides in a shard, and returns the answer. Raises KafkaError."""
+class Submit(Protocol):
+    """Decides in the shard: (shard, ticket, now_ms) → Result. Returns the answer's future. Raises KafkaError."""
 
-    def __call__(self, decision: Callable[[Ticket[A], int], TransactionOutcome]) -> Awaitable[A]: ...
+    def __call__(
+        self, decide: Callable[[TransactionShard, Ticket[A], int], TransactionResult]
+    ) -> asyncio.Future[A]: ...
 
 
 class ShardSeat(NamedTuple):
     """A coordinator's shard as its marker task uses it."""
 
-    shard: TransactionShard
     coordinator_epoch: int
     """The leader epoch of its partition, by which partitions detect an outdated coordinator."""
-    ask: Ask
+    submit: Submit
     is_hosted: Callable[[], bool]
 
 
@@ -86,11 +87,11 @@ class MarkerTask:
         done: dict[str, list[TopicPartition]] = {}
         while seat.is_hosted():
             try:
-                work: list[Markers] = await seat.ask(partial(seat.shard.write_on, done, self._under_way))
+                work = await self._next(done)
             except KafkaError as error:
                 if error.code is ErrorCode.NOT_COORDINATOR:
                     return
-                await asyncio.sleep(RETRY_MS / 1000)
+                await pause(self._environment.clock, RETRY_MS)
                 continue
             done = {}
             for markers in work:
@@ -100,6 +101,11 @@ class MarkerTask:
                     self._spawn(self._report(markers, codes, waiting))
                 elif (written := self._settled(markers, codes)) is not None:
                     done[markers.transactional_id] = written
+
+    def _next(self, done: Written) -> asyncio.Future[list[Markers]]:
+        """Reports written markers, and asks for the next. Raises KafkaError."""
+        under_way = frozenset(self._under_way)
+        return self._seat.submit(lambda shard, ticket, now_ms: shard.write_on(done, under_way, ticket, now_ms))
 
     def _spawn(self, report: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(report)
@@ -150,19 +156,21 @@ class MarkerTask:
         if written is None:
             return
 
-        def decide(ticket: Ticket[None], now_ms: int) -> TransactionOutcome:
-            self._under_way.discard(markers.transactional_id)
-            return self._seat.shard.markers_written({markers.transactional_id: written}, ticket, now_ms)
-
+        done = {markers.transactional_id: written}
         while self._seat.is_hosted():
             try:
-                await self._seat.ask(decide)
+                answer = self._submit_written(done)
+                self._under_way.discard(markers.transactional_id)  # the shard has decided, and no longer counts it
+                await answer
             except KafkaError as error:
                 if error.code is ErrorCode.NOT_COORDINATOR:
                     return
-                await asyncio.sleep(RETRY_MS / 1000)
+                await pause(self._environment.clock, RETRY_MS)
             else:
                 return
+
+    def _submit_written(self, done: Written) -> asyncio.Future[None]:
+        return self._seat.submit(lambda shard, ticket, now_ms: shard.markers_written(done, ticket, now_ms))
 
     def _all_failed(self, markers: Markers, names: Iterable[TopicPartition], error: BaseException) -> Codes:
         if not isinstance(error, Exception):

@@ -62,7 +62,7 @@ class MarkerWriter:
                 return None
             return committed(partition, end, self._environment.config.request_timeout_ms)
         try:
-            self._groups.settle(name.partition)
+            self._groups.flush(name.partition)
             partition.check_end_of_transaction(batch, marker.transaction_version)
             ended = self._groups.end_transaction(name.partition, marker.record)
             if ended.done():

@@ -9,26 +9,27 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from broker.clock import pause
 from broker.config import BrokerConfig
 from broker.coordinators.environment import Environment
 from broker.coordinators.hosting import Coordinator, InternalTopic, ShardParts
 from broker.logging import get_logger
 from broker.replica.partition import Partition
-from coordinator.cluster.changes import Change, PartitionCreated, TopicDeleted, by_change
-from coordinator.outcome import Ticket
+from coordinator.cluster.changes import Delta, PartitionCreated, TopicDeleted
+from coordinator.engine.result import Ticket
 from coordinator.share.settings import ShareSettings
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 from protocol.records.compression import Compression
 from protocol.types import TopicPartition, Uuid
 
 if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
     from coordinator.share.key import ShareKey
-    from coordinator.share.records import EncodedShareRecord, ShareOutcome, ShareRecord
+    from coordinator.share.records import EncodedShareRecord, ShareRecord, ShareResult
     from coordinator.share.shard import ShareShard
 
 A = TypeVar("A")
-Decide: TypeAlias = "Callable[[ShareShard, Ticket[A], int], ShareOutcome]"
-"""A decision on a share partition: (shard, ticket, now_ms) → Outcome."""
+Decide: TypeAlias = "Callable[[ShareShard, Ticket[A], int], ShareResult]"
+"""A decision on a share partition: (shard, ticket, now_ms) → Result."""
 
 WRITE_AT_ONCE = -1
 """Value of share.coordinator.append.linger.ms that adapts to the load: here it writes at once, because an
@@ -80,7 +81,7 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
 
     def start(self) -> None:
         super().start()
-        self.environment.loader.subscribe(by_change(self._topic_changed))
+        self.environment.loader.subscribe(self._topics_changed)
         self._pruning = asyncio.ensure_future(self._prune())
 
     def stop(self) -> None:
@@ -97,14 +98,10 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
                 self._indexes[key] = index
         return index
 
-    def decide(self, key: ShareKey, decide: Decide[A]) -> asyncio.Future[A]:
-        """Decides a request in the share partition's shard, and returns the answer's future, which may be done. Raises
-        KafkaError."""
-        index = self.index_of(key)
-        shard = self.shards.get(index)
-        if shard is None:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return self.begin(index, lambda ticket, now_ms: decide(shard, ticket, now_ms))
+    def submit(self, key: ShareKey, decide: Decide[A]) -> asyncio.Future[A]:
+        """Decides a request in the share partition's shard. Returns the answer's future, which is done if it needn't
+        wait. Raises KafkaError as clients see it."""
+        return self.submit_at(self.index_of(key), decide)
 
     def coordinated_elsewhere(self, key: ShareKey) -> int | None:
         """Returns the other broker that coordinates the share partition; None if its shard is here, or it has no
@@ -141,7 +138,8 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
     async def _prune(self) -> None:
         """Deletes records that newer snapshots have made redundant, at intervals."""
         while True:
-            await asyncio.sleep(self.environment.config.share_coordinator_state_topic_prune_interval_ms / 1000)
+            environment = self.environment
+            await pause(environment.clock, environment.config.share_coordinator_state_topic_prune_interval_ms)
             for index in list(self.shards):
                 try:
                     self.prune(index)
@@ -155,7 +153,7 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
             return
         before = shard.redundant.before
         if before is not None and before > partition.log_start_offset:
-            self.settle(index)
+            self.flush(index)
             partition.when_committed(partition.log_end_offset, lambda error: self._cut(partition, before, error))
 
     def _cut(self, partition: Partition, before: int, error: KafkaError | None) -> None:
@@ -168,25 +166,26 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
         except KafkaError as failure:
             logger.warning("state topic not pruned", partition=str(partition.name), reason=str(failure))
 
-    def _topic_changed(self, change: Change) -> None:
-        if not isinstance(change, TopicDeleted | PartitionCreated):
-            return
-        if change.topic.name == self.topic.name:  # deleted, and perhaps created again with another number of partitions
-            self._indexes.clear()
-        elif isinstance(change, TopicDeleted):
-            self._topic_gone(change.topic.topic_id)
+    def _topics_changed(self, delta: Delta) -> None:
+        deleted = delta.deleted_topics
+        changed = (change for change in delta.changes if isinstance(change, TopicDeleted | PartitionCreated))
+        if any(change.topic.name == self.topic.name for change in changed):
+            self._indexes.clear()  # deleted, and perhaps created again with another number of partitions
+            deleted.pop(self.topic.name, None)
+        if deleted:
+            self._topics_gone(frozenset(deleted.values()))
 
-    def _topic_gone(self, topic_id: Uuid) -> None:
-        for key in [key for key in self._indexes if key.topic_id == topic_id]:
+    def _topics_gone(self, topic_ids: frozenset[Uuid]) -> None:
+        for key in [key for key in self._indexes if key.topic_id in topic_ids]:
             del self._indexes[key]
         for index in list(self.shards):
-            self._spawn(self._forget_topic(index, topic_id))
+            self._spawn(self._forget_topics(index, topic_ids))
 
-    async def _forget_topic(self, index: int, topic_id: Uuid) -> None:
+    async def _forget_topics(self, index: int, topic_ids: frozenset[Uuid]) -> None:
         shard = self.shards.get(index)
-        if shard is None or not any(key.topic_id == topic_id for key in shard.states):
+        if shard is None or not any(key.topic_id in topic_ids for key in shard.states):
             return
         try:
-            await self.ask(index, lambda ticket, now_ms: shard.topics_deleted((topic_id,), ticket, now_ms))
+            await self.submit_at(index, lambda owner, ticket, now_ms: owner.topics_deleted(topic_ids, ticket, now_ms))
         except KafkaError as error:
-            logger.warning("states of a deleted topic were not deleted", partition=index, reason=str(error))
+            logger.warning("states of deleted topics were not deleted", partition=index, reason=str(error))

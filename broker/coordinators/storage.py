@@ -42,8 +42,8 @@ E = TypeVar("E", bound=Sized)
 
 
 class PartitionStorage(Generic[E]):
-    """`coordinator.shard.Storage` on a partition that this broker leads, in one leader epoch: a decision that was made
-    on the state of one epoch isn't written in another."""
+    """`coordinator.engine.machine.Storage` on a partition that this broker leads, in one leader epoch: a decision that
+    was made on the state of one epoch isn't written in another."""
 
     def __init__(
         self,

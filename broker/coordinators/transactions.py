@@ -17,7 +17,7 @@ from broker.coordinators.hosting import Coordinator, InternalTopic, ShardParts
 from broker.coordinators.markers import MarkerWriter
 from broker.replica.partition import Partition
 from coordinator.cluster.producer_ids import ProducerIdPool
-from coordinator.outcome import Ticket
+from coordinator.engine.result import Ticket
 from coordinator.transaction.settings import TransactionSettings
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -26,12 +26,12 @@ if TYPE_CHECKING:  # a shard's decisions and records are imported with the first
     from broker.coordinators.add_partitions_requests import AddPartitionsRequests, PartitionQuery
     from broker.coordinators.marker_requests import Codes, MarkerRequests
     from coordinator.transaction.records import Batch, TransactionRecord
-    from coordinator.transaction.shard import TransactionOutcome, TransactionShard
+    from coordinator.transaction.shard import TransactionResult, TransactionShard
     from coordinator.transaction.transaction import Producer, Transaction
 
 A = TypeVar("A")
-Decide: TypeAlias = "Callable[[TransactionShard, Ticket[A], int], TransactionOutcome]"
-"""A decision on a transactional id: (shard, ticket, now_ms) → Outcome."""
+Decide: TypeAlias = "Callable[[TransactionShard, Ticket[A], int], TransactionResult]"
+"""A decision on a transactional id: (shard, ticket, now_ms) → Result."""
 
 FEATURE = "transaction.version"
 
@@ -82,21 +82,17 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
         timeouts = [record.transaction.timeout_ms for record in records if record.transaction is not None]
         return max(timeouts, default=self.environment.config.transaction_max_timeout_ms)
 
-    def begin_on(self, transactional_id: str, decide: Decide[A]) -> asyncio.Future[A]:
-        """Decides a request in the id's shard, and returns the answer's future, which may be done. Raises
-        KafkaError."""
+    def submit(self, transactional_id: str, decide: Decide[A]) -> asyncio.Future[A]:
+        """Decides a request in the id's shard. Returns the answer's future, which is done if it needn't wait. Raises
+        KafkaError as clients see it."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-        index = self.partition_of(transactional_id)
-        shard = self.shards.get(index)
-        if shard is None:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return self.begin(index, lambda ticket, now_ms: decide(shard, ticket, now_ms))
+        return self.submit_at(self.partition_of(transactional_id), decide)
 
     async def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Producer:
         """Decides InitProducerId of a transactional producer. Raises KafkaError."""
         await self._producer_ids.stock()
-        return await self.begin_on(
+        return await self.submit(
             transactional_id,
             lambda shard, ticket, now_ms: shard.init_producer_id(
                 transactional_id, timeout_ms, expected, ticket, now_ms
@@ -107,7 +103,7 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
         self, transactional_id: str, producer: Producer, names: Collection[TopicPartition], client_version: int
     ) -> asyncio.Future[None]:
         """Adds partitions to a transaction: AddPartitionsToTxn, AddOffsetsToTxn, the first write. Raises KafkaError."""
-        return self.begin_on(
+        return self.submit(
             transactional_id,
             lambda shard, ticket, now_ms: shard.add_partitions(
                 transactional_id, producer, names, client_version, ticket, now_ms
@@ -118,7 +114,7 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
         self, transactional_id: str, producer: Producer, names: Collection[TopicPartition]
     ) -> asyncio.Future[frozenset[TopicPartition]]:
         """Returns the partitions that are part of the producer's transaction. Raises KafkaError."""
-        return self.begin_on(
+        return self.submit(
             transactional_id,
             lambda shard, ticket, _: shard.verify_partitions(transactional_id, producer, names, ticket),
         )
@@ -144,7 +140,7 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
     async def end(self, transactional_id: str, producer: Producer, *, committed: bool, client_version: int) -> Producer:
         """Decides EndTxn. Raises KafkaError."""
         await self._producer_ids.stock()
-        return await self.begin_on(
+        return await self.submit(
             transactional_id,
             lambda shard, ticket, now_ms: shard.end(
                 transactional_id, producer, committed, client_version, ticket, now_ms
@@ -214,6 +210,6 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
             self._marker_requests = MarkerRequests(self.environment.neighbours("txn-marker-sender"))
         index = partition.name.partition
         seat = ShardSeat(
-            shard, partition.leader_epoch, partial(self.ask, index), lambda: self.shards.get(index) is shard
+            partition.leader_epoch, partial(self.submit_at, index), lambda: self.shards.get(index) is shard
         )
         await MarkerTask(seat, self.environment, self._marker_writer, self._marker_requests).run()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from coordinator.refusal import Refusal
+from coordinator.engine.errors import Rejection
 from protocol.errors import ErrorCode, KafkaError
 
 Translation: TypeAlias = Mapping[ErrorCode, ErrorCode]
@@ -87,9 +87,9 @@ def translated(code: ErrorCode, translation: Translation) -> ErrorCode:
 
 
 def seen_by_client(error: KafkaError) -> KafkaError:
-    """Returns the error that a coordinator's client gets. A `Refusal` is about the client's request, not an error of
+    """Returns the error that a coordinator's client gets. A `Rejection` is about the client's request, not an error of
     the log."""
-    if isinstance(error, Refusal):
+    if isinstance(error, Rejection):
         return error
     code = CLIENTS.get(error.code)
     return error if code is None else KafkaError(code)

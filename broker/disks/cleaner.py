@@ -1,7 +1,7 @@
-"""Compaction: picks the dirtiest log, has a process clean it, and swaps each new segment in.
+"""Compaction: picks the dirtiest log, lets a process clean it, and swaps each new segment in.
 
-Kafka's LogCleaner, with processes instead of threads (`log.cleaner.threads` of them, started when there is work). A log
-that can't be cleaned is reported once and skipped until the next start.
+It follows Kafka's LogCleaner, with processes in place of threads (`log.cleaner.threads` of them, started when there is
+work). A log that can't be cleaned is reported once, and skipped until the next start.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import NamedTuple
 
-from broker.clock import Clock
+from broker.clock import Clock, next_turn, pause
 from broker.config.live import LiveConfig
 from broker.disks.cleaner_client import CleanerProcess, Died, Failed, Order, Outcome
 from broker.logging import get_logger
@@ -26,16 +26,16 @@ from storage.log import Log
 from storage.logs import Logs
 
 LOOKED_AT_AT_ONCE = 100
-"""Logs that are examined before clients have their turn."""
+"""Logs that are examined before clients are served."""
 
-IDLE_S = 60
+IDLE_MS = 60_000
 """Time after which an idle process ends: it takes some 25 MB, and a tenth of a second to start."""
 
 MIN_MAP_BYTES = 1 << 20
 """Minimum memory of each process for its offset map, as in Kafka."""
 
 MAX_DEATHS = 2
-"""Deaths of processes after which their log is taken for the reason."""
+"""Number of processes that may die while cleaning a log; then the log is skipped, because it is probably the reason."""
 
 logger = get_logger("broker.disks.cleaner")
 
@@ -61,7 +61,7 @@ class Cleaner:
         self._workers = Workers(max(config.effective.log_cleaner_threads, 1), "cleaner")
         self._idle: list[CleanerProcess] = []
         self._busy: dict[asyncio.Task[None], CleanerProcess] = {}
-        self._rested_s = 0.0
+        self._rested_ms = 0
         self._manager: asyncio.Task[None] | None = None
 
     @property
@@ -78,7 +78,7 @@ class Cleaner:
             self._manager = asyncio.create_task(self._manage(), name="cleaner")
 
     def stop(self) -> None:
-        """Stops cleaning; a log that is being cleaned stays as it was."""
+        """Stops cleaning. A log that is being cleaned stays as it was."""
         for task in (self._manager, *self._busy):
             if task is not None:
                 task.cancel()
@@ -102,8 +102,9 @@ class Cleaner:
                 await self._rest()
 
     async def clean_now(self, target: Log) -> bool:
-        """Cleans a log up to its last closed segment, however little is dirty; False if nothing was dirty. Clean
-        segments are cleaned again, because tombstones may have expired. Raises KafkaError."""
+        """Cleans a log up to its last closed segment, however little is dirty; False if nothing was dirty. Cleans clean
+        segments again, because tombstones may have expired. Raises KafkaError.
+        """
         while target.is_at_work and self._busy:
             await asyncio.wait(self._busy, return_when=asyncio.FIRST_COMPLETED)
         with failing(target.log_dir, f"looking for what to clean of {target.topic_partition}", report=target.report):
@@ -117,7 +118,7 @@ class Cleaner:
     def _begin(self, dirty: Dirty) -> asyncio.Task[None]:
         process = self._idle.pop() if self._idle else CleanerProcess()
         dirty.log.cleaning = True
-        self._rested_s = 0.0
+        self._rested_ms = 0
         task = asyncio.create_task(self._clean(dirty, process), name=f"clean {dirty.log.topic_partition}")
         self._busy[task] = process
         task.add_done_callback(lambda _: self._done(task, dirty.log))
@@ -131,10 +132,10 @@ class Cleaner:
 
     async def _rest(self) -> None:
         """Waits until logs may have become dirty. Ends processes that were idle for long."""
-        pause_s = self._config.effective.log_cleaner_backoff_ms / 1000
-        await asyncio.sleep(pause_s)
-        self._rested_s += pause_s
-        if self._rested_s >= IDLE_S:
+        pause_ms = self._config.effective.log_cleaner_backoff_ms
+        await pause(self._clock, pause_ms)
+        self._rested_ms += pause_ms
+        if self._rested_ms >= IDLE_MS:
             while self._idle:
                 self._idle.pop().kill()
 
@@ -149,7 +150,7 @@ class Cleaner:
             if dirty is not None and (filthiest is None or dirty.ratio > filthiest.ratio):
                 filthiest = dirty
             if count % LOOKED_AT_AT_ONCE == 0:
-                await asyncio.sleep(0)
+                await next_turn()
         return filthiest
 
     def _forget_deleted(self) -> None:
@@ -167,7 +168,7 @@ class Cleaner:
         now_ms = self._clock.now_ms()
         doing = f"looking for what to clean of {candidate.topic_partition}"
         try:
-            candidate.apply_retention(now_ms)  # of a compacted log it is the cleaner's, as it is in Kafka
+            candidate.apply_retention(now_ms)  # the cleaner applies the retention of a compacted log, as in Kafka
             with failing(candidate.log_dir, doing, report=candidate.report):
                 dirty = dirty_part(candidate, now_ms)
                 return dirty if dirty is not None and dirty.is_due else None
@@ -177,7 +178,7 @@ class Cleaner:
             return None
 
     async def _clean(self, dirty: Dirty, process: CleanerProcess) -> None:
-        """Cleans one log, from the order to the checkpoint."""
+        """Cleans one log, from the order to the process up to the checkpoint."""
         target, clock = dirty.log, self._clock
         truncations = target.truncations
         began_ms = clock.monotonic_ms()
@@ -192,14 +193,14 @@ class Cleaner:
                         return
                 elif isinstance(outcome, Failed):
                     self._failed(target, outcome)
-                    await asyncio.sleep(self._config.effective.log_cleaner_backoff_ms / 1000)
+                    await pause(self._clock, self._config.effective.log_cleaner_backoff_ms)
                 else:
                     await self._finish(dirty, outcome, clock.monotonic_ms() - began_ms)
         except Died as death:
             self._died(target, death)
         except OSError as error:
             logger.error("no cleaner process", reason=str(error))
-            await asyncio.sleep(self._config.effective.log_cleaner_backoff_ms / 1000)
+            await pause(self._clock, self._config.effective.log_cleaner_backoff_ms)
         except KafkaError as error:  # the directory has failed or is full, which was reported; or a bug was logged
             logger.warning("not cleaned", partition=str(target.topic_partition), reason=error.message)
 

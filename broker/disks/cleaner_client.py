@@ -54,7 +54,7 @@ class CleanerProcess:
             raise Died(str(error)) from error
 
     def _start(self) -> None:
-        from subprocess import PIPE, Popen  # only where there is something to clean
+        from subprocess import PIPE, Popen  # imported here because it is needed only when there is something to clean
 
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         command = [sys.executable, "-P", "-m", "broker.disks.cleaner_process"]
@@ -74,7 +74,7 @@ class CleanerProcess:
         return outcome
 
     def kill(self) -> None:
-        """Ends the process at any point: its unfinished files are unused and harmless."""
+        """Kills the process, which is safe at any time: its unfinished files are not in use."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -1,9 +1,8 @@
-"""The process that cleans logs for a broker: reads jobs from standard input, and writes their outcomes to standard
+"""The process that cleans logs for a broker: reads orders from standard input, and writes their outcomes to standard
 output.
 
-It is a process and not a thread: cleaning walks records, which takes all of an interpreter's time, and the broker's
-interpreter must answer clients. It only works on files, so that it can be killed at any moment; it ends with its
-broker.
+It is a process and not a thread, because walking records takes all of an interpreter's time, and the broker's
+interpreter must serve clients. It only works on files, so it can be killed at any time; it ends with its broker.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from storage.cleaner.cleaner import clean
 from storage.disk import OsDisk
 
 NICENESS = 10
-"""Every other process goes first, above all the broker."""
+"""Niceness: every other process goes first, above all the broker."""
 
 
 def main() -> int:
@@ -39,7 +38,9 @@ def main() -> int:
 
 
 def _listen(orders: SimpleQueue[Order]) -> None:
-    """Reads orders. The broker's end closes even if the broker is killed, and then nothing more may be written."""
+    """Reads orders, and exits when the pipe is closed, which happens even if the broker is killed: then nothing more
+    may be written.
+    """
     try:
         while True:
             orders.put(pickle.load(sys.stdin.buffer))

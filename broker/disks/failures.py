@@ -1,9 +1,10 @@
-"""Handles disks that fail or are full: the one place where every such failure arrives.
+"""Handles disks that fail or are full; all such failures are reported here.
 
-A log directory that fails goes offline until the next start: its partitions answer KAFKA_STORAGE_ERROR and have no
-leader, the other directories continue to serve. The broker stops, with exit code 1, if no directory is left or the
-metadata log's directory has failed. A full disk rejects appends, and serves again as soon as it has free space.
-Source: Kafka's LogDirFailureChannel and ReplicaManager.handleLogDirFailure; there a full disk is a failed one.
+A failed log directory is offline until the next start: its partitions answer KAFKA_STORAGE_ERROR and have no leader;
+the other directories continue to serve. The broker stops, with exit code 1, if no directory is left or the metadata
+log's directory has failed. A full disk rejects appends, and serves again as soon as it has free space.
+
+Source: Kafka's LogDirFailureChannel and ReplicaManager.handleLogDirFailure; there a full disk is a failed disk.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from storage.log_dir import LogDir
 from storage.logs import Logs
 
 ROOM_BYTES = 16 << 20
-"""Free space of a volume that counts as enough: with less the next append could fill it."""
+"""Free space of a volume that counts as enough. With less, the next append could fill it."""
 
 logger = get_logger("broker.disks")
 
@@ -39,12 +40,13 @@ class DiskFailures:
         reopen: Callable[[], None],
         stop: Callable[[], None],
     ) -> None:
-        """`close` takes the partition of a lost log offline; `reopen` tries again to open partitions that could not be
-        opened; `stop` ends the broker with an error."""
+        """`close` takes the partition of a lost log offline; `reopen` retries to open offline partitions; `stop` ends
+        the broker with an error.
+        """
         self._logs = logs
         self._node = node
         self.full: dict[str, str] = {}
-        """Full directories, and the work that failed."""
+        """The work that failed, for each full directory."""
         self._close = close
         self._reopen = reopen
         self._stop = stop
@@ -100,7 +102,7 @@ class DiskFailures:
         self.full[error.log_dir] = str(error)
 
     def look_for_room(self) -> None:
-        """Checks if full directories have free space again; appends notice by themselves."""
+        """Checks if full directories have free space again. Appends also notice it by themselves."""
         for path in list(self.full):
             if self._has_room(self._logs.dirs.get(path)):
                 del self.full[path]

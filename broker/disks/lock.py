@@ -1,4 +1,4 @@
-"""One broker per log directory: the .lock file, held for the life of the process.
+"""Lets only one broker use a log directory: a lock on its .lock file, held until the process ends.
 
 It is a POSIX record lock on the same file as Apache Kafka's (FileLock), so that each excludes the other.
 """
@@ -13,11 +13,11 @@ LOCK_FILE = ".lock"
 
 
 class DirectoryInUse(Exception):
-    """Another process uses the directory; the text names the directory."""
+    """Another process uses the directory, which the message names."""
 
 
 class DirectoryLock:
-    """Held from the constructor to `release`; the kernel releases it when the process ends in any way."""
+    """Held from the constructor to `release`; the kernel releases it when the process ends for any reason."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -33,13 +33,15 @@ class DirectoryLock:
         except OSError:
             os.close(self._descriptor)
             message = (
-                f"{directory} is in use: another broker holds {self.path}; stop it, or give --data another directory"
+                f"{directory} is in use: another broker holds {self.path}; stop that broker, or give --data another "
+                "directory"
             )
             raise DirectoryInUse(message) from None
 
     def release(self) -> None:
-        """Releases the lock. If the directory is otherwise empty, removes what the lock created: a rejected start
-        leaves no trace."""
+        """Releases the lock. If the directory is otherwise empty, removes the file and the directories that the lock
+        created, so that a rejected start leaves no trace.
+        """
         with contextlib.suppress(OSError):
             if self._is_new and os.listdir(self._directory) == [LOCK_FILE]:
                 os.unlink(self.path)

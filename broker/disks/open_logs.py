@@ -1,4 +1,4 @@
-"""Opens the logs in the log directories, and logs what recovery had to cut."""
+"""Opens the logs in the log directories, and logs the records that recovery had to cut."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from storage.log import Log
 from storage.logs import Logs
 
 NAME_BYTES = 16
-"""Randomness in the name of a deleted log's directory, as much as in Kafka's UUID."""
+"""Random bytes in the name of a deleted log's directory, as many as in Kafka's UUID."""
 
 TELL_EVERY_MS = 2_000
-"""The time between two lines of progress; a faster start has none."""
+"""Time between two lines of progress; a faster start logs none."""
 
 LISTED_SEGMENTS = 5
-"""Maximum of a partition's segments with rebuilt indexes in a line."""
+"""Maximum number of a partition's segments with rebuilt indexes that a line names."""
 
 NONE_FAILED: Mapping[str, Exception] = MappingProxyType({})
 
@@ -66,8 +66,9 @@ def open_logs(
 
 
 def tell_recovered(opened: Log) -> None:
-    """Logs damage that was found in a log: how it differed from a clean stop, what was cut, and indexes that were
-    rebuilt because they were missing or wrong, though their segments needed no recovery."""
+    """Logs the damage that was found in a log: what differed from a clean stop, what was cut, and indexes that were
+    rebuilt because they were missing or wrong although their segments needed no recovery.
+    """
     partition, recovered = str(opened.topic_partition), opened.recovered
     if recovered.doubt is not None:
         logger.warning("log is not as the last stop left it: recovered", partition=partition, reason=recovered.doubt)

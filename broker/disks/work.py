@@ -1,4 +1,4 @@
-"""Disk work that clients wait for, in threads: flushes before an acknowledgement, checkpoints, cold reads."""
+"""Work on disks that clients wait for, in threads: flushes before an acknowledgement, checkpoints, cold reads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from storage.log import Log
 from storage.logs import Logs
 
 THREADS = 4
-"""Several threads, so that a client that waits for a slow disk doesn't delay all others."""
+"""Number of threads; several, so that a slow disk delays only the clients that use it."""
 
 
 class Rounds:
-    """Work that serves all callers that asked before it began: one round at a time, and later callers share the
-    next."""
+    """Runs work in rounds: a round serves all callers that asked before it began; callers that ask later share the next
+    round.
+    """
 
     def __init__(self, work: Callable[[], None], workers: Workers) -> None:
         self._work = work
@@ -33,23 +34,24 @@ class Rounds:
         return self._running is None
 
     async def served(self) -> None:
-        """Returns after a round that began after the call; raises the round's error."""
+        """Returns after the end of a round that began after this call; raises the round's error."""
         if self._running is None:
-            self._running = asyncio.create_task(self._run())
-            await asyncio.shield(self._running)
+            await asyncio.shield(self._begin())
             return
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._next)
 
-    async def _run(self) -> None:
-        try:
-            await self._workers.call(self._work)
-        finally:
-            waiting, self._next, self._running = self._next, None, None
-            if waiting is not None:
-                self._running = asyncio.create_task(self._run())
-                self._running.add_done_callback(partial(_pass_on, waiting))
+    def _begin(self) -> asyncio.Task[None]:
+        """Begins a round. A round that is discarded with its loop, as in a simulated crash, begins no other."""
+        running = self._running = asyncio.create_task(self._workers.call(self._work))
+        running.add_done_callback(self._over)
+        return running
+
+    def _over(self, _: asyncio.Task[None]) -> None:
+        waiting, self._next, self._running = self._next, None, None
+        if waiting is not None:
+            self._begin().add_done_callback(partial(_pass_on, waiting))
 
 
 def _pass_on(waiting: asyncio.Future[None], done: asyncio.Task[None]) -> None:
@@ -94,8 +96,9 @@ class DiskWork:
     def truncate(
         self, topic_partition: TopicPartition, offset: int, then: Callable[[BaseException | None], None], fully: bool
     ) -> None:
-        """Truncates a log, which copies a part of a segment and flushes it, or empties it if `fully`; then calls `then`
-        on the loop."""
+        """Truncates a log, or empties it if `fully`; then calls `then` on the event loop. A thread does it, because it
+        copies a part of a segment and flushes it.
+        """
         now_ms = self._clock.now_ms()
         self.workers.run(partial(self._truncate, topic_partition, offset, now_ms, fully), then)
 
@@ -103,9 +106,11 @@ class DiskWork:
         self._logs.truncate_to(topic_partition, offset, now_ms, fully=fully)
 
     async def read_ahead(self, reads: Iterable[ColdRead]) -> None:
-        """Returns once the reads' bytes are in memory. A failed read fails again for the caller that then reads."""
+        """Returns once the bytes of `reads` are in memory. If a read fails, it fails again for the caller that then
+        reads.
+        """
         await asyncio.gather(*(self.workers.call(read.read_ahead) for read in reads), return_exceptions=True)
 
     def close(self) -> None:
-        """Waits for the work that has begun."""
+        """Waits until the work that has begun is complete."""
         self.workers.close()

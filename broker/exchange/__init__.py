@@ -1,1 +1,3 @@
-"""The context of a request, and its answer: the client, the ways to wait, and the interceptors of answers."""
+"""The context of a request, the ways in which a request waits for its answer, quotas, and the interceptors of
+answers.
+"""

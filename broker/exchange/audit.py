@@ -1,11 +1,11 @@
-"""The audit log: which client was allowed or denied which operation on which resource, by the logger `audit`.
+"""The audit log: the logger `audit` records which client was allowed or denied which operation on which resource.
 
-A denial is logged at info, a permission at debug, as Kafka's StandardAuthorizer does; a check that only filters an
-answer is not logged. A permission to change the cluster is logged each time, a permission to read or write the first
-time for each connection and resource. No line has a record, a key or a password.
+A denial is logged at info, a permission at debug, as Kafka's StandardAuthorizer does. A check that only filters an
+answer is not logged. A permission to change the cluster is logged each time, a permission to read or write once for
+each connection and resource. No line contains a record, a key or a password.
 
-A request can name a hundred thousand resources, so the lines of a request and of a second are limited. The rest are
-counted, and logged as one line for each client, operation and resource type when the second is over.
+A request can name a hundred thousand resources, so the lines of each request and of each second are limited. The other
+decisions are counted, and logged at the end of the second: one line for each client, operation and resource type.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ADMINISTRATION: Final = frozenset(
 """The operations whose every use is logged."""
 
 LINES_OF_REQUEST: Final = 100
-"""Lines that one request may cause: as many resources as an operator reads."""
+"""Lines that one request may cause, about as many as an operator reads."""
 
 LINES_A_SECOND: Final = 500
-"""Lines of all requests in a second, about 150 kB: less than a tenth of a second of the event loop's time."""
+"""Lines of all requests in a second, about 150 kB. They take the event loop less than a tenth of the second."""
 
 KINDS_LEFT_OUT: Final = 100
-"""Kinds of left-out lines that are counted separately; the others are counted together."""
+"""Kinds of omitted lines that are counted separately; further kinds are counted together."""
 
 INTERVAL_MS: Final = 1_000
 
@@ -39,7 +39,7 @@ logger: Final = get_logger("audit")
 
 
 class LeftOut(NamedTuple):
-    """The fields by which left-out lines are counted."""
+    """The fields by which omitted lines are counted."""
 
     decision: str
     principal: Principal
@@ -63,7 +63,7 @@ class AuditLog:
     def decided(
         self, context: Context, operation: Operation, resource: Resource, name: str, *, is_allowed: bool
     ) -> None:
-        """Logs a decision, or counts it if its request or the current second has used up its lines."""
+        """Logs a decision, or only counts it if its request or the current second has used up its lines."""
         if not logger.is_enabled_for(DEBUG if is_allowed else INFO):
             return
         decision = "allowed" if is_allowed else "denied"

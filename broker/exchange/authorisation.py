@@ -1,14 +1,15 @@
 """The permissions that requests require, and the code that checks them.
 
-Every row of the table of APIs says what its requests require. If that is one operation on the cluster, the dispatcher
-checks it before it calls the handler; otherwise the handler checks each resource that its request names, with
-`HostCall.may`, or its guard does (broker/guards). Without an authorizer everything is allowed.
+Every row of the table of APIs has a rule, which the dispatcher applies before it calls the handler
+(broker/requests/rules.py). Without an authorizer everything is allowed, and no request meets a rule.
 Source: the table "Operations and Resources on Protocols" of Apache Kafka's documentation; org.apache.kafka.common.acl.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
 
 from broker.exchange.context import Context
 from protocol.acl import CLUSTER_NAME as CLUSTER_NAME
@@ -54,31 +55,39 @@ DELETE_CLUSTER: Final = Requirement(Operation.DELETE, Resource.CLUSTER)
 WRITE_TRANSACTIONAL_ID: Final = Requirement(Operation.WRITE, Resource.TRANSACTIONAL_ID)
 
 
-class Requires(NamedTuple):
-    """The permissions that a row of the table of APIs requires: checked by its handler, and by the dispatcher."""
+@dataclass(frozen=True, slots=True)
+class AuthorizationRule:
+    """The authorization of an API's requests: each row of the table of APIs has one."""
 
-    by_handler: tuple[Requirement, ...] = ()
-    """Required for each resource that the request names; the handler checks."""
-    of_cluster: Requirement | None = None
-    """Required for the request as a whole; the dispatcher checks, and answers CLUSTER_AUTHORIZATION_FAILED."""
+    requirements: tuple[Requirement, ...]
+    """The operations that a client needs to be authorised for."""
+    how: str
+    """The rule in words, for the documentation."""
+    answer: Callable[[Any, Any], Coroutine[Any, Any, Any]] | None = None
+    """(call, its handler) → the response, of which the handler answers what the client is authorised for. None if there
+    is nothing to check before the handler."""
 
     def __str__(self) -> str:
-        whole = () if self.of_cluster is None else (self.of_cluster,)
-        return ", ".join(map(str, (*whole, *self.by_handler))) or "nothing"
+        return ", ".join(map(str, self.requirements)) or "nothing"
+
+    def before(self, handle: Callable[[Any], Coroutine[Any, Any, Any]]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
+        """Returns the handler with the rule before it."""
+        answer = self.answer
+        return handle if answer is None else lambda call: answer(call, handle)
 
 
-def by_handler(*requirements: Requirement) -> Requires:
-    """Returns the requirements of a row whose handler checks them, for each resource that its request names."""
-    return Requires(by_handler=requirements)
-
-
-def of_cluster(requirement: Requirement) -> Requires:
-    """Returns the requirement of a row that the dispatcher checks, for the request as a whole."""
-    return Requires(of_cluster=requirement)
-
-
-NOTHING: Final = Requires()
+PUBLIC: Final = AuthorizationRule((), "no authorization")
 """No permission: any client may send the request, before authentication too."""
+
+
+NO_RULE: Final = AuthorizationRule((), "")
+"""The rule of a row that has none, which is not served."""
+
+
+def inside(how: str, *requirements: Requirement) -> AuthorizationRule:
+    """Returns the rule of an API whose handler checks the requirements itself, with `HostCall.may`; `how` says for
+    what."""
+    return AuthorizationRule(requirements, how)
 
 
 class Authorizer(Protocol):
@@ -94,15 +103,3 @@ class Authorizer(Protocol):
     def allows_some(self, context: Context, operation: Operation, resource: Resource) -> bool:
         """True if the client may do the operation on some resource of the type."""
         ...
-
-
-class AllowEveryone:
-    """Allows everything: the authorizer of a broker that has none configured."""
-
-    def allows(
-        self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False
-    ) -> bool:
-        return True
-
-    def allows_some(self, context: Context, operation: Operation, resource: Resource) -> bool:
-        return True

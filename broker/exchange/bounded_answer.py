@@ -1,4 +1,4 @@
-"""Limits the bytes of an answer: a request may name a large object a hundred thousand times, in a few bytes each."""
+"""Limits the bytes of an answer: a small request can name a large object a hundred thousand times."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
 MAX_ANSWER_BYTES: Final = 100_000_000
-"""Maximum of an answer other than records of a Fetch: as much as librdkafka accepts (`receive.message.max.bytes`)."""
+"""Maximum size of an answer without a Fetch's records: as much as librdkafka accepts (`receive.message.max.bytes`)."""
 
 SMALL_REQUEST_BYTES: Final = 1000
-"""A request of at most this many bytes can't name enough for a large answer, so its answer isn't counted."""
+"""Answers to requests up to this size aren't counted, because such a request can't name enough for a large answer."""
 
 
 class BoundedAnswer:
@@ -30,6 +30,6 @@ class BoundedAnswer:
         """Adds a part. Raises ProtocolError once the answer is too large."""
         self._left_bytes -= len(part)
         if self._left_bytes < 0:
-            reason = f"an answer of more than {MAX_ANSWER_BYTES} bytes; ask for less at once"
+            reason = f"its answer would exceed {MAX_ANSWER_BYTES} bytes; request less at once"
             raise ProtocolError(f"{self._key.name} v{self._version}: {reason}", offset=0)
         self._parts.append(part)

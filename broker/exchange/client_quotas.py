@@ -1,9 +1,11 @@
-"""The quotas of clients: bytes produced and fetched, and the share of the broker's time (KIP-13, KIP-124, KIP-219).
-The controller keeps the quotas of changes to the cluster (mutation_quotas.py); a client that it throttles waits here.
+"""The quotas of clients: bytes produced and fetched, and the share of the broker's time (KIP-13, KIP-124, KIP-219). The
+controller enforces the quotas of changes to the cluster (mutation_quotas.py), but a client that it throttles is
+paused here.
 
-A client beyond its quota is answered at once, with the time for which it is throttled, and its connection is neither
-read nor answered for that long. A fetch beyond its quota is answered without records. While no quota is set, nothing
-here is called. Source: Kafka's ClientQuotaManager and ClientRequestQuotaManager.
+A client beyond its quota is answered at once, with its throttle time, and its connection is neither read nor answered
+for that time. A fetch beyond the quota is answered without records. While no quota is set, nothing here is called.
+
+Source: Kafka's ClientQuotaManager and ClientRequestQuotaManager.
 """
 
 from __future__ import annotations
@@ -17,12 +19,11 @@ from broker.clock import Clock
 from broker.exchange.context import AnswerBuffers, Context
 from broker.exchange.interceptors import Interceptors
 from broker.exchange.request_times import FETCH_FOLLOWER
-from coordinator.cluster.changes import Delta, KeptChanged
+from coordinator.cluster.changes import Delta, QuotaChanged
 from coordinator.cluster.loader import MetadataLoader
-from coordinator.cluster.security.client_quotas import Entity, quotas_of
 from coordinator.cluster.security.mutation_quota import MUTATIONS
-from coordinator.cluster.security.quota_limits import QuotaLimits, Scope, address_limits
-from coordinator.cluster.security.quota_rate import QuotaRate
+from coordinator.cluster.security.quota_limits import QuotaLimits, Scope
+from coordinator.rate import Rate
 from protocol.api_key import ApiKey
 from protocol.types import Buffer
 
@@ -31,7 +32,7 @@ KINDS: Final = (PRODUCED, FETCHED, TIME)
 CONNECTIONS: Final = "connection_creation_rate"
 
 MAX_RATES: Final = 10_000
-"""Maximum of remembered rates of each kind: a client may use another client id in each request."""
+"""Maximum number of remembered rates of each kind: a client may use another client id in each request."""
 
 PERCENT_PER_NS: Final = 100 / 1e9
 
@@ -48,7 +49,9 @@ EXEMPT: Final = frozenset(
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
     }
 )
-"""The requests that brokers send each other, and the requests before a client is authenticated."""
+"""Requests without a quota: those that brokers send each other, and those that clients send before they are
+authenticated.
+"""
 
 INT32: Final = struct.Struct(">i")
 NO_THROTTLE: Final = bytes(4)
@@ -56,23 +59,24 @@ MAX_INT32: Final = 0x7FFFFFFF
 
 
 class RatesByScope:
-    """The rates of clients with a limit of one kind, the rate that was idle longest first."""
+    """The rates of clients with one kind of limit, the longest idle first."""
 
     def __init__(self, limits: QuotaLimits, samples: int, window_ms: int) -> None:
         self.limits = limits
         self._samples = samples
         self._window_ms = window_ms
-        self._rates: OrderedDict[Scope, QuotaRate] = OrderedDict()
+        self._rates: OrderedDict[Scope, Rate] = OrderedDict()
 
     def record(self, context: Context, value: float, now_ms: int, *, is_kept_beyond: bool = True) -> int:
-        """Records a client's use, and returns the time for which it is throttled. Use beyond the limit is not counted
-        unless `is_kept_beyond`."""
+        """Records a client's use and returns its throttle time. Use beyond the limit is counted only if
+        `is_kept_beyond`.
+        """
         limit = self.limits.find(context.principal.name, context.client_id or "")
         if limit is None:
             return 0
         rate = self._rates.get(limit.scope)
         if rate is None:
-            rate = self._rates[limit.scope] = QuotaRate(self._samples, self._window_ms)
+            rate = self._rates[limit.scope] = Rate(self._samples, self._window_ms)
             if len(self._rates) > MAX_RATES:
                 self._rates.popitem(last=False)
         else:
@@ -90,12 +94,12 @@ class RatesByScope:
             self._rates[limit.scope].take_back(value)
 
     def largest(self, context: Context) -> float | None:
-        """Returns the most that a client may use at once: the limit over all windows but one."""
+        """Returns the most that a client may use in one request: the limit over all windows but one."""
         limit = self.limits.find(context.principal.name, context.client_id or "")
         return None if limit is None else limit.value * (self._samples - 1) * self._window_ms / 1000
 
     def keep_rates(self, older: RatesByScope) -> None:
-        """Continues with the rates that were measured under other limits."""
+        """Keeps the rates that were measured under the previous limits."""
         self._rates = older._rates
 
 
@@ -112,8 +116,9 @@ class ClientQuotas:
         position_of: Callable[[int, int], int | None],
         on_change: Callable[[ClientQuotas], None],
     ) -> None:
-        """`position_of` returns the position of the throttle time in the answer of an API, by key and version;
-        `on_change` is called when quotas are set or removed."""
+        """`position_of` returns the position of the throttle time in an API's answer, by key and version; `on_change`
+        is called when quotas are set or removed.
+        """
         self._image = loader.image
         self._interceptors = interceptors
         self._clock = clock
@@ -128,18 +133,18 @@ class ClientQuotas:
         self._set()
 
     def _changed(self, delta: Delta) -> None:
-        if any(isinstance(change, KeptChanged) and change.key[0] == "client quota" for change in delta.changes):
+        if delta.has(QuotaChanged):
             self._set()
 
     def _set(self) -> None:
-        quotas: Mapping[Entity, Mapping[str, float]] = quotas_of(self._image)
+        quotas = self._image.quotas
         for kind in KINDS:
-            rates = RatesByScope(QuotaLimits(quotas, kind), self._samples, self._window_ms)
+            rates = RatesByScope(quotas.limits(kind), self._samples, self._window_ms)
             if kind in self._rates:
                 rates.keep_rates(self._rates[kind])
             self._rates[kind] = rates
-        self._addresses = address_limits(quotas, CONNECTIONS)
-        is_on = any(self._has(kind) for kind in KINDS) or bool(QuotaLimits(quotas, MUTATIONS))
+        self._addresses = quotas.address_limits(CONNECTIONS)
+        is_on = any(self._has(kind) for kind in KINDS) or bool(quotas.limits(MUTATIONS))
         if is_on != self._is_on:
             self._is_on = is_on
             (self._interceptors.add if is_on else self._interceptors.remove)(self.answered)
@@ -150,26 +155,27 @@ class ClientQuotas:
 
     @property
     def limits_fetches(self) -> bool:
-        """True if some client's fetches are limited, by their bytes or their time."""
+        """True if any client's fetches are limited, by bytes or by time."""
         return self._has(FETCHED) or self._has(TIME)
 
     @property
     def limits_addresses(self) -> bool:
-        """True if the connections of some address are limited."""
+        """True if the connections of any address are limited."""
         return bool(self._addresses)
 
     def connections_per_second(self, ip: str) -> float | None:
-        """Returns the number of connections that an address may make in a second; None for no limit."""
+        """Returns the connections that an address may open per second; None if it has no limit."""
         limit = self._addresses.get(ip)
         return self._addresses.get(None) if limit is None else limit
 
     def largest_fetch(self, context: Context) -> float | None:
-        """Returns the number of bytes that a fetch may return; None for no limit."""
+        """Returns the bytes that a fetch may return; None if there is no limit."""
         return self._rates[FETCHED].largest(context)
 
     def fetched(self, context: Context, size_bytes: int) -> bool:
-        """Records a fetch whose answer has `size_bytes`. True if it is answered without records because its client is
-        throttled: then the bytes don't count."""
+        """Records a fetch whose answer has `size_bytes`. Returns True if the client is throttled: then the fetch is
+        answered without records, and the bytes don't count.
+        """
         now_ms = self._clock.monotonic_ms()
         by_bytes = self._rates[FETCHED].record(context, size_bytes, now_ms, is_kept_beyond=False)
         by_time = self._time_throttle_ms(context, now_ms)
@@ -185,7 +191,7 @@ class ClientQuotas:
         return min(throttle_ms, self._window_ms)
 
     def answered(self, context: Context, answer: AnswerBuffers) -> AnswerBuffers:
-        """Throttles the client of an answer if it is beyond its quota."""
+        """Throttles the client of an answer if the client is beyond its quota."""
         key = context.key
         if key in EXEMPT or context.counted_as == FETCH_FOLLOWER:
             return answer
@@ -217,8 +223,9 @@ def patched(buffer: Buffer, at: int, value: int) -> bytes:
 
 
 def with_throttle_last(context: Context, answer: list[Buffer]) -> list[Buffer]:
-    """Returns the answer to a Produce with the throttle time, which is at its end; an answer that ends with the
-    endpoints of leaders is returned unchanged."""
+    """Returns a Produce answer with the throttle time at its end. An answer that ends with the endpoints of leaders is
+    returned unchanged.
+    """
     tags = 1 if context.version >= FIRST_FLEXIBLE_PRODUCE else 0
     last = bytes(answer[-1])
     if context.version < FIRST_THROTTLED_PRODUCE or not last.endswith(NO_THROTTLE + bytes(tags)):

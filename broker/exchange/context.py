@@ -1,4 +1,4 @@
-"""The context of a request beside its body: its client, its listener, and its start."""
+"""The context of a request besides its body: its client, its listener, and its start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from protocol.primitives import AS_JAVA
 from protocol.types import Buffer
 
 AnswerBuffers: TypeAlias = "list[Buffer] | None"
-"""The buffers of an answer's frame; None where the client expects no answer (acks=0)."""
+"""The buffers of an answer's frame; None if the client expects no answer (acks=0)."""
 
 
 class Principal(NamedTuple):
@@ -60,23 +60,23 @@ class ClientConnection:
         self.authentication: object | None = None
         """The state of the SASL authentication, on a listener that requires it (broker/security/)."""
         self.refused_because = ""
-        """The reason for closing the connection once its awaited answer is written; empty if it stays open."""
+        """The reason for closing the connection after the pending answer is written; empty if it stays open."""
         self.peer = ""
         """The client's address and port, for the log."""
         self.ip = ""
         self.client_software = ("unknown", "unknown")
         """Name and version of the client software, from ApiVersions."""
         self.received_ns = 0
-        """The time at which the last bytes were received, by the monotonic clock."""
+        """The time of the last received bytes, by the monotonic clock."""
         self.begun_ns = 0
-        """The time at which the last request that waited behind others was begun."""
+        """The start of the last request that had waited behind other requests."""
         self.closed = False
         self.on_close: list[Callable[[ClientConnection], None]] = []
         """Called when the connection is closed."""
         self.decisions: dict[tuple[int, int, str], bool] = {}
         """The authorizer's decisions, by operation, resource type and name."""
         self.decided_by = 0
-        """The version of the access control entries behind `decisions`."""
+        """The version of the ACLs that `decisions` are based on."""
         self.decided_for = ANONYMOUS
         """The principal of `decisions`."""
         self._raw_client_id = b""
@@ -93,12 +93,11 @@ class ClientConnection:
         return self._client_id
 
     def throttle(self, delay_ms: int) -> None:
-        """Answers nothing for `delay_ms`. A connection that stands for another broker's client leaves that to the other
-        broker."""
+        """Sends no answers for `delay_ms`. For a forwarded request, the broker that forwarded it does so instead."""
 
 
 class Context:
-    """The context of one request, made before its body is parsed; part of `Call`, and of every fast path."""
+    """The context of one request, created before its body is parsed. `Call` and every fast path use it."""
 
     __slots__ = (
         "audit_lines", "client_id", "connection", "correlation_id", "counted_as", "is_large", "key", "parked_ns",
@@ -113,20 +112,20 @@ class Context:
         self.key = key
         """The API key."""
         self.counted_as = key
-        """The API key under which the request is counted; a follower's Fetch has another key."""
+        """The API key under which the request is counted; it differs for a follower's Fetch."""
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.size_bytes = size_bytes
         """The size of the request's frame."""
         self.is_large = False
-        """True if a thread encodes the answer, which may have many entries."""
+        """True if the answer may have many entries; then a thread encodes it."""
         self.started_ns = connection.received_ns
-        """The time at which its bytes were received, by the monotonic clock; requests of one read share it."""
+        """The time of receipt, by the monotonic clock; requests in one read share it."""
         self.parked_ns = 0
-        """The time at which its handler began to wait; 0 if it didn't wait."""
+        """The time at which its handler began to wait; 0 if it hasn't waited."""
         self.throttle_ms = 0
-        """The time for which its client, which is beyond a quota, is throttled."""
+        """The throttle time of a client that is beyond a quota."""
         self.audit_lines = 0
         """Lines of the audit log that the request has caused."""
 
@@ -145,6 +144,7 @@ class Context:
         return self.connection.peer
 
     def finish(self, answer: AnswerBuffers) -> AnswerBuffers:
-        """Returns the answer to send, after the interceptors. Every answer passes once, after its handler and before
-        its socket."""
+        """Returns the answer to send, after the interceptors. Each answer passes them once, after its handler and
+        before its socket.
+        """
         return self.connection.finish(self, answer)

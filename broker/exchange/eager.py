@@ -1,8 +1,8 @@
-"""Eager coroutines: they run at once up to their first wait, and only after it in a task.
+"""Eager coroutines: they run at once up to their first wait, and only then in a task.
 
-Most handlers have their answer at once; a task for each would cost more than the rest of a small request. Python 3.12
-has this as `asyncio.eager_task_factory`. Up to its first wait, the coroutine runs outside of any task: calls that need
-the current task, as `asyncio.timeout` does, must come after that.
+Most handlers can answer at once, and a task for each would cost more than the rest of a small request. Python 3.12 has
+this as `asyncio.eager_task_factory`. Up to its first wait, the coroutine runs outside of any task, so calls that need
+the current task, such as `asyncio.timeout`, must come later.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class Waiting(Generic[Result]):
-    """A coroutine that has begun and is waiting. Awaiting it, once, continues it."""
+    """A coroutine that has started and is waiting. Await it once to continue it."""
 
     __slots__ = ("_awaited", "_coroutine")
 
@@ -42,8 +42,9 @@ class Waiting(Generic[Result]):
 
 
 def begin(coroutine: Coroutine[Any, Any, Result]) -> Result | Waiting[Result]:
-    """Runs the coroutine up to its first wait. Returns its result or raises its error if it ends without a wait;
-    otherwise returns the rest of it."""
+    """Runs the coroutine up to its first wait. Returns its result, or raises its error, if it ends before; otherwise
+    returns the suspended coroutine.
+    """
     try:
         awaited: Final = coroutine.send(None)
     except StopIteration as ended:

@@ -1,8 +1,8 @@
-"""The path of every answer before it is sent, whether from a fast path, a handler, a parked request, or an error.
+"""The last step of every answer before it is sent, from a fast path, a handler, a parked request, or an error.
 
-Requests are counted and timed here, without a call that compiled code couldn't resolve. Interceptors throttle or log
-them: each sees every answer once, with its request's context. A request whose connection closes has no answer, and
-doesn't pass here.
+Requests are counted and timed here by direct calls, which compiled code can resolve. Interceptors throttle or log: each
+sees every answer once, with the context of its request. A request whose connection is closed has no answer, and doesn't
+get here.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Interceptors:
         self._interceptors: tuple[Interceptor, ...] = ()
 
     def add(self, interceptor: Interceptor) -> None:
-        """Adds an interceptor, which sees every answer from now on."""
+        """Adds an interceptor, which sees every later answer."""
         self._interceptors = (*self._interceptors, interceptor)
 
     def remove(self, interceptor: Interceptor) -> None:
-        """Removes an interceptor, which sees no answer from now on."""
+        """Removes an interceptor, which sees no later answer."""
         self._interceptors = tuple(added for added in self._interceptors if added != interceptor)
 
     def finish(self, context: Context, answer: AnswerBuffers) -> AnswerBuffers:

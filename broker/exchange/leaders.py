@@ -1,4 +1,4 @@
-"""The endpoints of the leaders that an answer names, which save its client a Metadata request (KIP-951)."""
+"""The endpoints of leaders in an answer, which save its client a Metadata request (KIP-951)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Limits the log lines that clients can cause, in a minute: for each address, and for all addresses.
+"""Limits the log lines that clients can cause in a minute, per address and in total.
 
-The others are suppressed, and counted in one line when the minute is over.
+Further lines are suppressed, and their number is logged at the end of the minute.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 INTERVAL_MS: Final = 60_000
 LINES_OF_ADDRESS: Final = 10
-"""Lines of one address in an interval: a client that keeps failing fails for the same reason each time."""
+"""Lines of one address in an interval. A client that keeps failing usually fails for the same reason each time."""
 
 LINES: Final = 200
 """Lines of all addresses in an interval: less than a hundred megabytes a day, however many addresses there are."""
@@ -25,7 +25,7 @@ class LogLimiter:
         self._suppressed_of_others = 0
 
     def allows(self, ip: str) -> bool:
-        """True if the log may have one more line that an address causes. Otherwise the line counts as suppressed."""
+        """True if an address may cause one more line; otherwise counts the line as suppressed."""
         if self._written.total() < LINES and self._written[ip] < LINES_OF_ADDRESS:
             self._written[ip] += 1
             return True
@@ -36,8 +36,9 @@ class LogLimiter:
         return False
 
     def begin_interval(self) -> dict[str, object]:
-        """Begins an interval. Returns the suppressed lines of the last interval as fields of a log line; empty if there
-        are none."""
+        """Begins an interval. Returns the number of lines that the last one suppressed, as fields of a log line; empty
+        if none.
+        """
         fields: dict[str, object] = {}
         if self._suppressed:
             ip, most = self._suppressed.most_common(1)[0]

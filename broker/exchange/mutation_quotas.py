@@ -1,7 +1,9 @@
 """The token buckets of clients with a quota of changes to the cluster, at every controller (KIP-599).
 
-Clients are told to wait, and a change is rejected if the bucket has no token for it; `broker/exchange/client_quotas.py`
-also pauses the connection. Source: Kafka's ControllerMutationQuotaManager.
+A client that exceeds its quota gets a throttle time, and its change is rejected if its bucket is empty;
+`broker/exchange/client_quotas.py` also pauses the connection.
+
+Source: Kafka's ControllerMutationQuotaManager.
 """
 
 from __future__ import annotations
@@ -12,14 +14,12 @@ from typing import Final, Protocol, TypeVar
 
 from broker.clock import Clock
 from broker.exchange.context import Context
-from coordinator.cluster.changes import Delta, KeptChanged
-from coordinator.cluster.loader import MetadataLoader
-from coordinator.cluster.security.client_quotas import quotas_of
+from coordinator.cluster.image import Image
 from coordinator.cluster.security.mutation_quota import MUTATIONS, Charge, MutationQuota, TokenBucket, unlimited
-from coordinator.cluster.security.quota_limits import QuotaLimits, Scope
+from coordinator.cluster.security.quota_limits import Scope
 
 MAX_BUCKETS: Final = 10_000
-"""Maximum of remembered buckets: a client may use another client id in each request."""
+"""Maximum number of remembered buckets: a client may use another client id in each request."""
 
 
 class Throttled(Protocol):
@@ -34,23 +34,17 @@ R = TypeVar("R", bound=Throttled)
 class MutationQuotas:
     """The quotas of changes to the cluster's metadata, with their buckets."""
 
-    def __init__(self, loader: MetadataLoader, clock: Clock, burst_s: int) -> None:
+    def __init__(self, image: Image, clock: Clock, burst_s: int) -> None:
         """`burst_s`: the seconds of quota that a bucket holds."""
-        self._image = loader.image
+        self._image = image
         self._clock = clock
         self._burst_s = burst_s
         self._buckets: OrderedDict[Scope, TokenBucket] = OrderedDict()
         """The buckets, the least recently used first."""
-        self._limits = QuotaLimits(quotas_of(self._image), MUTATIONS)
-        loader.subscribe(self._changed)
-
-    def _changed(self, delta: Delta) -> None:
-        if any(isinstance(change, KeptChanged) and change.key[0] == "client quota" for change in delta.changes):
-            self._limits = QuotaLimits(quotas_of(self._image), MUTATIONS)
 
     def find(self, context: Context, *, is_strict: bool) -> MutationQuota | None:
         """Returns the quota to charge for a request; None if its client has no quota."""
-        limit = self._limits.find(context.principal.name, context.client_id or "")
+        limit = self._image.quotas.limits(MUTATIONS).find(context.principal.name, context.client_id or "")
         if limit is None:
             return None
         bucket = self._buckets.get(limit.scope)
@@ -63,9 +57,10 @@ class MutationQuotas:
         return MutationQuota(bucket, limit.value, self._clock.monotonic_ms(), is_strict=is_strict)
 
     async def charged(self, context: Context, carry_out: Callable[[Charge], Awaitable[R]], *, is_strict: bool) -> R:
-        """Carries out a request within its client's quota, and returns the response with the throttle time. The time
-        must be in the response itself, because nothing else changes the answer to a request that another broker
-        forwarded."""
+        """Performs a request within its client's quota and returns the response with the throttle time. The time must
+        be in the response itself, because nothing can be added to the answer of a request that another broker
+        forwarded.
+        """
         quota = self.find(context, is_strict=is_strict)
         if quota is None:
             return await carry_out(unlimited)

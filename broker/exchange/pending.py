@@ -1,7 +1,7 @@
-"""Answers that come later: from a parked request whose partitions can't answer it yet, or from a handler that waits.
+"""Delayed answers: of a parked request that its partitions can't answer yet, or of a handler that waits.
 
-Partitions wake the requests that are parked on them; nothing polls.
-Source: org.apache.kafka.server.purgatory.DelayedOperation, without a purgatory of its own.
+Partitions wake the requests that are parked on them; nothing polls. Source:
+org.apache.kafka.server.purgatory.DelayedOperation, without a purgatory of its own.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Answer: TypeAlias = "list[Buffer] | Parked | Running | None"
 
 
 class Parked(Waiter):
-    """A request that waits without a coroutine: a task, two futures and a timer of its own would cost more than the
-    rest of a consumer's request, which waits again after every record.
+    """A request that waits without a coroutine. A task, two futures and a timer for each would cost more than the rest
+    of a consumer's fetch, which waits again after every record.
 
     Its connection calls `begin`; a subclass implements `try_complete`.
     """
@@ -41,8 +41,9 @@ class Parked(Waiter):
         self._is_awake = False
         self._watched: list[Partition] = []
         self.admits_next = False
-        """True if the connection's next request may begin, if it is of the same API: this request holds no memory of
-        its own, and has made all its changes."""
+        """True if the connection may begin its next request of the same API now: this request holds no memory of its
+        own, and has made all its changes.
+        """
         self.context = context
         self.deadline_ns = NEVER_NS
         """The time at which it expires, by the monotonic clock (timeouts.py)."""
@@ -55,7 +56,7 @@ class Parked(Waiter):
         self._done = done
 
     def watch(self, partitions: list[Partition]) -> None:
-        """Has these partitions, and no others, wake the request."""
+        """Lets these partitions, and no others, wake the request."""
         for partition in self._watched:
             partition.waiters.pop(self, None)
         self._watched = partitions
@@ -63,7 +64,7 @@ class Parked(Waiter):
             partition.add_waiter(self)
 
     def try_complete(self, *, is_last: bool) -> Answer:
-        """Returns the answer, or the request itself to keep waiting, which the last attempt must not do."""
+        """Returns the answer, or the request itself to keep waiting, which the last attempt must not return."""
         return self
 
     def wake(self) -> None:
@@ -72,8 +73,9 @@ class Parked(Waiter):
             self._loop.call_soon(self._complete, False)
 
     def expire(self) -> None:
-        """Completes the request with what it has, because its time is over; a request whose answer isn't awaited yet
-        completes when it is."""
+        """Completes the request with what is available, because its time is over. If its connection doesn't await the
+        answer yet, it completes as soon as it does.
+        """
         self.is_late = True
         self._complete(True)
 
@@ -84,7 +86,7 @@ class Parked(Waiter):
         self.watch([])
 
     def look(self, *, is_last: bool) -> Answer | Exception:
-        """Returns the answer or the error that completes the request; the request itself while it keeps waiting."""
+        """Returns the answer or the error that completes the request, or the request itself if it keeps waiting."""
         answer: Answer | Exception
         try:
             answer = self.try_complete(is_last=is_last)
@@ -120,7 +122,7 @@ class ResponseEncoder(Protocol):
         """Returns the response that rejects a request whose handler raised."""
 
     def failure(self, context: Context, error: Exception) -> object:
-        """Returns the response to a parked request that raised, whose body is no longer there."""
+        """Returns the response to a parked request that raised an error; its body is no longer available."""
 
 
 class ParkedCall(Parked):
@@ -138,7 +140,8 @@ class ParkedCall(Parked):
 
     def try_respond(self, *, is_last: bool) -> object | None:
         """Returns the response, or a coroutine that makes it; None to keep waiting, which the last attempt must not
-        do."""
+        return.
+        """
 
     def try_complete(self, *, is_last: bool) -> Answer:
         encoder = self._encoder
@@ -160,7 +163,8 @@ async def answer_later(
     encoder: ResponseEncoder, context: Context, request: object, response: Waiting[object]
 ) -> Answer:
     """Awaits the rest of a handler and returns its answer after the interceptors, or the parked request that it
-    returned. `request` is None if its body is no longer there."""
+    returned. `request` is None if its body is no longer available.
+    """
     try:
         result = await response
     except ProtocolError:
@@ -201,7 +205,7 @@ class Running:
     def _ended(self, task: asyncio.Task[Answer]) -> None:
         done, self._done = self._done, None
         if task.cancelled():
-            if done is not None:  # not by `cancel`: the handler awaited a task that was cancelled elsewhere
+            if done is not None:  # not cancelled by `cancel`: the handler awaited a task that was cancelled elsewhere
                 done(ProtocolError("its request was cancelled", offset=0))
             return
         error = task.exception()

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from broker.exchange.context import Context
 
 FETCH_FOLLOWER: Final = max(ApiKey) + 1
-"""Stands for the API key of a follower's Fetch: Kafka counts the two kinds of Fetch separately."""
+"""Counts as the API key of a follower's Fetch: Kafka counts the two kinds of Fetch separately."""
 
 SAMPLES: Final = 1024
-"""The requests of an API whose times are remembered; as many as in Kafka's histograms."""
+"""Number of requests of an API whose times are remembered, as in Kafka's histograms."""
 
 SOON_NS: Final = 16 * NS_PER_MS
 LATE_NS: Final = 64 * NS_PER_MS
@@ -27,7 +27,7 @@ LATE_NS: Final = 64 * NS_PER_MS
 SAMPLES of them then cover half a minute."""
 
 OVERDUE_NS: Final = 250 * NS_PER_MS
-"""Time after which the next request is timed in any case: an API that was busy may be idle now."""
+"""After this time the next request is timed in any case, because a busy API may have become idle."""
 
 MAX_STRIDE: Final = 4096
 
@@ -62,15 +62,15 @@ class ApiTimes:
         self._due_ns = 0
         self._position = 0
         self.total = TimePart()
-        """Time from the bytes on the socket to the answer."""
+        """Time from the receipt of the request to its answer."""
         self.queue = TimePart()
-        """Time behind other requests of the connection, which are answered first."""
+        """Time spent waiting for earlier requests of the connection."""
         self.local = TimePart()
         """Time in the handler."""
         self.remote = TimePart()
         """Time waiting for other replicas, records, a coordinator's write or other members."""
         self.send = TimePart()
-        """Time from the answer to its last byte given to the kernel; 0 until that is known, and not part of `total`."""
+        """Time from the answer until the kernel has its last byte; 0 until that is known. Not part of `total`."""
 
     def is_due(self, started_ns: int) -> bool:
         """True if a request that started at `started_ns` should be timed."""
@@ -98,7 +98,9 @@ class ApiTimes:
 
 
 def parts(context: Context, now_ns: int) -> tuple[int, int, int]:
-    """Returns the times that a request answered now has waited behind others, been handled, and waited since."""
+    """Returns, for a request that is answered now, the times that it waited behind others, was handled, and waited
+    afterwards.
+    """
     started_ns, parked_ns = context.started_ns, context.parked_ns
     begun_ns = max(context.connection.begun_ns, started_ns)
     worked_until_ns = parked_ns if parked_ns else now_ns
@@ -129,7 +131,9 @@ class RequestTimes:
         self.on_slow: Callable[[Context, int], None] = ignore_slow
         """Called with a slow request, and the time of its answer."""
         self.on_sample: Callable[[Context, ApiTimes, int, int], None] = ignore_sample
-        """Called with a timed request, the position of its sample, and the time of its answer, which is sent next."""
+        """Called with a timed request, the position of its sample, and the time of its answer, before the answer is
+        sent.
+        """
         self._apis: list[ApiTimes | None] = [None] * (FETCH_FOLLOWER + 1)
 
     def answered(self, context: Context) -> None:

@@ -1,4 +1,4 @@
-"""A coroutine's wait for partitions, besides the parked requests, which wait without a coroutine."""
+"""Lets a coroutine wait for partitions; parked requests wait without a coroutine."""
 
 from __future__ import annotations
 
@@ -24,16 +24,8 @@ class Sleeper(Waiter):
         if not self.woken.done():
             self.woken.set_result(None)
 
-    async def woken_by(self, partitions: list[Partition], deadline: Deadline) -> None:
-        """Returns once one of the partitions wakes it, or at the deadline."""
-        self.watch(partitions)
-        try:
-            await self.woken_until(deadline)
-        finally:
-            self.unwatch()
-
     def watch(self, partitions: list[Partition], *, appends: bool = False) -> None:
-        """Lets these partitions wake it: at commits, or at appends already."""
+        """Lets these partitions wake it: at commits, or already at appends."""
         self._watched, self._appends = partitions, appends
         for partition in partitions:
             if appends:

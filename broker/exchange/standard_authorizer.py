@@ -1,6 +1,6 @@
-"""The authorizer by access control entries in the cluster's metadata (Kafka's StandardAuthorizer).
+"""The authorizer by ACLs in the cluster's metadata (Kafka's StandardAuthorizer).
 
-Decisions are remembered for each connection until an entry changes: most clients repeat the same operations.
+Decisions are remembered for each connection until an ACL changes, because most clients repeat the same operations.
 """
 
 from __future__ import annotations
@@ -10,49 +10,33 @@ from typing import Final
 
 from broker.exchange.audit import ADMINISTRATION, AuditLog
 from broker.exchange.context import Context
-from coordinator.cluster.changes import Delta, KeptChanged
-from coordinator.cluster.image import Image
+from coordinator.cluster.changes import AclChanged, Delta
 from coordinator.cluster.loader import MetadataLoader
-from coordinator.cluster.security.acl import entry_of
-from coordinator.cluster.security.acl_index import AclIndex, Actor
+from coordinator.cluster.security.acls import Actor
 from protocol.acl import Operation, Resource
-from protocol.metadata_records.security import AccessControlEntryRecord
 
 MAX_DECISIONS: Final = 4096
-"""Maximum of remembered decisions for a connection: some hundred kilobytes. With more, the authorizer starts over."""
+"""Maximum number of remembered decisions for a connection, some hundred kilobytes. At the limit, all are forgotten."""
 
 
 class StandardAuthorizer:
-    """Decides by the entries of an image, except for super users."""
+    """Decides by the entries of the loader's image, except for super users."""
 
-    def __init__(self, super_users: Container[str], *, allows_unknown: bool, audit: AuditLog) -> None:
+    def __init__(
+        self, loader: MetadataLoader, super_users: Container[str], *, allows_unknown: bool, audit: AuditLog
+    ) -> None:
         """`allows_unknown`: everything is allowed on a resource without entries."""
+        self._image = loader.image
         self._super_users = super_users
         self._audit = audit
-        self._index = AclIndex(allows_unknown=allows_unknown)
+        self._allows_unknown = allows_unknown
         self._version = 1
         """Increases with each change of the entries; no connection has decisions of version 0."""
+        loader.subscribe(self._changed)
 
-    def follow(self, loader: MetadataLoader) -> None:
-        """Reads the entries of the image, and follows all later changes."""
-        image = loader.image
-        for record in image.other_records.values():
-            if isinstance(record, AccessControlEntryRecord):
-                self._index.set(record.id, entry_of(record))
-        loader.subscribe(lambda delta: self._changed(image, delta))
-
-    def _changed(self, image: Image, delta: Delta) -> None:
-        for change in delta.changes:
-            if isinstance(change, KeptChanged) and change.key[0] == "acl":
-                self._update(image, change.key)
-
-    def _update(self, image: Image, key: tuple[object, ...]) -> None:
-        record = image.other_records.get(key)
-        self._version += 1
-        if isinstance(record, AccessControlEntryRecord):
-            self._index.set(record.id, entry_of(record))
-        elif isinstance(entry_id := key[1], bytes):
-            self._index.remove(entry_id)
+    def _changed(self, delta: Delta) -> None:
+        if delta.has(AclChanged):
+            self._version += 1
 
     def allows(
         self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False
@@ -77,14 +61,16 @@ class StandardAuthorizer:
         principal = str(context.principal)
         if principal in self._super_users:
             return True
-        return self._index.allows(Actor(principal, context.connection.ip), operation, resource, name)
+        actor = Actor(principal, context.connection.ip)
+        return self._image.acls.allows(actor, operation, resource, name, allows_unknown=self._allows_unknown)
 
     def allows_some(self, context: Context, operation: Operation, resource: Resource) -> bool:
         """True if the client may do the operation on some resource of the type."""
         principal = str(context.principal)
         if principal in self._super_users:
             return True
-        is_allowed = self._index.allows_some(Actor(principal, context.connection.ip), operation, resource)
+        actor = Actor(principal, context.connection.ip)
+        is_allowed = self._image.acls.allows_some(actor, operation, resource, allows_unknown=self._allows_unknown)
         if not is_allowed:
             self._audit.decided(context, operation, resource, "*", is_allowed=False)
         return is_allowed

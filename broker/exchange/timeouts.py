@@ -1,4 +1,4 @@
-"""The deadlines of requests that are parked."""
+"""The deadlines of parked requests."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from broker.exchange.pending import Parked
 
 
 class Timeouts:
-    """Expires parked requests: one timer serves all requests with the same timeout, as nearly all consumers' have."""
+    """Expires parked requests. One timer serves all requests with the same timeout; nearly all consumers use the
+    same.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._queues: dict[int, deque[Parked]] = {}
 
     def add(self, parked: Parked, max_wait_ms: int) -> None:
-        """Expires the request after `max_wait_ms`, unless it is over by then."""
+        """Expires the request after `max_wait_ms`, unless it has completed by then."""
         parked.deadline_ns = self._clock.monotonic_ns() + max_wait_ms * NS_PER_MS
         queue = self._queues.get(max_wait_ms)
         if queue is None:

@@ -122,6 +122,8 @@ def read(
             size_bytes = len(records)
             gathered.size_bytes += size_bytes
             gathered.use(size_bytes)
+        elif max_bytes > 0:
+            fetched.aborted = None  # as Kafka, which drops what it has read of a batch that is cut
     fetched.replica = partition
     gathered.may_grow = True
 

@@ -52,7 +52,7 @@ async def gather_enough(fetch: Fetch) -> Gathered:
                 return gathered
             before, watched = watched, gathered.watched
             gathered.release()
-            if before == watched:  # else an append before they were watched is still to be read
+            if before == watched:  # otherwise an append from before the watch has not been read yet
                 sleeper.appended(gathered.size_bytes)
                 await sleeper.woken_until(deadline)
         finally:

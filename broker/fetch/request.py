@@ -131,7 +131,7 @@ class ParsedFetch(FetchParams):
         self.forgotten = forgotten
         """The partitions to remove from its session."""
         self.replica = replica
-        """None for consumers."""
+        """The follower that fetches; None for a consumer."""
         self.only_from_leader = replica is not None or version < FIRST_READ_REPLICA_VERSION
         """True if no follower may answer."""
         self.selector: RackAwareSelector | None = None

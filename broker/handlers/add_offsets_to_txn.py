@@ -1,15 +1,16 @@
 """AddOffsetsToTxn (25): adds the partition of a group's offsets to a transaction (KIP-98).
 
 v1 is as v0, v2 names the error of a fenced producer (KIP-588), v3 is flexible, v4 may return TRANSACTION_ABORTABLE
-(KIP-890). Clients of transactions v2 need no such request: TxnOffsetCommit 5 joins the transaction itself.
+(KIP-890). Clients of transactions v2 don't send it: TxnOffsetCommit 5 joins the transaction itself.
 """
 
 from __future__ import annotations
 
 from broker.coordinators.translations import seen_by_producer
-from broker.exchange.authorisation import READ_GROUP, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.exchange.authorisation import READ_GROUP, WRITE_TRANSACTIONAL_ID
 from broker.requests.api import Api
 from broker.requests.call import Call
+from broker.requests.rules import in_order, of_group, of_transaction, whole
 from coordinator.transaction.transaction import Producer
 from protocol.errors import KafkaError
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -30,5 +31,9 @@ async def add_offsets_to_txn(call: Call[AddOffsetsToTxnRequest]) -> AddOffsetsTo
     return AddOffsetsToTxnResponse(error_code=0)
 
 
-REQUIRES = by_handler(WRITE_TRANSACTIONAL_ID, READ_GROUP)
-API = Api(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, add_offsets_to_txn, REQUIRES)
+API = Api(
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    add_offsets_to_txn,
+    authorize=in_order(whole(WRITE_TRANSACTIONAL_ID, of_transaction), whole(READ_GROUP, of_group)),
+)

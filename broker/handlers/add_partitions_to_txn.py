@@ -10,14 +10,15 @@ with v4.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from broker.coordinators.translations import seen_by_producer
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from broker.exchange.turns import batches
-from broker.requests.api import Api
+from broker.requests.api import Api, Handle
 from broker.requests.call import Call
+from broker.requests.rules import denial, own, reject
 from coordinator.cluster.topics.names import is_internal
 from coordinator.transaction.transaction import V2, Producer
 from protocol.errors import ErrorCode, KafkaError
@@ -34,8 +35,6 @@ from protocol.types import TopicPartition
 
 FIRST_BATCHED_VERSION = 4
 FIRST_FENCED_VERSION = 2
-
-Codes = Mapping[TopicPartition, ErrorCode]
 
 
 async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest]) -> AddPartitionsToTxnResponse:
@@ -78,40 +77,57 @@ async def added(
     call: Call[AddPartitionsToTxnRequest], requested: AddPartitionsToTxnTransaction
 ) -> list[AddPartitionsToTxnTopicResult]:
     """Returns the result of each partition."""
-    names = list(
-        dict.fromkeys(TopicPartition(topic.name, index) for topic in requested.topics for index in topic.partitions)
-    )
+    names = await named(call, requested.topics)
     refusals = await call.turns().map(partial(refusal, call), names)
     if any(refusals):
-        codes = (code or ErrorCode.OPERATION_NOT_ATTEMPTED for code in refusals)
-        return await by_topic(call, dict(zip(names, codes, strict=True)))
+        return await not_attempted(call, names, refusals)
     transactions = call.broker.transactions
     producer = Producer(requested.producer_id, requested.producer_epoch)
     try:
         if requested.verify_only:
             in_transaction = await transactions.verify_partitions(requested.transactional_id, producer, names)
-            return await by_topic(call, {name: verified(name in in_transaction) for name in names})
+            return await by_topic(call, names, lambda name: verified(name in in_transaction))
         client_version = V2 if call.version >= FIRST_BATCHED_VERSION else 0
         await transactions.add_partitions(requested.transactional_id, producer, names, client_version)
     except KafkaError as error:
         code = seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION)
         if requested.verify_only:
-            return await by_topic(call, dict.fromkeys(names, code))
-        return await call.turns().map(partial(as_named, code), requested.topics)
-    return await call.turns().map(partial(as_named, ErrorCode.NONE), requested.topics)
+            return await by_topic(call, names, lambda _: code)
+        return await as_named(call, requested.topics, code)
+    return await as_named(call, requested.topics, ErrorCode.NONE)
+
+
+async def named(
+    call: Call[AddPartitionsToTxnRequest], topics: Sequence[AddPartitionsToTxnTopic]
+) -> list[TopicPartition]:
+    """Returns the partitions of the topics, each once."""
+    names: dict[TopicPartition, None] = {}
+    turns = call.turns()
+    for topic in topics:
+        for some in batches(topic.partitions):
+            await turns.next()
+            names.update((TopicPartition(topic.name, index), None) for index in some)
+    return list(names)
 
 
 def verified(is_part: bool) -> ErrorCode:
     return ErrorCode.NONE if is_part else ErrorCode.TRANSACTION_ABORTABLE
 
 
-def as_named(code: ErrorCode, topic: AddPartitionsToTxnTopic) -> AddPartitionsToTxnTopicResult:
-    """Returns the coordinator's answer for a topic and its partitions as the request names them, even if twice."""
-    results = [
-        AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
-        for index in topic.partitions
-    ]
-    return AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results)
+async def as_named(
+    call: Call[AddPartitionsToTxnRequest], topics: Sequence[AddPartitionsToTxnTopic], code: ErrorCode
+) -> list[AddPartitionsToTxnTopicResult]:
+    """Returns the coordinator's answer for topics and their partitions as the request names them, even if twice."""
+    turns = call.turns()
+
+    def result(index: int) -> AddPartitionsToTxnPartitionResult:
+        return AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+
+    async def of_topic(topic: AddPartitionsToTxnTopic) -> AddPartitionsToTxnTopicResult:
+        results = await turns.map(result, topic.partitions)
+        return AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results)
+
+    return await turns.map_awaited(of_topic, topics)
 
 
 def refusal(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> ErrorCode:
@@ -123,21 +139,57 @@ def refusal(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> Erro
     return ErrorCode.NONE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def by_topic(call: Call[AddPartitionsToTxnRequest], codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
-    """Returns an answer of the partitions' own: each topic and partition once, in the order in which they were first
-    named; a topic without partitions is left out."""
+async def not_attempted(
+    call: Call[AddPartitionsToTxnRequest], names: Sequence[TopicPartition], refusals: Sequence[ErrorCode]
+) -> list[AddPartitionsToTxnTopicResult]:
+    """Returns the errors of the partitions that can't join, which keep the other partitions out."""
+    codes = dict(zip(names, refusals, strict=True))
+    return await by_topic(call, names, lambda name: codes[name] or ErrorCode.OPERATION_NOT_ATTEMPTED)
+
+
+async def by_topic(
+    call: Call[AddPartitionsToTxnRequest],
+    names: Sequence[TopicPartition],
+    code_of: Callable[[TopicPartition], ErrorCode],
+) -> list[AddPartitionsToTxnTopicResult]:
+    """Returns an answer of the partitions' own, in the order in which topics and partitions were first named; a topic
+    without partitions is left out."""
     topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
 
     def add(name: TopicPartition) -> None:
-        result = AddPartitionsToTxnPartitionResult(partition_index=name.partition, partition_error_code=codes[name])
+        result = AddPartitionsToTxnPartitionResult(partition_index=name.partition, partition_error_code=code_of(name))
         topics.setdefault(name.topic, []).append(result)
 
     turns = call.turns()
-    await turns.map(add, list(codes))
+    await turns.map(add, names)
     return await turns.map(
         lambda name: AddPartitionsToTxnTopicResult(name=name, results_by_partition=topics[name]), list(topics)
     )
 
 
-REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER, WRITE_TRANSACTIONAL_ID, WRITE_TOPIC)
-API = Api(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, add_partitions_to_txn, REQUIRES)
+async def permitted_partitions(call: Call[AddPartitionsToTxnRequest], handle: Handle) -> object:
+    """For the transactional id, then for each topic: a denied topic keeps the others out; a batch of versions 4 and 5
+    requires CLUSTER_ACTION on CLUSTER."""
+    request = call.request
+    if call.version >= FIRST_BATCHED_VERSION:
+        may = call.may(CLUSTER_ACTION_CLUSTER)
+        return await handle(call) if may else await reject(call, denial(CLUSTER_ACTION_CLUSTER))
+    topics = request.v3_and_below_topics
+    names = await named(call, topics)
+    if not call.may(WRITE_TRANSACTIONAL_ID, request.v3_and_below_transactional_id):
+        results = await by_topic(call, names, lambda _: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
+    permitted = await call.permitted(WRITE_TOPIC, (topic.name for topic in topics if not is_internal(topic.name)))
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    refusals = await call.turns().map(lambda name: refusal(call, name) if name.topic in permitted else denied, names)
+    if denied not in refusals:
+        return await handle(call)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await not_attempted(call, names, refusals))
+
+
+API = Api(
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    add_partitions_to_txn,
+    authorize=own(permitted_partitions, CLUSTER_ACTION_CLUSTER, WRITE_TRANSACTIONAL_ID, WRITE_TOPIC),
+)

@@ -1,13 +1,14 @@
-"""AddRaftVoter (80): adds a voter to the quorum, which has one and no more (KIP-853).
+"""AddRaftVoter (80): adds a voter to the quorum, which has exactly one voter here (KIP-853).
 
 v1 may be answered before the change is committed (KIP-1186).
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.exchange.authorisation import ALTER_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from coordinator.quorum.voters import error_of_added
 from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 
@@ -17,4 +18,4 @@ async def add_raft_voter(call: HostCall[AddRaftVoterRequest]) -> AddRaftVoterRes
     return AddRaftVoterResponse(error_code=error.code, error_message=error.message)
 
 
-API = Api(AddRaftVoterRequest, AddRaftVoterResponse, add_raft_voter, of_cluster(ALTER_CLUSTER))
+API = Api(AddRaftVoterRequest, AddRaftVoterResponse, add_raft_voter, authorize=whole(ALTER_CLUSTER))

@@ -1,8 +1,7 @@
 """AlterClientQuotas (49): sets and removes quotas of users, client ids and addresses (KIP-546).
 
-v1 is flexible. A quota of a host is accepted where the name resolves, as Apache Kafka does it. Threads ask for all
-names of a request together, of which there may be so many: a name server that is away takes long over
-each.
+v1 is flexible. A quota of a host is accepted if the name resolves, as in Apache Kafka. Threads resolve the names of a
+request in parallel, and their number is limited: if the name server is down, each name takes long.
 """
 
 from __future__ import annotations
@@ -12,16 +11,17 @@ import socket
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from broker.exchange.authorisation import ALTER_CONFIGS_CLUSTER, of_cluster
+from broker.exchange.authorisation import ALTER_CONFIGS_CLUSTER
 from broker.requests.api import Api
 from broker.requests.by_controller import asker_of
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from coordinator.cluster.security.client_quotas import host_names, refused_alteration
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 MAX_LOOKUPS: Final = 100
-"""The names of hosts in a request, each of which somebody is asked for. Of addresses there may be any number."""
+"""Maximum number of host names in a request, because each must be resolved. The number of addresses isn't limited."""
 
 
 async def alter_client_quotas(call: HostCall[AlterClientQuotasRequest]) -> AlterClientQuotasResponse:
@@ -30,11 +30,11 @@ async def alter_client_quotas(call: HostCall[AlterClientQuotasRequest]) -> Alter
 
 
 async def resolvable(hosts: AbstractSet[str]) -> set[str]:
-    """Returns those of the hosts and addresses that resolve. Raises KafkaError(INVALID_REQUEST) for too many names."""
+    """Returns the hosts that resolve, and the addresses. Raises KafkaError(INVALID_REQUEST) for too many names."""
     addresses = {host for host in hosts if is_address(host)}
     names = sorted(hosts - addresses)
     if len(names) > MAX_LOOKUPS:
-        message = f"A request has quotas of {MAX_LOOKUPS} hosts by their names at most, and this one of {len(names)}."
+        message = f"A request may have quotas of at most {MAX_LOOKUPS} host names, and this request has {len(names)}."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if not names:
         return addresses
@@ -44,7 +44,7 @@ async def resolvable(hosts: AbstractSet[str]) -> set[str]:
 
 
 def is_address(host: str) -> bool:
-    """True for an address of either family, which is there without being looked up."""
+    """True for an IPv4 or IPv6 address, which needs no look-up."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host)
@@ -55,10 +55,10 @@ def is_address(host: str) -> bool:
 
 
 def is_known(host: str) -> bool:
-    """Asks for a name, in the calling thread. Unlike the loop's own way to ask it leaves no future behind whose client
-    has gone."""
+    """Resolves a name in the calling thread. Unlike the event loop's resolver, it leaves no future behind if the client
+    disconnects."""
     if "\0" in host:
-        return False  # C would read it as what stands before
+        return False  # C would read only the part before it
     try:
         socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -70,6 +70,6 @@ API = Api(
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     alter_client_quotas,
-    of_cluster(ALTER_CONFIGS_CLUSTER),
+    authorize=whole(ALTER_CONFIGS_CLUSTER),
     refuse=refused_alteration,
 )

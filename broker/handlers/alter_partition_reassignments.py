@@ -1,13 +1,14 @@
 """AlterPartitionReassignments (45): moves partitions to other brokers (KIP-455).
 
-v1 may forbid a change of the replication factor (KIP-860). On one node there is only this broker to move to.
+v1 may forbid a change of the replication factor (KIP-860). On a single node, this broker is the only possible target.
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.exchange.authorisation import ALTER_CLUSTER
 from broker.requests.api import Api
 from broker.requests.by_controller import by_controller
+from broker.requests.rules import whole
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -17,5 +18,5 @@ API = Api(
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     by_controller,
-    of_cluster(ALTER_CLUSTER),
+    authorize=whole(ALTER_CLUSTER),
 )

@@ -1,15 +1,16 @@
 """AlterReplicaLogDirs (34): moves replicas between the log directories of this broker (KIP-113).
 
-v1 is as v0, v2 is flexible. The answer says that the move began; DescribeLogDirs shows how far it is.
+v1 is as v0, v2 is flexible. The answer says that the move began; DescribeLogDirs shows its progress.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.exchange.authorisation import ALTER_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import Call
+from broker.requests.rules import whole
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -21,11 +22,11 @@ from protocol.types import TopicPartition
 from storage.names import MAX_FOLDER_NAME, FolderKind, marked_folder_name
 
 UNIQUE = "0" * 32
-"""A value as long as the unique part of the name of a folder that is being filled."""
+"""A placeholder as long as the unique part of a future replica's folder name."""
 
 
 async def alter_replica_log_dirs(call: Call[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
-    """Moves the replicas; one that is named twice goes where it was named last."""
+    """Moves the replicas; a replica that is named twice moves to the directory that is named last."""
     goals: dict[str, dict[int, str]] = {}
     turns = call.turns()
     for log_dir in call.request.dirs:
@@ -60,7 +61,7 @@ def move(call: Call[AlterReplicaLogDirsRequest], topic: str, index: int, path: s
 
 
 def refuse(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
-    """Returns the answer that refuses each move."""
+    """Returns the answer that rejects each move."""
     results = [
         AlterReplicaLogDirTopicResult(
             topic_name=topic.name,
@@ -79,6 +80,6 @@ API = Api(
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     alter_replica_log_dirs,
-    of_cluster(ALTER_CLUSTER),
+    authorize=whole(ALTER_CLUSTER),
     refuse=refuse,
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from broker.coordinators.translations import seen_by_client
-from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
+from broker.exchange.authorisation import READ_GROUP, READ_TOPIC
 from broker.requests.api import Api, Entries
 from broker.requests.call import Call
+from broker.requests.rules import each, in_order, of_group, whole
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import alter
 from coordinator.group.share.offsets import alter as alter_group
@@ -33,7 +34,7 @@ async def alter_share_group_offsets(call: Call[AlterShareGroupOffsetsRequest]) -
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        altered = await call.broker.groups.decided(request.group_id, alter_group, request.group_id, start_offsets)
+        altered = await call.broker.groups.submit(request.group_id, alter_group, request.group_id, start_offsets)
         failed = await alter(call.broker.share_groups, altered.initialize)
     except KafkaError as refusal:
         seen = seen_by_client(refusal)
@@ -51,7 +52,7 @@ async def alter_share_group_offsets(call: Call[AlterShareGroupOffsetsRequest]) -
 def answer(
     call: Call[AlterShareGroupOffsetsRequest], errors: Mapping[tuple[str, int], KafkaError]
 ) -> AlterShareGroupOffsetsResponse:
-    """Returns each topic once, with its partitions as they are named, be it twice."""
+    """Returns each topic once, with its partitions as they are named, even if twice."""
     topics: dict[str, AlterShareGroupOffsetsResponseTopic] = {}
     for requested in call.request.topics:
         name = requested.topic_name
@@ -73,11 +74,13 @@ def answer_partition(index: int, error: KafkaError | None) -> AlterShareGroupOff
     )
 
 
-REQUIRES = by_handler(READ_GROUP, READ_TOPIC)
 API = Api(
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
     alter_share_group_offsets,
-    REQUIRES,
-    entries=(Entries("topics", "responses", "partitions", "partitions"),),
+    authorize=in_order(
+        whole(READ_GROUP, of_group, explains=True),
+        each(READ_TOPIC, "topics", "responses", lambda _, topic: topic.topic_name, beside_error=False, explains=True),
+    ),
+    entries=(Entries("topics", "responses", Entries("partitions", "partitions")),),
 )

@@ -1,13 +1,14 @@
 """AlterUserScramCredentials (51): sets and removes users' SCRAM credentials (KIP-554).
 
-The client salts and hashes the password, which the broker does not get.
+The client salts and hashes the password; the broker never receives the password.
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.exchange.authorisation import ALTER_CLUSTER
 from broker.requests.api import Api
 from broker.requests.by_controller import by_controller
+from broker.requests.rules import whole
 from coordinator.cluster.security.scram_credentials import refused_alteration
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -18,6 +19,6 @@ API = Api(
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     by_controller,
-    of_cluster(ALTER_CLUSTER),
+    authorize=whole(ALTER_CLUSTER),
     refuse=refused_alteration,
 )

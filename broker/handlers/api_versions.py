@@ -7,7 +7,7 @@ never flexible, and a version that the broker does not know is answered in versi
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import NOTHING
+from broker.exchange.authorisation import PUBLIC
 from broker.requests.api import Api, Apis
 from broker.requests.call import HostCall
 from broker.requests.host import Host
@@ -30,7 +30,7 @@ NO_NODE = -1
 
 
 async def api_versions(call: HostCall[ApiVersionsRequest]) -> ApiVersionsResponse | bytes:
-    """Returns the table of APIs, and the cluster's features as far as they are built."""
+    """Returns the table of APIs, and the features of this broker and of the cluster."""
     request = call.request
     if call.version >= FIRST_FEATURE_VERSION:
         code = error_of(call.host, request)
@@ -41,7 +41,8 @@ async def api_versions(call: HostCall[ApiVersionsRequest]) -> ApiVersionsRespons
 
 
 def body(host: Host, version: int) -> bytes:
-    """Returns the encoded body: every connection begins with it, and it changes with the metadata alone."""
+    """Returns the encoded body, which is kept until the metadata changes, because every connection begins with this
+    request."""
     offset, encoded = host.api_versions.get(version, (None, b""))
     if offset != host.image.offset:
         encoded = encode(served(host, version), version)
@@ -88,15 +89,15 @@ def api_ranges(apis: Apis) -> list[ApiVersion]:
 
 
 def unsupported_version(apis: Apis) -> ApiVersionsResponse:
-    """Returns the answer, in version 0, to an ApiVersions request that is newer than this broker: the versions that it
-    may use instead (KIP-511)."""
+    """Returns the answer, in version 0, to an ApiVersions request that is newer than this broker: the versions that the
+    client may use instead (KIP-511)."""
     own = [api_range for api_range in api_ranges(apis) if api_range.api_key == ApiKey.API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
 
 
 def is_software_name(text: str) -> bool:
-    """True for letters, digits, dots and dashes, none of the latter two at an end."""
+    """True for letters, digits, dots and dashes, with a letter or digit at both ends."""
     return bool(text) and CLIENT_SOFTWARE_CHARACTERS.issuperset(text) and text[0] not in ".-" and text[-1] not in ".-"
 
 
-API = Api(ApiVersionsRequest, ApiVersionsResponse, api_versions, NOTHING, unsupported_version)
+API = Api(ApiVersionsRequest, ApiVersionsResponse, api_versions, authorize=PUBLIC, unsupported=unsupported_version)

@@ -1,15 +1,15 @@
 """ConsumerGroupHeartbeat (68): a member of a consumer group joins, leaves, resubscribes or stays alive (KIP-848).
 
-v1 adds subscriptions by pattern, and has members make their own ids (KIP-1082).
+v1 adds subscriptions by pattern, and members generate their own ids (KIP-1082).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.exchange.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
+from broker.requests.group_access import MEMBER
 from broker.requests.group_client import limited_client_of
 from coordinator.group.consumer.heartbeat import heartbeat
 from protocol.errors import ErrorCode, KafkaError
@@ -28,14 +28,14 @@ async def consumer_group_heartbeat(
     request = call.request
     try:
         check_enabled(call.broker)
-        return await call.broker.groups.decide(request.group_id, heartbeat, request, limited_client_of(call))
+        return await call.broker.groups.submit(request.group_id, heartbeat, request, limited_client_of(call))
     except KafkaError as error:
         return failed(error)
 
 
 def check_enabled(broker: Broker) -> None:
-    """Raises UNSUPPORTED_VERSION when an operator has not enabled the protocol, or an upgraded cluster has not
-    finalized the feature yet."""
+    """Raises UNSUPPORTED_VERSION if the operator has not enabled the protocol, or the cluster has not finalized the
+    feature."""
     if PROTOCOL not in broker.config.group_coordinator_rebalance_protocols or not broker.image.features.get(FEATURE):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
@@ -46,5 +46,4 @@ def failed(error: KafkaError) -> ConsumerGroupHeartbeatResponse:
     )
 
 
-REQUIRES = by_handler(READ_GROUP, DESCRIBE_TOPIC)
-API = Api(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, consumer_group_heartbeat, REQUIRES)
+API = Api(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, consumer_group_heartbeat, authorize=MEMBER)

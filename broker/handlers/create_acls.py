@@ -1,15 +1,16 @@
 """CreateAcls (30): adds access control entries.
 
 v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). Without an authorizer each entry is
-refused, as in Apache Kafka.
+rejected, as in Apache Kafka.
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.exchange.authorisation import ALTER_CLUSTER
 from broker.requests.api import Api
 from broker.requests.by_controller import by_controller
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 
@@ -17,9 +18,9 @@ NO_AUTHORIZER = "No Authorizer is configured."
 
 
 async def create_acls(call: HostCall[CreateAclsRequest]) -> object:
-    if not call.host.authorizes:
+    if call.host.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
     return await by_controller(call)
 
 
-API = Api(CreateAclsRequest, CreateAclsResponse, create_acls, of_cluster(ALTER_CLUSTER))
+API = Api(CreateAclsRequest, CreateAclsResponse, create_acls, authorize=whole(ALTER_CLUSTER))

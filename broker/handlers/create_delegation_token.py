@@ -1,12 +1,13 @@
-"""CreateDelegationToken (38): makes a token by which its owner, or who has it, authenticates for a while (KIP-48).
+"""CreateDelegationToken (38): creates a delegation token, with which clients authenticate as its owner until it expires
+(KIP-48).
 
-v2 is flexible, v3 makes tokens for others, which takes CREATE_TOKENS on the user (KIP-373). A broker whose controllers
-are elsewhere refuses what it can, and forwards the rest.
+v2 is flexible, v3 creates tokens for other users, which requires CREATE_TOKENS on the user (KIP-373). A broker without
+a controller in its process rejects what it can, and forwards the rest.
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CREATE_TOKENS_USER, by_handler
+from broker.exchange.authorisation import CREATE_TOKENS_USER, inside
 from broker.exchange.context import ANONYMOUS
 from broker.requests.api import Api
 from broker.requests.by_controller import by_controller
@@ -22,7 +23,7 @@ async def create_delegation_token(call: HostCall[CreateDelegationTokenRequest]) 
 
 
 def refusal(call: HostCall[CreateDelegationTokenRequest]) -> CreateDelegationTokenResponse | None:
-    """Returns the answer that refuses a token; None where it may be made."""
+    """Returns the answer that rejects the request; None if the token may be created."""
     if code := refused_creation(call):
         requester = str(call.context.principal)
         return created(code, owner_of(call.request, requester), requester, ERROR_TIMESTAMP)
@@ -37,7 +38,7 @@ API = Api(
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
     create_delegation_token,
-    by_handler(CREATE_TOKENS_USER),
+    authorize=inside("for the owner of the token, unless it is the client itself", CREATE_TOKENS_USER),
     refuse=refuse,
     here=refusing_here(refusal),
 )

@@ -1,20 +1,22 @@
 """CreatePartitions (37): adds partitions to topics, placed by the controller or by assignment (KIP-195).
 
-v1 is as v0, v2 is flexible, v3 may be refused over a quota (KIP-599).
+v1 is as v0, v2 is flexible, v3 may be rejected because of a quota (KIP-599).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from broker.exchange.authorisation import ALTER_TOPIC, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import ALTER_TOPIC
+from broker.requests.api import Api, Handle
 from broker.requests.by_controller import asker_of
 from broker.requests.call import HostCall
+from broker.requests.rules import add_rejections, denial, named_once, own, split
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
 FIRST_STRICT_VERSION: Final = 3
-"""Before it, what is beyond the quota is created all the same, and the client waits."""
+"""First version that rejects requests beyond the quota; for earlier versions the partitions are created, and the client
+is throttled."""
 
 
 async def create_partitions(call: HostCall[CreatePartitionsRequest]) -> CreatePartitionsResponse:
@@ -25,4 +27,18 @@ async def create_partitions(call: HostCall[CreatePartitionsRequest]) -> CreatePa
     )
 
 
-API = Api(CreatePartitionsRequest, CreatePartitionsResponse, create_partitions, by_handler(ALTER_TOPIC))
+async def permitted_topics(call: HostCall[CreatePartitionsRequest], handle: Handle) -> CreatePartitionsResponse:
+    """For each topic in the request."""
+    request = call.request
+    once = named_once(topic.name for topic in request.topics)
+    request.topics, denied = await split(
+        call, ALTER_TOPIC, request.topics, lambda topic: topic.name if topic.name in once else None
+    )
+    response: CreatePartitionsResponse = await handle(call)
+    await add_rejections(call, response, "results", denied, denial(ALTER_TOPIC))
+    return response
+
+
+API = Api(
+    CreatePartitionsRequest, CreatePartitionsResponse, create_partitions, authorize=own(permitted_topics, ALTER_TOPIC)
+)

@@ -1,7 +1,8 @@
 """CreateTopics (19): creates topics, by partition count or by assignment, with configs.
 
 v1 adds messages to errors and validate-only, v2 the throttle time, v4 leaves counts to the broker's defaults (KIP-464),
-v5 is flexible and reports what was created (KIP-525), v6 may be refused over a quota (KIP-599), v7 returns the topic id
+v5 is flexible and reports what was created (KIP-525), v6 may be rejected because of a quota (KIP-599), v7 returns the
+topic id
 (KIP-516).
 """
 
@@ -9,14 +10,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.exchange.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC
+from broker.requests.api import Api, Handle
 from broker.requests.by_controller import asker_of
 from broker.requests.call import HostCall
-from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from broker.requests.rules import add_rejections, named_once, own, split
+from coordinator.cluster.topics.names import METADATA_TOPIC
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
+DENIED: Final = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 FIRST_STRICT_VERSION: Final = 6
-"""Before it, what is beyond the quota is created all the same, and the client waits."""
+"""First version that rejects requests beyond the quota; for earlier versions the topics are created, and the client is
+throttled."""
 
 
 async def create_topics(call: HostCall[CreateTopicsRequest]) -> CreateTopicsResponse:
@@ -27,5 +33,30 @@ async def create_topics(call: HostCall[CreateTopicsRequest]) -> CreateTopicsResp
     )
 
 
-REQUIRES = by_handler(CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC)
-API = Api(CreateTopicsRequest, CreateTopicsResponse, create_topics, REQUIRES)
+async def permitted_topics(call: HostCall[CreateTopicsRequest], handle: Handle) -> CreateTopicsResponse:
+    """For each topic, unless CREATE on CLUSTER is allowed; the response has the configs that the client may
+    describe."""
+    request = call.request
+    denied: list[CreatableTopic] = []
+    if not call.may(CREATE_CLUSTER, quiet=True):
+        once = named_once(topic.name for topic in request.topics) - {METADATA_TOPIC}
+        request.topics, denied = await split(
+            call, CREATE_TOPIC, request.topics, lambda topic: topic.name if topic.name in once else None
+        )
+    names = [topic.name for topic in request.topics]
+    describable = await call.permitted(DESCRIBE_CONFIGS_TOPIC, names, quiet=True)
+    response: CreateTopicsResponse = await handle(call)
+    for result in response.topics:
+        if not result.error_code and result.name not in describable:
+            result.topic_config_error_code, result.configs = DENIED.code, []
+            result.num_partitions = result.replication_factor = -1
+    await add_rejections(call, response, "topics", denied, DENIED)
+    return response
+
+
+API = Api(
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    create_topics,
+    authorize=own(permitted_topics, CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC),
+)

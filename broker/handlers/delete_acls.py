@@ -1,24 +1,25 @@
 """DeleteAcls (31): deletes the access control entries that match filters.
 
 v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). Without an authorizer each filter is
-refused, as in Apache Kafka.
+rejected, as in Apache Kafka.
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.exchange.authorisation import ALTER_CLUSTER
 from broker.handlers.create_acls import NO_AUTHORIZER
 from broker.requests.api import Api
 from broker.requests.by_controller import by_controller
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 
 
 async def delete_acls(call: HostCall[DeleteAclsRequest]) -> object:
-    if not call.host.authorizes:
+    if call.host.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
     return await by_controller(call)
 
 
-API = Api(DeleteAclsRequest, DeleteAclsResponse, delete_acls, of_cluster(ALTER_CLUSTER))
+API = Api(DeleteAclsRequest, DeleteAclsResponse, delete_acls, authorize=whole(ALTER_CLUSTER))

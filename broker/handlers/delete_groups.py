@@ -6,10 +6,11 @@ v2 is flexible, v3 has messages to errors (KIP-1331).
 from __future__ import annotations
 
 from broker.coordinators.translations import seen_by_client
-from broker.exchange.authorisation import DELETE_GROUP, by_handler
+from broker.exchange.authorisation import DELETE_GROUP
 from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
+from broker.requests.rules import each, itself
 from broker.share.administration import delete_group_state
 from coordinator.group.groups import delete_groups as delete_in_shard
 from protocol.errors import KafkaError
@@ -17,7 +18,7 @@ from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRe
 
 
 async def delete_groups(call: Call[DeleteGroupsRequest]) -> DeleteGroupsResponse:
-    """Deletes the groups; one that is named twice is deleted once."""
+    """Deletes the groups; a group that is named twice is deleted once."""
     names = dict.fromkeys(call.request.groups_names)
     return DeleteGroupsResponse(results=[await delete(call, group_id) for group_id in names])
 
@@ -25,7 +26,7 @@ async def delete_groups(call: Call[DeleteGroupsRequest]) -> DeleteGroupsResponse
 async def delete(call: Call[DeleteGroupsRequest], group_id: str) -> DeletableGroupResult:
     try:
         await delete_group_state(call.broker.share_groups, group_id)
-        (result,) = await call.broker.groups.decided(group_id, delete_in_shard, [group_id], client_of(call))
+        (result,) = await call.broker.groups.submit(group_id, delete_in_shard, [group_id], client_of(call))
     except KafkaError as error:
         seen = seen_by_client(error)
         return DeletableGroupResult(group_id=group_id, error_code=seen.code, error_message=seen.message)
@@ -36,6 +37,6 @@ API = Api(
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     delete_groups,
-    by_handler(DELETE_GROUP),
+    authorize=each(DELETE_GROUP, "groups_names", "results", itself, rejected=dict.fromkeys),
     entries=(Entries("groups_names", "results"),),
 )

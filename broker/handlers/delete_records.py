@@ -5,17 +5,22 @@ v1 is as v0, v2 is flexible. Offset -1 stands for the high watermark.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DELETE_TOPIC, by_handler
+from collections.abc import Iterable
+
+from broker.clock import NS_PER_MS
+from broker.exchange.authorisation import DELETE_TOPIC
 from broker.replica.low_watermark import deleted_everywhere, low_watermark
 from broker.replica.partition import Partition
 from broker.requests.api import Api, Entries
 from broker.requests.call import Call
+from broker.requests.rules import each
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
 
@@ -25,8 +30,8 @@ INVALID_LOW_WATERMARK = -1
 
 async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
     """Answers once a checkpoint has the new log start offsets, and live followers have deleted the records as well:
-    those that a client knows to be gone do not come back."""
-    deadline_ms = call.broker.clock.monotonic_ms() + call.request.timeout_ms
+    those that a client knows to be gone do not come back. The parts of a large request have one deadline."""
+    deadline_ms = call.context.started_ns // NS_PER_MS + call.request.timeout_ms
     topics = []
     log_dirs: dict[str, list[DeleteRecordsPartitionResult]] = {}
     replicated: list[tuple[Partition, DeleteRecordsPartitionResult]] = []
@@ -46,8 +51,8 @@ async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsRespo
 
 
 def requested_offsets(request: DeleteRecordsRequest) -> dict[str, dict[int, DeleteRecordsPartition]]:
-    """Returns the requested offsets, the last one of a partition that is named twice; a topic without partitions is not
-    answered."""
+    """Returns the requested offset of each partition, the last if the partition is named twice; a topic without
+    partitions is not answered."""
     named: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         if not topic.partitions:
@@ -90,10 +95,15 @@ async def wait_for_followers(partition: Partition, result: DeleteRecordsPartitio
     result.low_watermark = low_watermark(partition)
 
 
+def with_partitions(topics: Iterable[DeleteRecordsTopic]) -> list[DeleteRecordsTopic]:
+    """Returns the topics that are answered."""
+    return [topic for topic in topics if topic.partitions]
+
+
 API = Api(
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     delete_records,
-    by_handler(DELETE_TOPIC),
-    entries=(Entries("topics", "topics", "partitions", "partitions"),),
+    authorize=each(DELETE_TOPIC, rejected=with_partitions),
+    entries=(Entries("topics", "topics", Entries("partitions", "partitions")),),
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from broker.coordinators.translations import seen_by_client
-from broker.exchange.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
+from broker.exchange.authorisation import DELETE_GROUP, READ_TOPIC
 from broker.requests.api import Api, Entries
 from broker.requests.call import Call
+from broker.requests.rules import each, in_order, of_group, whole
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import finish_delete
 from coordinator.group.share.offsets import begin_delete
@@ -26,7 +27,7 @@ async def delete_share_group_offsets(call: Call[DeleteShareGroupOffsetsRequest])
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        deletion = await call.broker.groups.decided(group_id, begin_delete, group_id, names)
+        deletion = await call.broker.groups.submit(group_id, begin_delete, group_id, names)
         failed = await finish_delete(call.broker.share_groups, group_id, deletion)
     except KafkaError as error:
         seen = seen_by_client(error)
@@ -42,11 +43,13 @@ def topic(name: str, topic_id: Uuid, error: KafkaError | None) -> DeleteShareGro
     )
 
 
-REQUIRES = by_handler(DELETE_GROUP, READ_TOPIC)
 API = Api(
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
     delete_share_group_offsets,
-    REQUIRES,
+    authorize=in_order(
+        whole(DELETE_GROUP, of_group, explains=True),
+        each(READ_TOPIC, "topics", "responses", lambda _, topic: topic.topic_name, beside_error=False, explains=True),
+    ),
     entries=(Entries("topics", "responses"),),
 )

@@ -1,6 +1,7 @@
 """DeleteTopics (20): deletes topics, from the metadata at once, from the disk after file.delete.delay.ms.
 
-v1 adds the throttle time, v4 is flexible, v5 adds messages to errors and may be refused over a quota (KIP-599), v6
+v1 adds the throttle time, v4 is flexible, v5 adds messages to errors and may be rejected because of a quota (KIP-599),
+v6
 deletes by id as well (KIP-516).
 """
 
@@ -9,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
-from broker.exchange.authorisation import DELETE_TOPIC, DESCRIBE_TOPIC, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import DELETE_CLUSTER, DELETE_TOPIC, DESCRIBE_TOPIC
+from broker.requests.api import Api, Handle
 from broker.requests.by_controller import asker_of
 from broker.requests.call import HostCall
+from broker.requests.rules import own, unless
 from coordinator.cluster.topics.names import EVERYTHING
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 FIRST_STRICT_VERSION: Final = 5
-"""Before it, what is beyond the quota is deleted all the same, and the client waits."""
+"""First version that rejects requests beyond the quota; for earlier versions the topics are deleted, and the client is
+throttled."""
 
 
 async def delete_topics(call: HostCall[DeleteTopicsRequest]) -> DeleteTopicsResponse:
@@ -27,13 +30,31 @@ async def delete_topics(call: HostCall[DeleteTopicsRequest]) -> DeleteTopicsResp
 async def delete_permitted(
     call: HostCall[DeleteTopicsRequest], deletable: Container[str], describable: Container[str]
 ) -> DeleteTopicsResponse:
-    """Has the controller delete what the client may delete, of what it may know."""
+    """Has the controller delete the topics that the client may describe and delete."""
     asker = asker_of(call)._replace(deletable=deletable, describable=describable)
-    return await call.host.mutation_quotas.charged(
+    response = await call.host.mutation_quotas.charged(
         call.context,
         lambda charge: call.host.controller.submit(call.request, DeleteTopicsResponse, asker._replace(charge=charge)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
+    await call.host.new_logs.changes.over()
+    return response
 
 
-API = Api(DeleteTopicsRequest, DeleteTopicsResponse, delete_topics, by_handler(DESCRIBE_TOPIC, DELETE_TOPIC))
+async def permitted_topics(call: HostCall[DeleteTopicsRequest], _: Handle) -> DeleteTopicsResponse:
+    """For each topic; without DESCRIBE the answer hides whether the topic exists."""
+    image, topics = call.host.image, call.request.topics
+    by_id = (image.topic_by_id(topic.topic_id) for topic in topics if topic.name is None)
+    names = {topic.name for topic in topics if topic.name is not None}
+    names.update(call.request.topic_names or ())
+    names.update(topic.name for topic in by_id if topic is not None)
+    describable = await call.permitted(DESCRIBE_TOPIC, names)
+    return await delete_permitted(call, await call.permitted(DELETE_TOPIC, names), describable)
+
+
+API = Api(
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    delete_topics,
+    authorize=unless(DELETE_CLUSTER, own(permitted_topics, DESCRIBE_TOPIC, DELETE_TOPIC)),
+)

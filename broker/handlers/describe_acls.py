@@ -6,9 +6,10 @@ the answer is an error, as in Apache Kafka.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
+from broker.exchange.authorisation import DESCRIBE_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from coordinator.cluster.security.acl_requests import describe_acls as described
 from protocol.errors import ErrorCode
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
@@ -17,11 +18,11 @@ NO_AUTHORIZER = "No Authorizer is configured on the broker"
 
 
 async def describe_acls(call: HostCall[DescribeAclsRequest]) -> DescribeAclsResponse:
-    if call.host.authorizes:
+    if call.host.authorizer is not None:
         return described(call.host.image, call.request, call.version)
     return DescribeAclsResponse(
         error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=[]
     )  # fmt: skip
 
 
-API = Api(DescribeAclsRequest, DescribeAclsResponse, describe_acls, of_cluster(DESCRIBE_CLUSTER))
+API = Api(DescribeAclsRequest, DescribeAclsResponse, describe_acls, authorize=whole(DESCRIBE_CLUSTER))

@@ -5,9 +5,10 @@ v1 is flexible.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_CONFIGS_CLUSTER, of_cluster
+from broker.exchange.authorisation import DESCRIBE_CONFIGS_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from coordinator.cluster.decided import error_message
 from coordinator.cluster.security.client_quotas import describe_client_quotas as described
 from protocol.errors import KafkaError
@@ -26,6 +27,6 @@ API = Api(
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
     describe_client_quotas,
-    of_cluster(DESCRIBE_CONFIGS_CLUSTER),
+    authorize=whole(DESCRIBE_CONFIGS_CLUSTER),
     refuse=refusal,
 )

@@ -6,7 +6,7 @@ v2 may include fenced brokers (KIP-1073).
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import NOTHING
+from broker.exchange.authorisation import inside
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.operations import cluster_operations
@@ -36,7 +36,7 @@ async def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeCluste
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         brokers=brokers,
-        cluster_authorized_operations=cluster_operations(request.include_cluster_authorized_operations),
+        cluster_authorized_operations=cluster_operations(call, request.include_cluster_authorized_operations),
     )
 
 
@@ -50,4 +50,9 @@ def unsupported_endpoints(call: Call[DescribeClusterRequest]) -> DescribeCluster
     return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=[])
 
 
-API = Api(DescribeClusterRequest, DescribeClusterResponse, describe_cluster, NOTHING)
+API = Api(
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    describe_cluster,
+    authorize=inside("any client may see the nodes; the authorized operations are the client's own"),
+)

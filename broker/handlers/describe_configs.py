@@ -1,7 +1,7 @@
 """DescribeConfigs (32): describes the options of topics, brokers, groups and client metrics, with their sources.
 
 v1 adds sources and synonyms (KIP-226), v2 is as v1, v3 adds types and documentation (KIP-569), v4 is flexible.
-The levels of loggers (KIP-412) are those of the process that is asked.
+The levels of loggers (KIP-412) are the answering process's own.
 """
 
 from __future__ import annotations
@@ -18,15 +18,11 @@ from broker.config.describe import (
     describe_loggers,
     describe_topic,
 )
-from broker.exchange.authorisation import (
-    DESCRIBE_CONFIGS_CLUSTER,
-    DESCRIBE_CONFIGS_GROUP,
-    DESCRIBE_CONFIGS_TOPIC,
-    by_handler,
-)
+from broker.exchange.authorisation import Operation
 from broker.logging import levels
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import HostCall
+from broker.requests.config_access import of_configs
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError
@@ -48,7 +44,7 @@ MALFORMED = (
 
 
 async def describe_configs(call: HostCall[DescribeConfigsRequest]) -> DescribeConfigsResponse:
-    """Describes the resources; a type that does not exist makes the request malformed, and nothing of it is
+    """Describes the resources; a type that does not exist makes the request malformed, and none of its resources is
     described."""
     if any(ResourceType.of(resource.resource_type) not in ROWS for resource in call.request.resources):
         malformed = KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
@@ -159,5 +155,10 @@ def entry(call: HostCall[DescribeConfigsRequest], row: DescribedConfig) -> Descr
     )
 
 
-REQUIRES = by_handler(DESCRIBE_CONFIGS_CLUSTER, DESCRIBE_CONFIGS_TOPIC, DESCRIBE_CONFIGS_GROUP)
-API = Api(DescribeConfigsRequest, DescribeConfigsResponse, describe_configs, REQUIRES)
+API = Api(
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    describe_configs,
+    authorize=of_configs(Operation.DESCRIBE_CONFIGS, "results", knows_all_types=True),
+    entries=(Entries("resources", "results"),),
+)

@@ -1,12 +1,13 @@
-"""DescribeDelegationToken (41): tells tokens with their keys, to who may know them (KIP-48).
-
-One's own, and those that one asked for or may renew; others take DESCRIBE on the token, or DESCRIBE_TOKENS on its
-owner. v2 is flexible, v3 tells who asked for a token (KIP-373).
+"""DescribeDelegationToken (41): returns tokens with their keys (KIP-48). A client sees the tokens that it owns,
+requested or may renew; other tokens require DESCRIBE on the token, or DESCRIBE_TOKENS on its owner. v2 is flexible, v3
+adds the user that requested a token (KIP-373).
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_USER, by_handler
+from typing import Final
+
+from broker.exchange.authorisation import DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_USER, inside
 from broker.requests.api import Api
 from broker.requests.call import HostCall
 from broker.requests.token_requests import may_ask
@@ -33,9 +34,11 @@ async def describe_delegation_token(call: HostCall[DescribeDelegationTokenReques
     return DescribeDelegationTokenResponse(error_code=0, tokens=[described(token, secret_key) for token in tokens])
 
 
+HOW: Final = "for each token that the client neither owns nor may renew, or for its owner"
+
 API = Api(
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
     describe_delegation_token,
-    by_handler(DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_USER),
+    authorize=inside(HOW, DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_USER),
 )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import DESCRIBE_GROUP, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import DESCRIBE_GROUP
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
 from broker.requests.operations import group_operations
+from broker.requests.rules import each, itself
 from coordinator.group.groups import describe_classic
 from protocol.errors import KafkaError
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
@@ -25,12 +26,12 @@ async def describe_groups(call: Call[DescribeGroupsRequest]) -> DescribeGroupsRe
 
 async def describe(call: Call[DescribeGroupsRequest], group_id: str) -> DescribedGroup:
     try:
-        (described,) = await call.broker.groups.decided(group_id, describe_classic, [group_id], client_of(call))
+        (described,) = await call.broker.groups.submit(group_id, describe_classic, [group_id], client_of(call))
     except KafkaError as error:
         return not_described(group_id, error)
     call.count(len(described.members))
     if not described.error_code:
-        described.authorized_operations = group_operations(call.request.include_authorized_operations)
+        described.authorized_operations = group_operations(call, group_id, call.request.include_authorized_operations)
     return described
 
 
@@ -40,4 +41,10 @@ def not_described(group_id: str, error: KafkaError) -> DescribedGroup:
     )
 
 
-API = Api(DescribeGroupsRequest, DescribeGroupsResponse, describe_groups, by_handler(DESCRIBE_GROUP))
+API = Api(
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    describe_groups,
+    authorize=each(DESCRIBE_GROUP, "groups", "groups", itself),
+    entries=(Entries("groups", "groups"),),
+)

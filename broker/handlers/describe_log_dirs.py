@@ -1,6 +1,6 @@
 """DescribeLogDirs (35): describes the log directories, with their replicas and sizes (KIP-113).
 
-v1 is as v0, v2 is flexible, v3 has an error of its own (KIP-784), v4 the sizes of the volumes (KIP-827), v5 says which
+v1 is as v0, v2 is flexible, v3 has a top-level error (KIP-784), v4 the sizes of the volumes (KIP-827), v5 says which
 directories take no new partitions (KIP-1066).
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from broker.exchange.authorisation import DESCRIBE_CLUSTER, by_handler
+from broker.exchange.authorisation import DESCRIBE_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import Call
+from broker.requests.rules import whole
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -61,8 +62,8 @@ def describe(
 
 
 def describe_replica(call: Call[DescribeLogDirsRequest], replica: ReplicaSize) -> DescribeLogDirsPartition:
-    """Describes a replica. Its lag is behind the high watermark; that of a replica that moves to this directory, behind
-    the replica that it is to replace."""
+    """Describes a replica. Its lag counts from the high watermark; the lag of a future replica, from the replica that
+    it will replace."""
     current = call.broker.logs.get(replica.topic_partition)
     goal = UNKNOWN if current is None else current.log_end_offset if replica.is_future else current.high_watermark
     return DescribeLogDirsPartition(
@@ -73,4 +74,4 @@ def describe_replica(call: Call[DescribeLogDirsRequest], replica: ReplicaSize) -
     )
 
 
-API = Api(DescribeLogDirsRequest, DescribeLogDirsResponse, describe_log_dirs, by_handler(DESCRIBE_CLUSTER))
+API = Api(DescribeLogDirsRequest, DescribeLogDirsResponse, describe_log_dirs, authorize=whole(DESCRIBE_CLUSTER))

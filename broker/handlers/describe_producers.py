@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import READ_TOPIC, by_handler
+from broker.exchange.authorisation import READ_TOPIC
 from broker.exchange.turns import Turns
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
+from broker.requests.rules import each
 from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_producers import (
@@ -69,4 +70,10 @@ def describe_producer(entry: ProducerEntry) -> ProducerState:
     )
 
 
-API = Api(DescribeProducersRequest, DescribeProducersResponse, describe_producers, by_handler(READ_TOPIC))
+API = Api(
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    describe_producers,
+    authorize=each(READ_TOPIC),
+    entries=(Entries("topics", "topics", Entries("partition_indexes", "partitions")),),
+)

@@ -5,9 +5,10 @@ v1 adds fetch and caught-up times (KIP-836), v2 directory ids, the nodes and err
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
-from broker.requests.api import Api
+from broker.exchange.authorisation import DESCRIBE_CLUSTER
+from broker.requests.api import Api, Entries
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from coordinator.cluster.topics.names import METADATA_TOPIC
 from coordinator.quorum.replicas import ReplicaProgress
 from protocol.errors import ErrorCode
@@ -29,7 +30,7 @@ NOT_HERE = "This server does not host this topic-partition."
 
 
 async def describe_quorum(call: HostCall[DescribeQuorumRequest]) -> DescribeQuorumResponse:
-    """Describes the one quorum; a request that names anything else, or nothing, gets errors for all that it names."""
+    """Describes the metadata quorum. If a request names any other partition, or none, all its partitions get errors."""
     requested = call.request.topics
     if [
         (topic.topic_name, [partition.partition_index for partition in topic.partitions]) for topic in requested
@@ -86,4 +87,10 @@ def replica_state(progress: ReplicaProgress) -> ReplicaState:
     )
 
 
-API = Api(DescribeQuorumRequest, DescribeQuorumResponse, describe_quorum, of_cluster(DESCRIBE_CLUSTER))
+API = Api(
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    describe_quorum,
+    authorize=whole(DESCRIBE_CLUSTER),
+    entries=(Entries("topics", "topics", Entries("partitions", "partitions")),),
+)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from functools import partial
 
 from broker.coordinators.translations import seen_by_client
-from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
+from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC
 from broker.exchange.turns import Turns
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries, Handle
 from broker.requests.call import Call
+from broker.requests.rules import add_rejections, as_requested, denial, of_group, own, split
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import OffsetDescription, describe_offset
 from coordinator.group.share.offsets import initialized_partitions
@@ -21,6 +22,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
     DescribeShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsResponseGroup,
     DescribeShareGroupOffsetsResponsePartition,
@@ -65,7 +67,7 @@ async def topics_of(
     """Returns topics by name and id, with partitions, each once if it is there. Raises KafkaError."""
     image = call.broker.image
     if described_group.topics is None:
-        initialized = await call.broker.groups.decided(
+        initialized = await call.broker.groups.submit(
             described_group.group_id, initialized_partitions, described_group.group_id, None
         )
         named = ((image.topic_by_id(topic_id), partitions) for topic_id, partitions in initialized.items())
@@ -106,5 +108,42 @@ def answer(index: int, described: OffsetDescription) -> DescribeShareGroupOffset
     )
 
 
-REQUIRES = by_handler(DESCRIBE_GROUP, DESCRIBE_TOPIC)
-API = Api(DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse, describe_share_group_offsets, REQUIRES)
+async def permitted_offsets(
+    call: Call[DescribeShareGroupOffsetsRequest], handle: Handle
+) -> DescribeShareGroupOffsetsResponse:
+    """For each group, then for each of its topics; without a list of topics, denied topics are left out."""
+    request = call.request
+    requested = request.groups
+    permitted, denied = await split(call, DESCRIBE_GROUP, requested, of_group)
+    denied_topics = [await take_denied(call, group) for group in permitted]
+    request.groups = permitted
+    response: DescribeShareGroupOffsetsResponse = await handle(call)
+    for answered, topics in zip(response.groups, denied_topics, strict=True):
+        names = await call.permitted(DESCRIBE_TOPIC, (topic.topic_name for topic in answered.topics), quiet=True)
+        answered.topics = [topic for topic in answered.topics if topic.topic_name in names]
+        if not answered.error_code:
+            await add_rejections(call, answered, "topics", topics, denial(DESCRIBE_TOPIC), explains=True)
+    await add_rejections(call, response, "groups", denied, denial(DESCRIBE_GROUP), explains=True)
+    response.groups = as_requested(requested, [*permitted, *denied], response.groups)
+    return response
+
+
+async def take_denied(
+    call: Call[DescribeShareGroupOffsetsRequest], group: DescribeShareGroupOffsetsRequestGroup
+) -> list[DescribeShareGroupOffsetsRequestTopic]:
+    """Removes the topics that the client may not describe from a group, and returns them."""
+    if group.topics is None:
+        return []
+    group.topics, denied = await split(call, DESCRIBE_TOPIC, group.topics, lambda topic: topic.topic_name)
+    return denied
+
+
+API = Api(
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+    describe_share_group_offsets,
+    authorize=own(permitted_offsets, DESCRIBE_GROUP, DESCRIBE_TOPIC),
+    entries=(
+        Entries("groups", "groups", Entries("topics", "topics", Entries("partitions", "partitions"), key="topic_name")),
+    ),
+)

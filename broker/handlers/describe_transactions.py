@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID, inside
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
+from broker.requests.rules import each, in_order, itself
 from coordinator.transaction.transaction import Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_transactions import (
@@ -38,7 +39,7 @@ def describe(call: Call[DescribeTransactionsRequest], transactional_id: str) -> 
         transaction_start_time_ms=transaction.started_ms,
         producer_id=transaction.producer_id,
         producer_epoch=transaction.epoch,
-        topics=topics_of(transaction),
+        topics=[topic for topic in topics_of(transaction) if call.may(DESCRIBE_TOPIC, topic.topic, quiet=True)],
     )
 
 
@@ -62,5 +63,13 @@ def topics_of(transaction: Transaction) -> list[TopicData]:
     return [TopicData(topic=topic, partitions=indexes) for topic, indexes in topics.items()]
 
 
-REQUIRES = by_handler(DESCRIBE_TRANSACTIONAL_ID, DESCRIBE_TOPIC)
-API = Api(DescribeTransactionsRequest, DescribeTransactionsResponse, describe_transactions, REQUIRES)
+API = Api(
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    describe_transactions,
+    authorize=in_order(
+        each(DESCRIBE_TRANSACTIONAL_ID, "transactional_ids", "transaction_states", itself),
+        inside("for each topic of a transaction: others are left out", DESCRIBE_TOPIC),
+    ),
+    entries=(Entries("transactional_ids", "transaction_states"),),
+)

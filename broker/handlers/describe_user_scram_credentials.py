@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
+from broker.exchange.authorisation import DESCRIBE_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from coordinator.cluster.security.scram_credentials import UserScramCredentials
 from protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
@@ -24,5 +25,5 @@ API = Api(
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     describe_user_scram_credentials,
-    of_cluster(DESCRIBE_CLUSTER),
+    authorize=whole(DESCRIBE_CLUSTER),
 )

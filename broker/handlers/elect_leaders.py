@@ -1,13 +1,14 @@
 """ElectLeaders (43): elects preferred or any leaders for partitions (KIP-183, KIP-460).
 
-v1 adds unclean elections, v2 is flexible. On one node the leader is the preferred one already.
+v1 adds unclean elections, v2 is flexible. On a single node the leader is already the preferred replica.
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.exchange.authorisation import ALTER_CLUSTER
 from broker.requests.api import Api
 from broker.requests.by_controller import by_controller
+from broker.requests.rules import whole
 from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
-API = Api(ElectLeadersRequest, ElectLeadersResponse, by_controller, of_cluster(ALTER_CLUSTER))
+API = Api(ElectLeadersRequest, ElectLeadersResponse, by_controller, authorize=whole(ALTER_CLUSTER))

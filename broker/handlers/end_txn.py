@@ -2,15 +2,16 @@
 
 The answer comes once the decision is written; markers follow. v1 is as v0, v2 names the error of a fenced producer
 (KIP-588), v3 is flexible, v4 may return TRANSACTION_ABORTABLE, v5 is for transactions v2: the end bumps the epoch, or
-changes the producer id where the epochs are used up, and the answer has both (KIP-890).
+changes the producer id if the epochs are used up, and the answer has both (KIP-890).
 """
 
 from __future__ import annotations
 
 from broker.coordinators.translations import seen_by_producer
-from broker.exchange.authorisation import WRITE_TRANSACTIONAL_ID, by_handler
+from broker.exchange.authorisation import WRITE_TRANSACTIONAL_ID
 from broker.requests.api import Api
 from broker.requests.call import Call
+from broker.requests.rules import of_transaction, whole
 from coordinator.transaction.transaction import V2, Producer
 from protocol.errors import KafkaError
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -38,4 +39,4 @@ async def end_txn(call: Call[EndTxnRequest]) -> EndTxnResponse:
     return EndTxnResponse(error_code=0, producer_id=producer.producer_id, producer_epoch=producer.epoch)
 
 
-API = Api(EndTxnRequest, EndTxnResponse, end_txn, by_handler(WRITE_TRANSACTIONAL_ID))
+API = Api(EndTxnRequest, EndTxnResponse, end_txn, authorize=whole(WRITE_TRANSACTIONAL_ID, of_transaction))

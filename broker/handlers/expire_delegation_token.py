@@ -1,11 +1,10 @@
-"""ExpireDelegationToken (40): sets when a token ends, at once or later (KIP-48).
-
-Its owner and its renewers may, over connections by which tokens may be asked for. v2 is flexible.
+"""ExpireDelegationToken (40): sets the time at which a token expires, which may be now (KIP-48). Only its owner and its
+renewers may, over a connection that may request tokens. v2 is flexible.
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import NOTHING
+from broker.exchange.authorisation import PUBLIC
 from broker.requests.api import Api
 from broker.requests.by_controller import by_controller
 from broker.requests.call import HostCall
@@ -23,6 +22,6 @@ API = Api(
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
     expire_delegation_token,
-    NOTHING,
+    authorize=PUBLIC,
     here=refusing_here(refusal),
 )

@@ -6,14 +6,14 @@ limit, v4 the isolation level (KIP-98), v5 log start offsets, v7 incremental ses
 names topics by id (KIP-516), v15 moves the replica id into a tag (KIP-903), v16 returns the current leader (KIP-951),
 v17 and v18 serve replicas of the metadata log. Followers read to the log's end, and the
 leader learns their log end offsets by what they fetch. Consumers from v11 on are served by any replica, up to its high
-watermark, and by replica.selector.class sent to one in their rack.
+watermark, and replica.selector.class can send them to a replica in their rack.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, by_handler
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, inside
 from broker.exchange.context import Context
 from broker.exchange.eager import Waiting, begin
 from broker.exchange.turns import batches
@@ -66,7 +66,7 @@ def accept_and_serve(fetches: Fetches, context: Context, request: ParsedFetch) -
 
 
 async def parsed(call: Call[FetchRequest]) -> ParsedFetch:
-    """Returns the request as it is parsed in place."""
+    """Returns the request as `wire.parse` returns it."""
     request, version, turns = call.request, call.version, call.turns()
     named: list[FetchedPartition] = []
     for topic in request.topics:
@@ -142,10 +142,12 @@ def serve_parsed(broker: Broker, context: Context, request: ParsedFetch) -> Outc
     return accept_and_serve(broker.fetches, context, request)
 
 
+HOW: Final = "for each topic of the request or its session; for brokers CLUSTER_ACTION covers all topics"
+
 API = Api(
     FetchRequest,
     FetchResponse,
     fetch,
-    by_handler(CLUSTER_ACTION_CLUSTER, READ_TOPIC),
+    authorize=inside(HOW, CLUSTER_ACTION_CLUSTER, READ_TOPIC),
     wire=WireParser(parsed_in_place, serve_parsed, wire.FIRST_VERSION),
 )

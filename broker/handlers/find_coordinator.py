@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from broker.coordinators.hosting import KeyCoordinator
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, by_handler
+from broker.exchange.authorisation import (
+    CLUSTER_ACTION_CLUSTER,
+    CLUSTER_NAME,
+    DESCRIBE_GROUP,
+    DESCRIBE_TRANSACTIONAL_ID,
+    Requirement,
+    inside,
+)
 from broker.exchange.turns import batches
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
+from broker.requests.rules import denial
 from coordinator.group.consumer.requests import is_blank
 from protocol.errors import MESSAGES, ErrorCode, KafkaError, error_code
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -23,14 +31,22 @@ from protocol.messages.find_coordinator import Coordinator, FindCoordinatorReque
 FIRST_BATCHED_VERSION = 4
 FIRST_SHARE_VERSION = 6
 SHARE = 2
+REQUIREMENTS: Final[Mapping[int, Requirement]] = {
+    0: DESCRIBE_GROUP,
+    1: DESCRIBE_TRANSACTIONAL_ID,
+    SHARE: CLUSTER_ACTION_CLUSTER,
+}
+"""The permission to find the coordinator of a key, by its type. Only brokers look for the coordinators of share
+partitions."""
+
 NO_NODE = -1
 NO_ERROR_MESSAGE = "NONE"
-"""The error message of an answer without error."""
+"""The error message of a successful answer."""
 
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 PARTITION = re.compile(r"[+-]?\d+")
 MAX_DIGITS: Final = 100
-"""The most digits of a partition's number, leading zeros included: to parse thousands is not worth the time."""
+"""Maximum digits of a partition's number, with leading zeros: parsing thousands of digits would take too long."""
 
 INT32: Final = range(-(1 << 31), 1 << 31)
 
@@ -50,7 +66,7 @@ async def find_coordinator(call: Call[FindCoordinatorRequest]) -> FindCoordinato
 
 
 async def find_all(call: Call[FindCoordinatorRequest], keys: Sequence[str]) -> list[Coordinator]:
-    """Finds the coordinators of all keys: the topic, if it has to be created, is tried once for all of them."""
+    """Finds the coordinators of all keys. If the internal topic must be created, this is tried once for all keys."""
     if len(keys) == 1:
         return [await find(call, keys[0])]
     coordinators: list[Coordinator] = []
@@ -75,14 +91,17 @@ async def find(call: Call[FindCoordinatorRequest], key: str) -> Coordinator:
 
 
 def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> KeyCoordinator:
-    """Returns the coordinator for the kind of key. Raises INVALID_REQUEST for a kind that does not exist, or not yet in
-    this version."""
+    """Returns the coordinator for the kind of key. Raises INVALID_REQUEST for a kind that this version doesn't have,
+    and the error of a client that is not authorized."""
     key_type = call.request.key_type
+    requirement = REQUIREMENTS.get(key_type)
+    if requirement is not None and not call.may(requirement, CLUSTER_NAME if key_type == SHARE else key):
+        raise denial(requirement)
     coordinator = call.broker.coordinators.get(key_type)
     if coordinator is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if key_type == SHARE and (call.version < FIRST_SHARE_VERSION or not is_share_partition(key)):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "")  # of a share partition's key Kafka says nothing
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "")  # Kafka has no message for a share partition's key
     return coordinator
 
 
@@ -99,5 +118,10 @@ def is_share_partition(key: str) -> bool:
     )
 
 
-REQUIRES = by_handler(DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, CLUSTER_ACTION_CLUSTER)
-API = Api(FindCoordinatorRequest, FindCoordinatorResponse, find_coordinator, REQUIRES)
+API = Api(
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    find_coordinator,
+    authorize=inside("for each key, by its type", *REQUIREMENTS.values()),
+    entries=(Entries("coordinator_keys", "coordinators"),),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.exchange.authorisation import NOTHING
+from broker.exchange.authorisation import PUBLIC
 from broker.requests.api import Api
 from broker.requests.call import Call
 from protocol.errors import KafkaError
@@ -16,7 +16,7 @@ from protocol.records.compression import Compression
 from protocol.types import NO_UUID
 
 CODECS: Final = [int(codec) for codec in (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)]
-"""Those that a client may use, the best first."""
+"""The compression types that a client may use, the best first."""
 
 
 async def get_telemetry_subscriptions(
@@ -47,4 +47,6 @@ async def get_telemetry_subscriptions(
     )
 
 
-API = Api(GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse, get_telemetry_subscriptions, NOTHING)
+API = Api(
+    GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse, get_telemetry_subscriptions, authorize=PUBLIC
+)

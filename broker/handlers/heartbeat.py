@@ -1,4 +1,4 @@
-"""Heartbeat (12): keeps a member of a classic group alive, and tells it of a rebalance.
+"""Heartbeat (12): keeps a member of a classic group alive, and informs it about a rebalance.
 
 v1 adds the throttle time, v3 static members (KIP-345), v4 is flexible. While the group loads, heartbeats
 succeed: sessions begin again after that.
@@ -7,10 +7,11 @@ succeed: sessions begin again after that.
 from __future__ import annotations
 
 from broker.coordinators.translations import CLASSIC_HEARTBEATS, translated
-from broker.exchange.authorisation import READ_GROUP, by_handler
+from broker.exchange.authorisation import READ_GROUP
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.group_client import check_group_id, client_of
+from broker.requests.rules import of_group, whole
 from coordinator.group import requests
 from protocol.errors import KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -20,7 +21,7 @@ async def heartbeat(call: Call[HeartbeatRequest]) -> HeartbeatResponse:
     request = call.request
     try:
         check_group_id(request.group_id)
-        return await call.broker.groups.decide(request.group_id, requests.heartbeat, request, client_of(call))
+        return await call.broker.groups.submit(request.group_id, requests.heartbeat, request, client_of(call))
     except KafkaError as error:
         return failed(error)
 
@@ -29,4 +30,4 @@ def failed(error: KafkaError) -> HeartbeatResponse:
     return HeartbeatResponse(error_code=translated(error.code, CLASSIC_HEARTBEATS))
 
 
-API = Api(HeartbeatRequest, HeartbeatResponse, heartbeat, by_handler(READ_GROUP))
+API = Api(HeartbeatRequest, HeartbeatResponse, heartbeat, authorize=whole(READ_GROUP, of_group))

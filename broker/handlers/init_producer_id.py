@@ -1,17 +1,18 @@
 """InitProducerId (22): gives an idempotent or transactional producer its id and epoch (KIP-98).
 
-v1 is as v0, v2 is flexible, v3 lets a producer that knows its id and epoch bump the epoch (KIP-360), v4 names the error
-of a fenced producer (KIP-588), v5 may return TRANSACTION_ABORTABLE (KIP-890). An idempotent producer gets a new id; one
-with a transactional id gets its next epoch, which fences the producer that had the last. Two-phase commit (KIP-939) is
-not part of a stable version.
+v1 is as v0, v2 is flexible, v3 lets a producer that knows its id and epoch bump the epoch (KIP-360), v4 names the
+error of a fenced producer (KIP-588), v5 may return TRANSACTION_ABORTABLE (KIP-890). An idempotent producer gets a new
+id; a transactional producer gets its id's next epoch, which fences the producer with the previous epoch. Two-phase
+commit (KIP-939) is not part of a stable version.
 """
 
 from __future__ import annotations
 
 from broker.coordinators.translations import seen_by_producer
-from broker.exchange.authorisation import IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
+from broker.requests.api import Api, Handle
 from broker.requests.call import Call
+from broker.requests.rules import own
 from coordinator.transaction.transaction import NO_EPOCH, NO_PRODUCER_ID, Producer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -30,7 +31,7 @@ async def init_producer_id(call: Call[InitProducerIdRequest]) -> InitProducerIdR
 
 
 def expected(request: InitProducerIdRequest) -> Producer | None:
-    """Returns the producer id and epoch that the request has; it has both or neither."""
+    """Returns the producer id and epoch in the request, which has both or neither."""
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     return None if request.producer_id == NO_PRODUCER_ID else Producer(request.producer_id, request.producer_epoch)
@@ -56,5 +57,23 @@ def refuse(_: InitProducerIdRequest, error: KafkaError) -> InitProducerIdRespons
     return failed(error.code)
 
 
-REQUIRES = by_handler(WRITE_TRANSACTIONAL_ID, IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC)
-API = Api(InitProducerIdRequest, InitProducerIdResponse, init_producer_id, REQUIRES, refuse=refuse)
+async def permitted_producer(call: Call[InitProducerIdRequest], handle: Handle) -> object:
+    """For the transactional id; without an id, the client needs WRITE on any topic (KIP-679)."""
+    transactional_id, authorizer = call.request.transactional_id, call.host.authorizer
+    if transactional_id is not None:
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        may = call.may(WRITE_TRANSACTIONAL_ID, transactional_id)
+    else:
+        error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        may = call.may(IDEMPOTENT_WRITE_CLUSTER, quiet=True)
+        may = may or authorizer is None or authorizer.allows_some(call.context, *WRITE_TOPIC)
+    return await handle(call) if may else failed(error)
+
+
+API = Api(
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    init_producer_id,
+    authorize=own(permitted_producer, WRITE_TRANSACTIONAL_ID, IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC),
+    refuse=refuse,
+)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
+from broker.requests.api import SHARE_PARTITIONS, Api
 from broker.requests.call import Call
-from broker.share.state_requests import answered, decided
+from broker.requests.rules import whole
+from broker.share.state_requests import answered, submitted
 from coordinator.share.key import ShareKey
 from protocol.messages.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
@@ -33,7 +34,7 @@ async def one_partition(
     call: Call[InitializeShareGroupStateRequest], topic_id: Uuid, requested: PartitionData
 ) -> PartitionResult:
     key = ShareKey(call.request.group_id, topic_id, requested.partition)
-    _, failure = await decided(
+    _, failure = await submitted(
         call.broker.shares,
         key,
         lambda shard, ticket, now_ms: shard.initialize(
@@ -43,5 +44,10 @@ async def one_partition(
     return PartitionResult(partition=requested.partition, error_code=failure.code, error_message=failure.message)
 
 
-REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER)
-API = Api(InitializeShareGroupStateRequest, InitializeShareGroupStateResponse, initialize_share_group_state, REQUIRES)
+API = Api(
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    initialize_share_group_state,
+    authorize=whole(CLUSTER_ACTION_CLUSTER, explains=True),
+    entries=(SHARE_PARTITIONS,),
+)

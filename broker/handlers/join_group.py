@@ -7,10 +7,11 @@ reason (KIP-800), v9 lets a leader skip the assignment (KIP-814). The answer com
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import READ_GROUP, by_handler
+from broker.exchange.authorisation import READ_GROUP
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.group_client import check_group_id, client_of
+from broker.requests.rules import of_group, whole
 from coordinator.group import requests
 from coordinator.group.classic.rebalance import join_refused
 from protocol.errors import ErrorCode, KafkaError
@@ -29,7 +30,7 @@ async def join_group(call: Call[JoinGroupRequest]) -> JoinGroupResponse:
     except KafkaError as error:
         return fit_to_version(call, join_refused(request.member_id, error.code))
     try:
-        response = await call.broker.groups.decide(request.group_id, requests.join_group, request, client_of(call))
+        response = await call.broker.groups.submit(request.group_id, requests.join_group, request, client_of(call))
     except KafkaError as error:
         return fit_to_version(call, join_refused("", error.code))
     return fit_to_version(call, response)
@@ -45,10 +46,10 @@ def check(call: Call[JoinGroupRequest]) -> None:
 
 
 def fit_to_version(call: Call[JoinGroupRequest], response: JoinGroupResponse) -> JoinGroupResponse:
-    """Fits the response to the version: older ones have no null; newer ones have it for a protocol without a name
-    too."""
+    """Fits the response to the version: older versions have no null; newer versions also use it for a protocol without
+    a name."""
     response.protocol_name = response.protocol_name or (None if call.version >= FIRST_NULL_PROTOCOL_VERSION else "")
     return response
 
 
-API = Api(JoinGroupRequest, JoinGroupResponse, join_group, by_handler(READ_GROUP))
+API = Api(JoinGroupRequest, JoinGroupResponse, join_group, authorize=whole(READ_GROUP, of_group))

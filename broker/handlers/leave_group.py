@@ -6,10 +6,11 @@ v1 adds the throttle time, v3 takes several members, also by instance id (KIP-34
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import READ_GROUP, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import READ_GROUP
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.requests.group_client import check_group_id, client_of
+from broker.requests.rules import of_group, whole
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
@@ -23,14 +24,14 @@ async def leave_group(call: Call[LeaveGroupRequest]) -> LeaveGroupResponse:
         request.members = [MemberIdentity(member_id=request.member_id)]
     try:
         check_group_id(request.group_id)
-        response = await call.broker.groups.decide(request.group_id, requests.leave_group, request, client_of(call))
+        response = await call.broker.groups.submit(request.group_id, requests.leave_group, request, client_of(call))
     except KafkaError as error:
         return failed(call, error)
     return fit_to_version(call, response)
 
 
 def fit_to_version(call: Call[LeaveGroupRequest], response: LeaveGroupResponse) -> LeaveGroupResponse:
-    """Fits the response to the version: older ones have one member, whose error is the answer's."""
+    """Fits the response to the version: in older versions the only member's error is the answer's error."""
     if call.version < FIRST_BATCHED_VERSION and response.members:
         return LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
     return response
@@ -46,4 +47,10 @@ def failed(call: Call[LeaveGroupRequest], error: KafkaError) -> LeaveGroupRespon
     return fit_to_version(call, LeaveGroupResponse(error_code=0, members=members))
 
 
-API = Api(LeaveGroupRequest, LeaveGroupResponse, leave_group, by_handler(READ_GROUP))
+API = Api(
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    leave_group,
+    authorize=whole(READ_GROUP, of_group),
+    entries=(Entries("members", "members"),),
+)

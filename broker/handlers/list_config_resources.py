@@ -1,16 +1,17 @@
 """ListConfigResources (74): lists the resources that have configs, by type.
 
-v0 lists client metrics subscriptions (KIP-714, KIP-1000); v1 lists any type, all of them where none is named
-(KIP-1142).
+v0 lists client metrics subscriptions (KIP-714, KIP-1000); v1 lists the requested types, or all types if the request
+names none (KIP-1142).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.exchange.authorisation import DESCRIBE_CONFIGS_CLUSTER, of_cluster
+from broker.exchange.authorisation import DESCRIBE_CONFIGS_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import Call
+from broker.requests.rules import whole
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode
@@ -33,7 +34,7 @@ async def list_config_resources(call: Call[ListConfigResourcesRequest]) -> ListC
     codes: Iterable[int] = call.request.resource_types or ALL_TYPES
     if call.version == 0:
         codes = (ResourceType.CLIENT_METRICS,)
-    types = [ResourceType.of(code) for code in codes]
+    types = [ResourceType.of(code) for code in dict.fromkeys(codes)]
     if ResourceType.UNKNOWN in types:
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
     resources = [
@@ -45,8 +46,7 @@ async def list_config_resources(call: Call[ListConfigResourcesRequest]) -> ListC
 
 
 def resource_names(image: Image, kind: ResourceType) -> list[str]:
-    """Returns the names: topics and brokers have configs as they exist, groups and subscriptions once something is
-    set."""
+    """Returns the names: all topics and brokers, and the groups and subscriptions that have a config set."""
     if kind is ResourceType.TOPIC:
         return image.topic_names()
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
@@ -55,5 +55,8 @@ def resource_names(image: Image, kind: ResourceType) -> list[str]:
 
 
 API = Api(
-    ListConfigResourcesRequest, ListConfigResourcesResponse, list_config_resources, of_cluster(DESCRIBE_CONFIGS_CLUSTER)
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+    list_config_resources,
+    authorize=whole(DESCRIBE_CONFIGS_CLUSTER),
 )

@@ -5,22 +5,26 @@ v1 adds the throttle time, v3 is flexible, v4 filters by state (KIP-518), v5 by 
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_CLUSTER, DESCRIBE_GROUP, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import DESCRIBE_CLUSTER, DESCRIBE_GROUP
+from broker.requests.api import Api, Handle
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
+from broker.requests.rules import own
 from coordinator.group.groups import list_groups as list_shard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
 async def list_groups(call: Call[ListGroupsRequest]) -> ListGroupsResponse:
-    """Lists the groups of all shards here; COORDINATOR_LOAD_IN_PROGRESS while one is loading, since the list would not
-    be whole."""
+    """Lists the groups of all shards here; COORDINATOR_LOAD_IN_PROGRESS while a shard is loading, because the list
+    would be incomplete."""
+    request, client = call.request, client_of(call)
     groups: list[ListedGroup] = []
     for index in sorted(call.broker.groups.shards):
         try:
-            listed = await call.broker.groups.decided_at(index, list_shard, call.request, client_of(call))
+            listed: list[ListedGroup] = await call.broker.groups.submit_at(
+                index, lambda shard, ticket, now_ms: list_shard(shard.state, request, client, ticket, now_ms)
+            )
             groups += listed
         except KafkaError as error:
             if error.code is not ErrorCode.NOT_COORDINATOR:
@@ -28,4 +32,15 @@ async def list_groups(call: Call[ListGroupsRequest]) -> ListGroupsResponse:
     return ListGroupsResponse(error_code=0, groups=groups)
 
 
-API = Api(ListGroupsRequest, ListGroupsResponse, list_groups, by_handler(DESCRIBE_CLUSTER, DESCRIBE_GROUP))
+async def listed_for(call: Call[ListGroupsRequest], handle: Handle) -> ListGroupsResponse:
+    """For each group that would be listed, unless DESCRIBE on CLUSTER is allowed: other groups are left out."""
+    response: ListGroupsResponse = await handle(call)
+    if not call.may(DESCRIBE_CLUSTER, quiet=True):
+        names = await call.permitted(DESCRIBE_GROUP, (group.group_id for group in response.groups), quiet=True)
+        response.groups = [group for group in response.groups if group.group_id in names]
+    return response
+
+
+API = Api(
+    ListGroupsRequest, ListGroupsResponse, list_groups, authorize=own(listed_for, DESCRIBE_CLUSTER, DESCRIBE_GROUP)
+)

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from broker.exchange.authorisation import DESCRIBE_TOPIC, by_handler
+from broker.exchange.authorisation import DESCRIBE_TOPIC
 from broker.replica.partition import Partition
 from broker.replica.read_replica import check_readable
 from broker.replica.roles import NO_EPOCH
-from broker.requests.api import Api
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
+from broker.requests.rules import each
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -32,12 +33,12 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 FIRST_NOT_AVAILABLE_VERSION = 5
 UNKNOWN = (-1, -1, -1)
-"""Timestamp, offset and epoch where there is no such record."""
+"""Timestamp, offset and epoch if no such record exists."""
 
 CONSUMER = -1
 """The replica id of a client; a replica reads up to the log's end."""
 DEBUGGER = -2
-"""The replica id by which tools ask any replica, and not the leader alone (ReplicaVerificationTool)."""
+"""The replica id with which tools read from any replica, not only from the leader (ReplicaVerificationTool)."""
 
 
 async def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
@@ -78,8 +79,8 @@ async def list_partition(
 
 
 async def find(call: Call[ListOffsetsRequest], topic: str, requested: ListOffsetsPartition) -> tuple[int, int, int]:
-    """Returns (timestamp, offset, leader epoch) for a timestamp, or a special one of this version. A thread reads the
-    records; the partition may have another leader afterwards, or be gone."""
+    """Returns (timestamp, offset, leader epoch) for a timestamp, which may be a special value of this version. A thread
+    reads the records; the partition may have another leader afterwards, or be deleted."""
     looked: Looked = {}
     while True:
         partition = asked_replica(call, topic, requested.partition_index, requested.current_leader_epoch)
@@ -90,7 +91,8 @@ async def find(call: Call[ListOffsetsRequest], topic: str, requested: ListOffset
 
 
 def asked_replica(call: Call[ListOffsetsRequest], topic: str, index: int, leader_epoch: int = NO_EPOCH) -> Partition:
-    """Returns the replica here, which leads unless a debugger asks. Raises as `Replicas.leader` does."""
+    """Returns the replica on this broker, which leads unless a debugging tool asks. Raises as `Replicas.leader`
+    does."""
     replicas = call.broker.replicas
     if call.request.replica_id != DEBUGGER:
         return replicas.leader(topic, index, leader_epoch)
@@ -102,7 +104,7 @@ def asked_replica(call: Call[ListOffsetsRequest], topic: str, index: int, leader
 def find_in(
     call: Call[ListOffsetsRequest], partition: Partition, timestamp: int, looked: Looked
 ) -> tuple[int, int, int]:
-    """Returns the same of one partition. Raises Unseen."""
+    """Returns (timestamp, offset, leader epoch) of one partition. Raises Unseen."""
     is_consumer = call.request.replica_id == CONSUMER
     limit = partition.fetch_limit(call.request.isolation_level) if is_consumer else partition.log_end_offset
     if timestamp == LATEST:
@@ -121,8 +123,8 @@ def find_in(
 
 
 def check_available(call: Call[ListOffsetsRequest], partition: Partition) -> None:
-    """Raises OFFSET_NOT_AVAILABLE, LEADER_NOT_AVAILABLE before v5, to a client of a new leader that does not know yet
-    all that was committed before it: offsets that consumers have seen may not go back (KIP-207)."""
+    """Raises OFFSET_NOT_AVAILABLE, LEADER_NOT_AVAILABLE before v5, if this leader is new and doesn't know yet which
+    records were committed before: offsets that consumers have seen must not go back (KIP-207)."""
     if call.request.replica_id == CONSUMER and partition.is_behind:
         is_known = call.version >= FIRST_NOT_AVAILABLE_VERSION
         raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE)
@@ -146,8 +148,8 @@ def list_segments(call: Call[ListOffsetsRequest], topic: ListOffsetsTopic) -> Li
 
 
 def offsets_before(partition: Partition, timestamp: int, now_ms: int) -> list[int]:
-    """Returns the base offsets of segments that were written until a time, newest first; the log's end, written now, is
-    one of them."""
+    """Returns the base offsets of segments that were written up to a time, newest first. The log end offset counts as
+    written now."""
     places = partition.segments_written(now_ms)
     if timestamp == EARLIEST:
         return [places[0][0]]
@@ -158,4 +160,22 @@ def failed(index: int, code: ErrorCode) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
 
 
-API = Api(ListOffsetsRequest, ListOffsetsResponse, list_offsets, by_handler(DESCRIBE_TOPIC))
+def named_again(answer: ListOffsetsPartitionResponse) -> ListOffsetsPartitionResponse:
+    """Returns the answer to a partition that is named in two parts of a request."""
+    return failed(answer.partition_index, ErrorCode.INVALID_REQUEST)
+
+
+API = Api(
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    list_offsets,
+    authorize=each(DESCRIBE_TOPIC),
+    entries=(
+        Entries(
+            "topics",
+            "topics",
+            Entries("partitions", "partitions", key="partition_index", repeated=named_again),
+            key="name",
+        ),
+    ),
+)

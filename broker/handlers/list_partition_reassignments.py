@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
+from broker.exchange.authorisation import DESCRIBE_CLUSTER
 from broker.requests.api import Api, Entries
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from coordinator.cluster.partitions import reassignments
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -22,6 +23,6 @@ API = Api(
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     list_partition_reassignments,
-    of_cluster(DESCRIBE_CLUSTER),
+    authorize=whole(DESCRIBE_CLUSTER),
     entries=(Entries("topics", "topics"),),
 )

@@ -1,16 +1,17 @@
 """ListTransactions (66): lists the transactional ids that this broker coordinates, by state and producer id (KIP-664).
 
-v1 filters by the least duration of a transaction (KIP-994), v2 by a pattern of ids, an expression of RE2 that the whole
-id has to match (KIP-1152).
+v1 filters by the least duration of a transaction (KIP-994), v2 by a pattern of ids, a regular expression of RE2 that
+must match the whole id (KIP-1152).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.exchange.authorisation import DESCRIBE_TRANSACTIONAL_ID, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import DESCRIBE_TRANSACTIONAL_ID
+from broker.requests.api import Api, Handle
 from broker.requests.call import Call
+from broker.requests.rules import own
 from coordinator.group import regex
 from coordinator.transaction.state import BY_TEXT
 from coordinator.transaction.transaction import Transaction
@@ -57,7 +58,7 @@ def filter_of(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transa
 def matcher(pattern: str | None) -> Callable[[str], bool] | None:
     if not pattern:
         return None
-    import re2  # only for those who ask by pattern
+    import re2  # imported only for requests with a pattern
 
     try:
         compiled = regex.compiled(pattern)
@@ -67,4 +68,18 @@ def matcher(pattern: str | None) -> Callable[[str], bool] | None:
     return lambda transactional_id: compiled.fullmatch(transactional_id) is not None
 
 
-API = Api(ListTransactionsRequest, ListTransactionsResponse, list_transactions, by_handler(DESCRIBE_TRANSACTIONAL_ID))
+async def listed_for(call: Call[ListTransactionsRequest], handle: Handle) -> ListTransactionsResponse:
+    """For each transactional id that would be listed: others are left out."""
+    response: ListTransactionsResponse = await handle(call)
+    states = response.transaction_states
+    names = await call.permitted(DESCRIBE_TRANSACTIONAL_ID, (state.transactional_id for state in states), quiet=True)
+    response.transaction_states = [state for state in states if state.transactional_id in names]
+    return response
+
+
+API = Api(
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    list_transactions,
+    authorize=own(listed_for, DESCRIBE_TRANSACTIONAL_ID),
+)

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from broker.exchange.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC
+from broker.exchange.turns import batches
+from broker.requests.api import Api, Handle
 from broker.requests.call import Call
 from broker.requests.operations import cluster_operations, topic_operations
+from broker.requests.rules import own
 from coordinator.cluster.topics import names
 from coordinator.cluster.topics.describe import offline_replicas
 from coordinator.cluster.topics.topic import Topic
@@ -31,27 +33,36 @@ from protocol.types import NO_UUID, Uuid
 
 FIRST_NULL_FOR_ALL_VERSION = 1
 FIRST_ID_ONLY_VERSION = 12
+DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 NOT_CREATED: Mapping[str, ErrorCode] = {}
 TOLD: Mapping[ErrorCode, ErrorCode] = {
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 }
-"""The errors that clients do not know in an answer to Metadata, and those over which they ask again."""
+"""The retriable error that replaces an error which clients don't expect in an answer to Metadata."""
 
 
 async def metadata(call: Call[MetadataRequest]) -> MetadataResponse:
-    """Answers from the image; creates topics first that may be auto-created. Each topic is described once, and when one
-    is requested by id, names do not count."""
+    """Answers from the image, after creating missing topics if auto-creation applies. Each topic is described once. If
+    any topic is requested by id, names are ignored."""
     request, image, turns = call.request, call.broker.image, call.turns()
-    if request.topics is None or (not request.topics and call.version < FIRST_NULL_FOR_ALL_VERSION):
-        return response(call, await turns.map(partial(describe, call), list(image.topics())))
-    if call.version < FIRST_ID_ONLY_VERSION and any(map(is_by_id, request.topics)):
-        return ids_unsupported(request.topics)
-    topic_ids = dict.fromkeys(topic.topic_id for topic in request.topics if is_by_id(topic))
+    requested = requested_topics(call)
+    if requested is None:
+        described = list(image.topics())
+        visible = await call.permitted(DESCRIBE_TOPIC, (topic.name for topic in described), quiet=True)
+        described = [topic for topic in described if topic.name in visible]
+        return response(call, await turns.map(partial(describe, call), described))
+    if call.version < FIRST_ID_ONLY_VERSION and any(map(is_by_id, requested)):
+        return ids_unsupported(requested)
+    topic_ids: dict[Uuid, None] = {}
+    names: dict[str, None] = {}
+    for some in batches(requested):
+        await turns.next()
+        topic_ids.update((topic.topic_id, None) for topic in some if is_by_id(topic))
+        names.update((topic.name, None) for topic in some if topic.name is not None)
     if len(topic_ids) > 1:
-        topic_ids.pop(NO_UUID, None)  # beside ids it asks for nothing
+        topic_ids.pop(NO_UUID, None)  # beside ids, names are ignored
     if topic_ids:
         return response(call, await turns.map(partial(by_id, call), list(topic_ids)))
-    names = dict.fromkeys(topic.name for topic in request.topics if topic.name is not None)
     missing = {name for name in names if image.topic(name) is None}
     if missing and request.allow_auto_topic_creation and call.broker.config.auto_create_topics_enable:
         return await create_and_answer(call, names, missing)
@@ -59,11 +70,17 @@ async def metadata(call: Call[MetadataRequest]) -> MetadataResponse:
 
 
 async def create_and_answer(call: Call[MetadataRequest], names: Iterable[str], missing: set[str]) -> MetadataResponse:
-    """Creates the missing topics, as far as the client's quota goes, and describes all: a topic that could not be
-    created with its error."""
+    """Creates the missing topics within the client's quota, and describes all topics; a topic that could not be created
+    has its error."""
     errors = await call.broker.auto_create_topics(sorted(missing), call.context)
     codes = {name: TOLD.get(code, code) for name, code in errors.items()}
     return response(call, await call.turns().map(lambda name: by_name(call, name, codes), list(names)))
+
+
+def requested_topics(call: Call[MetadataRequest]) -> list[MetadataRequestTopic] | None:
+    """Returns the topics that the request names; None if it requests all."""
+    topics = call.request.topics
+    return None if not topics and call.version < FIRST_NULL_FOR_ALL_VERSION else topics
 
 
 def is_by_id(topic: MetadataRequestTopic) -> bool:
@@ -71,7 +88,7 @@ def is_by_id(topic: MetadataRequestTopic) -> bool:
 
 
 def by_id(call: Call[MetadataRequest], topic_id: Uuid) -> MetadataResponseTopic:
-    topic = call.broker.image.topic_by_id(topic_id)
+    topic = call.topic_by_id(topic_id)
     if topic is None:
         return unknown(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
     return describe(call, topic)
@@ -82,7 +99,7 @@ def by_name(call: Call[MetadataRequest], name: str, errors: Mapping[str, ErrorCo
     if topic is not None:
         return describe(call, topic)
     missing = unknown(errors.get(name, unknown_code(name)), name)
-    missing.topic_authorized_operations = topic_operations(call.request.include_topic_authorized_operations)
+    missing.topic_authorized_operations = topic_operations(call, name, call.request.include_topic_authorized_operations)
     return missing
 
 
@@ -90,7 +107,7 @@ def ids_unsupported(topics: Iterable[MetadataRequestTopic]) -> MetadataResponse:
     """Answers a request by topic ids in a version before 12, which has none."""
     refusals = [unknown(ErrorCode.INVALID_REQUEST, topic.name or "", topic.topic_id) for topic in topics]
     for refusal in refusals:
-        refusal.is_internal = False  # the names were not looked at
+        refusal.is_internal = False  # the names were ignored
     return MetadataResponse(brokers=[], topics=refusals)
 
 
@@ -132,7 +149,9 @@ def describe(call: Call[MetadataRequest], topic: Topic) -> MetadataResponseTopic
             )
             for index, partition in topic.partitions.items()
         ],
-        topic_authorized_operations=topic_operations(call.request.include_topic_authorized_operations),
+        topic_authorized_operations=topic_operations(
+            call, topic.name, call.request.include_topic_authorized_operations
+        ),
     )
 
 
@@ -148,8 +167,65 @@ def response(call: Call[MetadataRequest], topics: list[MetadataResponseTopic]) -
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=topics,
-        cluster_authorized_operations=cluster_operations(call.request.include_cluster_authorized_operations),
+        cluster_authorized_operations=cluster_operations(call, call.request.include_cluster_authorized_operations),
     )
 
 
-API = Api(MetadataRequest, MetadataResponse, metadata, by_handler(DESCRIBE_TOPIC, CREATE_CLUSTER, CREATE_TOPIC))
+# Authorization
+
+
+async def permitted_topics(call: Call[MetadataRequest], handle: Handle) -> MetadataResponse:
+    """For each topic: DESCRIBE to see it, and CREATE on TOPIC or CLUSTER to create it; without a list of topics, denied
+    topics are left out."""
+    requested = requested_topics(call)
+    denied: list[MetadataResponseTopic] = []
+    if requested is not None and (call.version >= FIRST_ID_ONLY_VERSION or not any(map(is_by_id, requested))):
+        by_ids = [topic for topic in requested if topic.topic_id != NO_UUID]
+        requested = by_ids or requested  # beside ids, names are not looked at
+        call.request.topics, denied = await split_denied(call, requested)
+        if denied and not call.request.topics:
+            return response(call, denied)  # in the oldest version an empty list requests all topics
+    answer: MetadataResponse = await handle(call)
+    answer.topics += denied
+    return answer
+
+
+async def split_denied(
+    call: Call[MetadataRequest], requested: Iterable[MetadataRequestTopic]
+) -> tuple[list[MetadataRequestTopic], list[MetadataResponseTopic]]:
+    """Returns the topics that the client may describe, or create, and the answers to the others."""
+    request, image = call.request, call.broker.image
+    may_create = request.allow_auto_topic_creation and call.broker.config.auto_create_topics_enable
+    denied: dict[tuple[str | None, bytes], MetadataResponseTopic] = {}
+    permitted = []
+    creates_all: bool | None = None
+    turns = call.turns()
+    for topic in requested:
+        await turns.next()
+        topic_image = call.topic_by_id(topic.topic_id) if is_by_id(topic) else None
+        name = topic.name if not is_by_id(topic) else None if topic_image is None else topic_image.name
+        if name is None:
+            permitted.append(topic)
+        elif not call.may(DESCRIBE_TOPIC, name):
+            shown_name = None if topic_image is not None else name
+            answer = unknown(DENIED, shown_name, NO_UUID if topic_image is None else topic.topic_id)
+            answer.is_internal = False
+            denied[shown_name, topic.topic_id] = answer
+        elif image.topic(name) is None and may_create:
+            if creates_all is None:
+                creates_all = call.may(CREATE_CLUSTER, quiet=True)
+            if creates_all or call.may(CREATE_TOPIC, name):
+                permitted.append(topic)
+            else:
+                denied[name, NO_UUID] = unknown(DENIED, name)
+        else:
+            permitted.append(topic)
+    return permitted, list(denied.values())
+
+
+API = Api(
+    MetadataRequest,
+    MetadataResponse,
+    metadata,
+    authorize=own(permitted_topics, DESCRIBE_TOPIC, CREATE_CLUSTER, CREATE_TOPIC),
+)

@@ -1,7 +1,7 @@
 """OffsetCommit (8): stores the offsets that a member of a group, or a standalone consumer, commits.
 
-v0 keeps offsets in ZooKeeper (with zookeeper.connect, else where all others are), v1 adds member and generation and a
-timestamp of the client's own, v2 to v4 a retention time, v3 the throttle time, v6 leader epochs (KIP-320), v7 static
+v0 stores offsets in ZooKeeper (without zookeeper.connect, where later versions do), v1 adds member, generation and a
+client timestamp, v2 to v4 a retention time, v3 the throttle time, v6 leader epochs (KIP-320), v7 static
 members (KIP-345), v8 is flexible, v9 is for members of consumer groups (KIP-848), v10 names topics by id.
 """
 
@@ -11,10 +11,11 @@ from operator import attrgetter
 from typing import Final
 
 from broker.coordinators.answering import merged
-from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
+from broker.exchange.authorisation import READ_GROUP, READ_TOPIC
 from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
+from broker.requests.rules import each, in_order, named_since, of_group, whole
 from coordinator.group.offsets.commit import commit
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
@@ -31,7 +32,7 @@ ZOOKEEPER_VERSION: Final = 0
 
 
 async def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse:
-    """Answers partitions that are not there, and has the group's shard answer the rest."""
+    """Answers partitions that don't exist, and has the group's shard answer the rest."""
     request = call.request
     unknown: list[OffsetCommitResponseTopic] = []
     request.topics = [
@@ -42,7 +43,7 @@ async def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse
     try:
         store = call.broker.zookeeper_offsets if call.version == ZOOKEEPER_VERSION else None
         if store is None:
-            response = await call.broker.groups.decide(request.group_id, commit, request, client_of(call))
+            response = await call.broker.groups.submit(request.group_id, commit, request, client_of(call))
         else:
             response = await store.commit(request)
     except KafkaError as error:
@@ -54,11 +55,11 @@ async def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse
 def existing(
     call: Call[OffsetCommitRequest], topic: OffsetCommitRequestTopic, unknown: list[OffsetCommitResponseTopic]
 ) -> OffsetCommitRequestTopic | None:
-    """Returns the topic with its name and id and those partitions that are there, None without any; adds the others to
+    """Returns the topic with its name, its id and the partitions that exist, None if none does; adds the others to
     `unknown`."""
     by_id = call.version >= FIRST_TOPIC_ID_VERSION
     image = call.broker.image
-    topic_image = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+    topic_image = call.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
     if topic_image is None:
         unknown.append(failed(topic, ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         return None
@@ -85,6 +86,6 @@ API = Api(
     OffsetCommitRequest,
     OffsetCommitResponse,
     offset_commit,
-    by_handler(READ_GROUP, READ_TOPIC),
-    entries=(Entries("topics", "topics", "partitions", "partitions"),),
+    authorize=in_order(whole(READ_GROUP, of_group), each(READ_TOPIC, name_of=named_since(FIRST_TOPIC_ID_VERSION))),
+    entries=(Entries("topics", "topics", Entries("partitions", "partitions")),),
 )

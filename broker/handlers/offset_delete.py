@@ -6,10 +6,11 @@ from operator import attrgetter
 
 from broker.coordinators.answering import merged
 from broker.coordinators.translations import seen_by_client
-from broker.exchange.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
+from broker.exchange.authorisation import DELETE_GROUP, READ_TOPIC
 from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.requests.group_client import check_group_id, client_of
+from broker.requests.rules import each, in_order, of_group, whole
 from coordinator.group.offsets.delete import delete
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_delete import (
@@ -25,13 +26,13 @@ NAME = attrgetter("name")
 
 
 async def offset_delete(call: Call[OffsetDeleteRequest]) -> OffsetDeleteResponse:
-    """Answers partitions that are not there, and has the group's shard answer the rest."""
+    """Answers partitions that don't exist, and has the group's shard answer the rest."""
     request = call.request
     unknown = [absent for topic in request.topics if (absent := take_absent(call, topic)) is not None]
     request.topics = [topic for topic in request.topics if topic.partitions]
     try:
         check_group_id(request.group_id)
-        response = await call.broker.groups.decided(request.group_id, delete, request, client_of(call))
+        response = await call.broker.groups.submit(request.group_id, delete, request, client_of(call))
     except KafkaError as error:
         return OffsetDeleteResponse(error_code=seen_by_client(error).code, topics=[])
     response.topics = merged(unknown, response.topics, NAME)
@@ -39,8 +40,8 @@ async def offset_delete(call: Call[OffsetDeleteRequest]) -> OffsetDeleteResponse
 
 
 def take_absent(call: Call[OffsetDeleteRequest], topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic | None:
-    """Removes a topic, or partitions, that are not there from the request, and returns their answer; None if all are
-    there."""
+    """Removes partitions that don't exist from the topic in the request, and returns their answer; None if all
+    exist."""
     topic_image = call.broker.image.topic(topic.name)
     there = () if topic_image is None else topic_image.partitions
     absent: list[OffsetDeleteRequestPartition] = [p for p in topic.partitions if p.partition_index not in there]
@@ -56,6 +57,6 @@ API = Api(
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     offset_delete,
-    by_handler(DELETE_GROUP, READ_TOPIC),
-    entries=(Entries("topics", "topics", "partitions", "partitions"),),
+    authorize=in_order(whole(DELETE_GROUP, of_group), each(READ_TOPIC, beside_error=False)),
+    entries=(Entries("topics", "topics", Entries("partitions", "partitions")),),
 )

@@ -1,6 +1,6 @@
 """OffsetFetch (9): reads the offsets that groups have committed.
 
-v0 reads them from ZooKeeper (with zookeeper.connect, else from where all others are), v1 from the group, v2 requests
+v0 reads them from ZooKeeper (without zookeeper.connect, from where later versions do), v1 from the group, v2 requests
 all by null and adds the group's error (KIP-88), v3 adds the throttle time, v5 leader epochs (KIP-320), v6 is flexible,
 v7 can wait for open transactions (KIP-447), v8 takes several groups (KIP-709), v9 is for members of consumer groups
 (KIP-848), v10 names topics by id.
@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from broker.coordinators.translations import OFFSET_FETCHES, seen_by_client, translated
-from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
-from broker.requests.api import Api, Entries
+from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC
+from broker.requests.api import Api, Entries, Handle
 from broker.requests.call import Call
+from broker.requests.rules import add_rejections, as_requested, denial, named_since, of_group, own, reject, split
 from coordinator.group.offsets.fetch import INVALID_OFFSET, NO_LEADER_EPOCH, fetch
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (
@@ -50,7 +51,7 @@ async def offset_fetch(call: Call[OffsetFetchRequest]) -> OffsetFetchResponse:
 
 
 def single(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """Returns the one group of older versions."""
+    """Returns the only group of a request in an older version."""
     if request.topics is None:
         return OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
     topics = [
@@ -60,12 +61,12 @@ def single(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def resolve_names(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
-    """Sets the names of topics that are requested by id; returns the answers of those that are not there."""
+    """Sets the names of topics that are requested by id; returns the answers of topics that don't exist."""
     if call.version < FIRST_TOPIC_ID_VERSION or group.topics is None:
         return []
     unknown, existing = [], []
     for topic in group.topics:
-        topic_image = call.broker.image.topic_by_id(topic.topic_id)
+        topic_image = call.topic_by_id(topic.topic_id)
         if topic_image is None:
             unknown.append(failed(topic, ErrorCode.UNKNOWN_TOPIC_ID))
         else:
@@ -80,7 +81,7 @@ def begin_fetch(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) 
     if call.version == ZOOKEEPER_VERSION and store is not None:
         return asyncio.ensure_future(store.fetch(group))
     try:
-        return call.broker.groups.decide(group.group_id, fetch, group, call.request.require_stable)
+        return call.broker.groups.submit(group.group_id, fetch, group, call.request.require_stable)
     except KafkaError as error:
         return error
 
@@ -120,7 +121,7 @@ def answer_group(
 def with_ids(
     call: Call[OffsetFetchRequest], topics: list[OffsetFetchResponseTopics]
 ) -> list[OffsetFetchResponseTopics]:
-    """Returns the topics with their ids, without those that are not there any more."""
+    """Returns the topics with their ids, without topics that no longer exist."""
     image = call.broker.image
     for topic in topics:
         if topic.topic_id == NO_UUID:
@@ -167,10 +168,72 @@ def single_group_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseT
     return OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
 
 
+# Authorization
+
+
+async def permitted_offsets(call: Call[OffsetFetchRequest], handle: Handle) -> object:
+    """For each group, then for each of its topics; without a list of topics, denied topics are left out."""
+    request = call.request
+    if call.version < FIRST_BATCHED_VERSION:
+        return await permitted_offsets_of_one(call, handle)
+    requested = request.groups
+    permitted, denied = await split(call, DESCRIBE_GROUP, requested, of_group)
+    denied_topics = [await take_denied(call, group) for group in permitted]
+    request.groups = permitted
+    response: OffsetFetchResponse = await handle(call)
+    for group, answer, topics in zip(permitted, response.groups, denied_topics, strict=True):
+        if group.topics is None:
+            answer.topics = await describable(call, answer.topics)
+        elif not answer.error_code:
+            answer.topics += topics
+    await add_rejections(call, response, "groups", denied, denial(DESCRIBE_GROUP))
+    response.groups = as_requested(requested, [*permitted, *denied], response.groups)
+    return response
+
+
+async def permitted_offsets_of_one(call: Call[OffsetFetchRequest], handle: Handle) -> object:
+    """Answers older versions, which name one group."""
+    request = call.request
+    if not call.may(DESCRIBE_GROUP, request.group_id):
+        return await reject(call, denial(DESCRIBE_GROUP))
+    if request.topics is None:
+        every: OffsetFetchResponse = await handle(call)
+        names = await call.permitted(DESCRIBE_TOPIC, (topic.name for topic in every.topics), quiet=True)
+        every.topics = [topic for topic in every.topics if topic.name in names]
+        return every
+    request.topics, denied = await split(call, DESCRIBE_TOPIC, request.topics, lambda topic: topic.name)
+    response: OffsetFetchResponse = await handle(call)
+    if not response.error_code:
+        await add_rejections(call, response, "topics", denied, denial(DESCRIBE_TOPIC))
+    return response
+
+
+async def take_denied(
+    call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup
+) -> list[OffsetFetchResponseTopics]:
+    """Removes the topics that the client may not describe from a group, and returns their answers."""
+    if group.topics is None:
+        return []
+    name_of = partial(named_since(FIRST_TOPIC_ID_VERSION), call)
+    group.topics, denied = await split(call, DESCRIBE_TOPIC, group.topics, name_of)
+    return await call.turns().map(lambda topic: failed(topic, denial(DESCRIBE_TOPIC).code), denied)
+
+
+async def describable(
+    call: Call[OffsetFetchRequest], topics: list[OffsetFetchResponseTopics]
+) -> list[OffsetFetchResponseTopics]:
+    """Returns those of a group's topics of which the client may know."""
+    names = {topic.topic_id: topic_image.name for topic in topics if (topic_image := call.topic_by_id(topic.topic_id))}
+    named = [(topic, topic.name or names.get(topic.topic_id, "")) for topic in topics]
+    permitted = await call.permitted(DESCRIBE_TOPIC, (name for _, name in named), quiet=True)
+    return [topic for topic, name in named if name in permitted]
+
+
+TOPICS = Entries("topics", "topics", Entries("partition_indexes", "partitions"))
 API = Api(
     OffsetFetchRequest,
     OffsetFetchResponse,
     offset_fetch,
-    by_handler(DESCRIBE_GROUP, DESCRIBE_TOPIC),
-    entries=(Entries("groups", "groups"), Entries("topics", "topics", "partition_indexes", "partitions")),
+    authorize=own(permitted_offsets, DESCRIBE_GROUP, DESCRIBE_TOPIC),
+    entries=(Entries("groups", "groups", TOPICS), TOPICS),
 )

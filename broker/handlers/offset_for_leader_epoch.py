@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC
+from broker.requests.api import Api, Entries
 from broker.requests.call import Call
+from broker.requests.rules import each, unless
 from protocol.errors import KafkaError
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -41,5 +42,10 @@ def end_of(call: Call[OffsetForLeaderEpochRequest], topic: str, requested: Offse
     return EpochEndOffset(error_code=0, partition=requested.partition, leader_epoch=epoch, end_offset=end_offset)
 
 
-REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC)
-API = Api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, offset_for_leader_epoch, REQUIRES)
+API = Api(
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    offset_for_leader_epoch,
+    authorize=unless(CLUSTER_ACTION_CLUSTER, each(DESCRIBE_TOPIC, name_of=lambda _, topic: topic.topic)),
+    entries=(Entries("topics", "topics", Entries("partitions", "partitions")),),
+)

@@ -9,26 +9,43 @@ With acks=0 nothing is answered; an error then closes the connection, which is h
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from collections.abc import Awaitable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.exchange.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, inside
 from broker.exchange.eager import Waiting
 from broker.produce import wire
-from broker.produce.message import parsed
-from broker.produce.serve import serve
+from broker.produce.message import parsed, parsed_in_turns
+from broker.produce.serve import serve, serve_large
 from broker.requests.api import Api, WireParser
 from broker.requests.call import Call
 from protocol.messages.produce import ProduceRequest, ProduceResponse
 
+if TYPE_CHECKING:
+    from broker.requests.broker import Broker
+
 
 async def produce(call: Call[ProduceRequest]) -> object:
-    """Appends to each partition by itself: one that fails affects no other."""
-    outcome = serve(call.broker, call.context, parsed(call.request, call.version))
+    """Appends to each partition separately: a failure affects no other partition."""
+    broker, context = call.broker, call.context
+    if context.is_large:
+        return await serve_large(broker, context, await parsed_in_turns(call.request, call.version, call.turns()))
+    outcome = serve(broker, context, parsed(call.request, call.version))
     return await outcome if isinstance(outcome, Waiting) else outcome
 
+
+def to_its_end(broker: Broker, work: Coroutine[Any, Any, object]) -> Awaitable[object]:
+    """Begins the work on a request: received records are appended even if the client disconnects meanwhile."""
+    return broker.record_work.to_its_end(work)
+
+
+HOW: Final = "for each topic; a transaction requires WRITE on its id first"
 
 API = Api(
     ProduceRequest,
     ProduceResponse,
     produce,
-    by_handler(WRITE_TRANSACTIONAL_ID, WRITE_TOPIC),
+    authorize=inside(HOW, WRITE_TRANSACTIONAL_ID, WRITE_TOPIC),
     wire=WireParser(wire.parse, serve, wire.FIRST_VERSION),
+    to_its_end=to_its_end,
 )

@@ -1,8 +1,8 @@
-"""PushTelemetry (72): takes the metrics of a client (KIP-714)."""
+"""PushTelemetry (72): receives a client's metrics (KIP-714)."""
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import NOTHING
+from broker.exchange.authorisation import PUBLIC
 from broker.requests.api import Api
 from broker.requests.call import Call
 from protocol.errors import KafkaError
@@ -25,4 +25,4 @@ async def push_telemetry(call: Call[PushTelemetryRequest]) -> PushTelemetryRespo
     return PushTelemetryResponse(error_code=0)
 
 
-API = Api(PushTelemetryRequest, PushTelemetryResponse, push_telemetry, NOTHING)
+API = Api(PushTelemetryRequest, PushTelemetryResponse, push_telemetry, authorize=PUBLIC)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
+from broker.requests.api import SHARE_PARTITIONS, Api
 from broker.requests.call import Call
-from broker.share.state_requests import answered, decided, is_whole
-from coordinator.outcome import Ticket
+from broker.requests.rules import whole
+from broker.share.state_requests import answered, is_whole, submitted
+from coordinator.engine.result import Ticket
 from coordinator.share.key import ShareKey
-from coordinator.share.records import ShareOutcome, ShareState
+from coordinator.share.records import ShareResult, ShareState
 from coordinator.share.shard import ShareShard
 from protocol.messages.read_share_group_state import (
     PartitionData,
@@ -38,10 +39,10 @@ async def one_partition(
 ) -> PartitionResult:
     key = ShareKey(call.request.group_id, topic_id, requested.partition)
 
-    def decide(shard: ShareShard, ticket: Ticket[ShareState], now_ms: int) -> ShareOutcome:
+    def decide(shard: ShareShard, ticket: Ticket[ShareState], now_ms: int) -> ShareResult:
         return shard.read(key, requested.leader_epoch, ticket, now_ms)
 
-    outcome = await decided(call.broker.shares, key, decide)
+    outcome = await submitted(call.broker.shares, key, decide)
     state, failure = outcome
     result = PartitionResult(
         partition=requested.partition,
@@ -60,5 +61,10 @@ async def one_partition(
     return result
 
 
-REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER)
-API = Api(ReadShareGroupStateRequest, ReadShareGroupStateResponse, read_share_group_state, REQUIRES)
+API = Api(
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    read_share_group_state,
+    authorize=whole(CLUSTER_ACTION_CLUSTER, explains=True),
+    entries=(SHARE_PARTITIONS,),
+)

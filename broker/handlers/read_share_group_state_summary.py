@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
-from broker.requests.api import Api
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
+from broker.requests.api import SHARE_PARTITIONS, Api
 from broker.requests.call import Call
-from broker.share.state_requests import answered, decided, is_whole
-from coordinator.outcome import Ticket
+from broker.requests.rules import whole
+from broker.share.state_requests import answered, is_whole, submitted
+from coordinator.engine.result import Ticket
 from coordinator.share.key import ShareKey
-from coordinator.share.records import ShareOutcome
+from coordinator.share.records import ShareResult
 from coordinator.share.shard import ShareShard, Summary
 from protocol.messages.read_share_group_state_summary import (
     PartitionData,
@@ -42,10 +43,10 @@ async def one_partition(
 ) -> PartitionResult:
     key = ShareKey(call.request.group_id, topic_id, requested.partition)
 
-    def decide(shard: ShareShard, ticket: Ticket[Summary], now_ms: int) -> ShareOutcome:
+    def decide(shard: ShareShard, ticket: Ticket[Summary], now_ms: int) -> ShareResult:
         return shard.summary(key, ticket, now_ms)
 
-    outcome = await decided(call.broker.shares, key, decide)
+    outcome = await submitted(call.broker.shares, key, decide)
     decided_summary, failure = outcome
     summary = decided_summary or Summary(start_offset=0)
     return PartitionResult(
@@ -59,7 +60,10 @@ async def one_partition(
     )
 
 
-REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER)
 API = Api(
-    ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse, read_share_group_state_summary, REQUIRES
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+    read_share_group_state_summary,
+    authorize=whole(CLUSTER_ACTION_CLUSTER, explains=True),
+    entries=(SHARE_PARTITIONS,),
 )

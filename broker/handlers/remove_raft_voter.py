@@ -1,10 +1,11 @@
-"""RemoveRaftVoter (81): removes a voter from the quorum, which has one and keeps it (KIP-853)."""
+"""RemoveRaftVoter (81): removes a voter from the quorum, whose only voter can't be removed (KIP-853)."""
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.exchange.authorisation import ALTER_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from coordinator.quorum.voters import error_of_removed
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
@@ -14,4 +15,4 @@ async def remove_raft_voter(call: HostCall[RemoveRaftVoterRequest]) -> RemoveRaf
     return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message)
 
 
-API = Api(RemoveRaftVoterRequest, RemoveRaftVoterResponse, remove_raft_voter, of_cluster(ALTER_CLUSTER))
+API = Api(RemoveRaftVoterRequest, RemoveRaftVoterResponse, remove_raft_voter, authorize=whole(ALTER_CLUSTER))

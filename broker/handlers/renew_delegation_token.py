@@ -1,11 +1,10 @@
-"""RenewDelegationToken (39): puts off the end of a token, within its longest life (KIP-48).
-
-Its owner and its renewers may, over connections by which tokens may be asked for. v2 is flexible.
+"""RenewDelegationToken (39): extends the expiry of a token, within its maximum lifetime (KIP-48). Only its owner and
+its renewers may, over a connection that may request tokens. v2 is flexible.
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import NOTHING
+from broker.exchange.authorisation import PUBLIC
 from broker.requests.api import Api
 from broker.requests.by_controller import by_controller
 from broker.requests.call import HostCall
@@ -23,6 +22,6 @@ API = Api(
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
     renew_delegation_token,
-    NOTHING,
+    authorize=PUBLIC,
     here=refusing_here(refusal),
 )

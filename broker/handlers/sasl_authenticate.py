@@ -1,14 +1,11 @@
-"""SaslAuthenticate (36): one message of the SASL mechanism that SaslHandshake chose, and its answer (KIP-152).
-
-v1 tells how long the session lasts (KIP-368), v2 is flexible. Who fails is told after connection.failed.authentication.
-delay.ms, in words that say nothing of which users there are, and disconnected.
+"""SaslAuthenticate (36): carries a message of the SASL mechanism that SaslHandshake chose, and its answer (KIP-152). v1
+adds the session's lifetime (KIP-368), v2 is flexible. After connection.failed.authentication.delay.ms a client that
+failed gets an error, which doesn't reveal the existing users, and is disconnected.
 """
 
 from __future__ import annotations
 
-import asyncio
-
-from broker.exchange.authorisation import NOTHING
+from broker.exchange.authorisation import PUBLIC
 from broker.requests.api import Api
 from broker.requests.call import HostCall
 from broker.security.authentication import Authentication, AuthenticationState
@@ -20,7 +17,7 @@ ALREADY = "SaslAuthenticate request received after successful authentication"
 
 
 async def sasl_authenticate(call: HostCall[SaslAuthenticateRequest]) -> SaslAuthenticateResponse:
-    """Takes one message. After the last one the connection is its user's."""
+    """Handles a message. After the last message the connection is authenticated as the user."""
     authentication = call.connection.authentication
     if not isinstance(authentication, Authentication) or authentication.state is not AuthenticationState.MESSAGES:
         return refusal(ErrorCode.ILLEGAL_SASL_STATE, ALREADY)
@@ -28,7 +25,7 @@ async def sasl_authenticate(call: HostCall[SaslAuthenticateRequest]) -> SaslAuth
         step = await authentication.step(call.request.auth_bytes)
     except SaslError as error:
         call.connection.refused_because = f"authentication by {authentication.mechanism} failed: {error.reason}"
-        await asyncio.sleep(authentication.delay_ms / 1000)
+        await authentication.delay_failure()
         return refusal(ErrorCode.SASL_AUTHENTICATION_FAILED, message_of(error, authentication))
     lifetime_ms = authentication.lifetime_ms if step.identity is not None else 0
     return SaslAuthenticateResponse(
@@ -37,7 +34,7 @@ async def sasl_authenticate(call: HostCall[SaslAuthenticateRequest]) -> SaslAuth
 
 
 def message_of(error: SaslError, authentication: Authentication) -> str:
-    """Returns the words in which a client learns that it failed."""
+    """Returns the error message for a client that failed to authenticate."""
     if error.client_message is not None:
         return error.client_message
     what = "re-authentication" if authentication.is_repeated else "authentication"
@@ -50,4 +47,4 @@ def refusal(code: ErrorCode, message: str) -> SaslAuthenticateResponse:
     return SaslAuthenticateResponse(error_code=code, error_message=message, auth_bytes=b"")
 
 
-API = Api(SaslAuthenticateRequest, SaslAuthenticateResponse, sasl_authenticate, NOTHING)
+API = Api(SaslAuthenticateRequest, SaslAuthenticateResponse, sasl_authenticate, authorize=PUBLIC)

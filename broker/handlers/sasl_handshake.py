@@ -1,14 +1,12 @@
 """SaslHandshake (17): a client chooses the SASL mechanism by which it will authenticate.
 
-After v0 the mechanism's messages follow as frames of their own (KIP-43), after v1 in SaslAuthenticate (KIP-152). A
-client that authenticated on this connection may begin again while its session has an end (KIP-368).
+After v0 the mechanism's messages follow as frames of their own (KIP-43), after v1 in SaslAuthenticate (KIP-152). An
+authenticated client may reauthenticate on this connection if its session expires (KIP-368).
 """
 
 from __future__ import annotations
 
-import asyncio
-
-from broker.exchange.authorisation import NOTHING
+from broker.exchange.authorisation import PUBLIC
 from broker.requests.api import Api
 from broker.requests.call import HostCall
 from broker.security.authentication import Authentication
@@ -17,16 +15,17 @@ from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshake
 
 
 async def sasl_handshake(call: HostCall[SaslHandshakeRequest]) -> SaslHandshakeResponse:
-    """Answers with the listener's mechanisms; whoever chooses another is told so, and disconnected."""
+    """Answers with the listener's mechanisms; a client that chooses another mechanism gets an error, and is
+    disconnected."""
     authentication = call.connection.authentication
     if not isinstance(authentication, Authentication):
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])
     code = authentication.handshake(call.request.mechanism, call.version)
     if code is ErrorCode.UNSUPPORTED_SASL_MECHANISM:
-        call.connection.refused_because = f"it would authenticate by {call.request.mechanism[:100]!r}"
-        await asyncio.sleep(authentication.delay_ms / 1000)
+        call.connection.refused_because = f"the listener has no SASL mechanism {call.request.mechanism[:100]!r}"
+        await authentication.delay_failure()
     mechanisms = [] if code is ErrorCode.ILLEGAL_SASL_STATE else list(authentication.mechanisms)
     return SaslHandshakeResponse(error_code=code, mechanisms=mechanisms)
 
 
-API = Api(SaslHandshakeRequest, SaslHandshakeResponse, sasl_handshake, NOTHING)
+API = Api(SaslHandshakeRequest, SaslHandshakeResponse, sasl_handshake, authorize=PUBLIC)

@@ -1,18 +1,19 @@
 """ShareAcknowledge (79): acknowledges records of a share group without a fetch (KIP-932).
 
-v1 is the first stable version; v2 adds renewal of locks, and returns how long they last (KIP-1222). With epoch -1 it
+v1 is the first stable version; v2 adds renewal of locks, and returns their duration (KIP-1222). With epoch -1 it
 ends the share session.
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
-from broker.handlers.share_fetch import session_key
+from broker.exchange.authorisation import READ_GROUP
+from broker.handlers.share_fetch import acknowledged, session_key
 from broker.requests.api import Api
 from broker.requests.call import Call
-from broker.requests.share_access import take_unreadable
-from broker.share.acknowledging import AcknowledgeRules, Acknowledging, by_topic, code_of, message_of
-from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey
+from broker.requests.rules import in_order, of_group, whole
+from broker.requests.share_access import OF_SESSION
+from broker.share.acknowledging import Acknowledging, by_topic, code_of, message_of
+from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_acknowledge import (
     LeaderIdAndEpoch,
@@ -21,12 +22,12 @@ from protocol.messages.share_acknowledge import (
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
+from protocol.types import Uuid
 
 
 async def share_acknowledge(
     call: Call[ShareAcknowledgeRequest],
 ) -> ShareAcknowledgeResponse:
-    request = call.request
     try:
         key = session_key(call)
         advance_session(call, key)
@@ -34,20 +35,10 @@ async def share_acknowledge(
         return ShareAcknowledgeResponse(
             error_code=error.code, error_message=error.message, responses=[], node_endpoints=[]
         )
-    acknowledging = Acknowledging()
-    acknowledgements = {
-        PartitionId(topic.topic_id, partition.partition_index): partition.acknowledgement_batches
-        for topic in request.topics
-        for partition in topic.partitions
-    }
-    denied = take_unreadable(call, acknowledgements)
-    acknowledging.acknowledge(
-        call.broker.share_groups, *key, acknowledgements, AcknowledgeRules(call.version, request.is_renew_ack)
-    )
-    acknowledging.results.update(denied)
+    acknowledging = await acknowledged(call, key)
     if not acknowledging.is_done:
         await acknowledging.wait()
-    return finish(call, key, acknowledging)
+    return await finish(call, key, acknowledging)
 
 
 def advance_session(call: Call[ShareAcknowledgeRequest], key: SessionKey) -> None:
@@ -61,21 +52,24 @@ def advance_session(call: Call[ShareAcknowledgeRequest], key: SessionKey) -> Non
         sessions.go_on(key, epoch)
 
 
-def finish(
+async def finish(
     call: Call[ShareAcknowledgeRequest], key: SessionKey, acknowledging: Acknowledging
 ) -> ShareAcknowledgeResponse:
     groups = call.broker.share_groups
     if call.request.share_session_epoch == FINAL_EPOCH:
         groups.close_session(key)
+    topics = await by_topic(acknowledging.results, data, call.turns())
     return ShareAcknowledgeResponse(
         error_code=0,
         acquisition_lock_timeout_ms=groups.config(key.group_id).share_record_lock_duration_ms,
-        responses=[
-            ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[data(*result) for result in partitions])
-            for topic_id, partitions in by_topic(acknowledging.results).items()
-        ],
+        responses=await call.turns().map(answer, list(topics.items())),
         node_endpoints=[],
     )
+
+
+def answer(topic: tuple[Uuid, list[PartitionData]]) -> ShareAcknowledgeTopicResponse:
+    topic_id, partitions = topic
+    return ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions)
 
 
 def data(index: int, error: KafkaError | None) -> PartitionData:
@@ -87,4 +81,9 @@ def data(index: int, error: KafkaError | None) -> PartitionData:
     )
 
 
-API = Api(ShareAcknowledgeRequest, ShareAcknowledgeResponse, share_acknowledge, by_handler(READ_GROUP, READ_TOPIC))
+API = Api(
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    share_acknowledge,
+    authorize=in_order(whole(READ_GROUP, of_group, explains=True), OF_SESSION),
+)

@@ -6,26 +6,29 @@ locks (KIP-1222). A fetch with epoch -1 ends the share session, and takes acknow
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeVar
 
-from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
-from broker.exchange.turns import ENTRIES
+from broker.clock import pause
+from broker.exchange.authorisation import READ_GROUP
+from broker.exchange.turns import ENTRIES, Turns, batches
 from broker.fetch.request import FetchParams
 from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED
 from broker.requests.api import Api
 from broker.requests.call import Call
-from broker.requests.share_access import take_unreadable, unreadable
-from broker.share.acknowledging import AcknowledgeRules, Acknowledging, code_of, message_of
+from broker.requests.parts import PART_ENTRIES
+from broker.requests.rules import in_order, of_group, whole
+from broker.requests.share_access import OF_SESSION, take_unreadable, unreadable
+from broker.share.acknowledging import AcknowledgedBatch, AcknowledgeRules, Acknowledging, code_of, message_of
 from broker.share.fetching import PartitionAnswer, ShareFetching
+from broker.share.groups import ShareGroups
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession
 from coordinator.share_partition.request import AcquireRequest
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from protocol.messages.share_fetch import (
     AcquiredRecords,
-    FetchTopic,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
@@ -33,9 +36,14 @@ from protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
+from protocol.types import Uuid
+
+Acknowledges = TypeVar("Acknowledges", ShareFetchRequest, ShareAcknowledgeRequest)
 
 MAX_MEMBER_ID_LENGTH: Final = 36
 """A UUID, spelled out."""
+
+_batches: Final = attrgetter("acknowledgement_batches")
 
 ZERO_IN_RENEWALS: Final = ("max_bytes", "min_bytes", "max_records", "max_wait_ms")
 """The fields that must be zero in a request that renews locks."""
@@ -51,30 +59,30 @@ async def share_fetch(
         if not key.group_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
         check_renewal(call.request)
-        session = open_session(call, key)
+        session = open_session(call, key, await named(call))
     except KafkaError as error:
         rejection = ShareFetchResponse(
             error_code=error.code, error_message=error.message, acquisition_lock_timeout_ms=0, responses=[],
             node_endpoints=[],
         )  # fmt: skip
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            await asyncio.sleep(call.request.max_wait_ms / 1000)  # the next attempt is not to follow at once
+            await pause(call.host.clock, call.request.max_wait_ms)  # the next attempt must not follow at once
         return rejection
-    acknowledging = take_acknowledgements(call, key)
+    acknowledging = await acknowledged(call, key) if acknowledges(call.request) else Acknowledging()
     fetching = await begin_fetch(call, key, session)
     if fetching is not None:
-        await gather(fetching, acknowledging, may_wait=call.request.max_wait_ms > 0)
+        await gather(fetching, acknowledging, call.turns(), may_wait=call.request.max_wait_ms > 0)
     if not acknowledging.is_done:
         await acknowledging.wait()
     return await build_response(call, key, session, acknowledging, fetching)
 
 
-async def gather(fetching: ShareFetching, acknowledging: Acknowledging, *, may_wait: bool) -> None:
-    """Acquires records, at once where there are enough. A member that has just acknowledged records comes after those
-    that already wait."""
+async def gather(fetching: ShareFetching, acknowledging: Acknowledging, turns: Turns, *, may_wait: bool) -> None:
+    """Acquires records, at once if enough are available. A member that has just acknowledged records comes after the
+    members that already wait."""
     if may_wait and acknowledging.is_used and fetching.others_wait:
         await fetching.wait(comes_last=True)
-    elif not fetching.attempt(is_last=not may_wait):
+    elif not await fetching.attempt(turns, is_last=not may_wait):
         await fetching.wait(comes_last=False)
 
 
@@ -89,14 +97,14 @@ def session_key(call: Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]) -
 
 
 def member_id_of(text: str | None) -> str:
-    """Returns a valid member id. Raises INVALID_REQUEST for one that is empty or too long."""
+    """Returns a valid member id. Raises INVALID_REQUEST if it is empty or too long."""
     if not text or len(text) > MAX_MEMBER_ID_LENGTH or not (text.isascii() or is_short(text)):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
     return text
 
 
 def is_short(text: str) -> bool:
-    """True when the member id is short enough in UTF-16 code units, as Java counts."""
+    """True if the member id is short enough in UTF-16 code units, as Java counts."""
     return len(text.encode("utf-16-le", "surrogatepass")) <= 2 * MAX_MEMBER_ID_LENGTH
 
 
@@ -109,14 +117,36 @@ def check_renewal(request: ShareFetchRequest) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{', '.join(nonzero)} must be 0 if isRenewAck is true.")
 
 
-def partition_ids(topics: Iterable[FetchTopic]) -> list[PartitionId]:
+class NamedPartitions(NamedTuple):
+    """The partitions that a request adds to its session, and the partitions that it removes."""
+
+    added: list[PartitionId]
+    forgotten: list[PartitionId]
+
+
+async def named(call: Call[ShareFetchRequest]) -> NamedPartitions:
+    request = call.request
+    added = (
+        (topic.topic_id, [partition.partition_index for partition in topic.partitions]) for topic in request.topics
+    )
+    forgotten = ((topic.topic_id, topic.partitions) for topic in request.forgotten_topics_data)
+    return NamedPartitions(await partition_ids(call, added), await partition_ids(call, forgotten))
+
+
+async def partition_ids(
+    call: Call[ShareFetchRequest], topics: Iterable[tuple[Uuid, Sequence[int]]]
+) -> list[PartitionId]:
     """Returns the partitions of topics in a request."""
-    return [
-        PartitionId(topic.topic_id, partition.partition_index) for topic in topics for partition in topic.partitions
-    ]
+    turns = call.turns()
+    ids: list[PartitionId] = []
+    for topic_id, indexes in topics:
+        for some in batches(indexes):
+            await turns.next()
+            ids += [PartitionId(topic_id, index) for index in some]
+    return ids
 
 
-def open_session(call: Call[ShareFetchRequest], key: SessionKey) -> ShareSession | None:
+def open_session(call: Call[ShareFetchRequest], key: SessionKey, named: NamedPartitions) -> ShareSession | None:
     """Returns the session, new or advanced by an epoch; None if the request ends it. Raises KafkaError."""
     request, groups = call.request, call.broker.share_groups
     if request.share_session_epoch == FINAL_EPOCH:
@@ -125,34 +155,32 @@ def open_session(call: Call[ShareFetchRequest], key: SessionKey) -> ShareSession
     if request.share_session_epoch == INITIAL_EPOCH:
         if acknowledges(request):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        return groups.open_session(key, partition_ids(request.topics), call.connection)
+        return groups.open_session(key, named.added, call.connection)
     session = groups.sessions.go_on(key, request.share_session_epoch)
-    forgotten = [
-        PartitionId(topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
-    ]
-    session.update(partition_ids(request.topics), forgotten)
+    session.update(*named)
     return session
 
 
-def take_acknowledgements(call: Call[ShareFetchRequest], key: SessionKey) -> Acknowledging:
-    request = call.request
+async def acknowledged(call: Call[Acknowledges], key: SessionKey) -> Acknowledging:
+    """Applies the request's acknowledgements, in turns with other requests."""
+    request, turns = call.request, call.turns()
+    acknowledgements: dict[PartitionId, Sequence[AcknowledgedBatch]] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            await turns.next()
+            named = PartitionId(topic.topic_id, partition.partition_index)
+            acknowledgements[named] = partition.acknowledgement_batches
+    denied = await take_unreadable(call, acknowledgements)
     acknowledging = Acknowledging()
-    if acknowledges(request):
-        acknowledgements = {
-            PartitionId(topic.topic_id, partition.partition_index): partition.acknowledgement_batches
-            for topic in request.topics
-            for partition in topic.partitions
-        }
-        rules = AcknowledgeRules(call.version, request.is_renew_ack)
-        denied = take_unreadable(call, acknowledgements)
-        acknowledging.acknowledge(call.broker.share_groups, *key, acknowledgements, rules)
-        acknowledging.results.update(denied)
+    rules = AcknowledgeRules(call.version, request.is_renew_ack)
+    await acknowledging.acknowledge(call.broker.share_groups, *key, acknowledgements, rules, turns)
+    acknowledging.results.update(denied)
     return acknowledging
 
 
 def acknowledges(request: ShareFetchRequest) -> bool:
-    """True when any partition has acknowledgements: then all that the request names count as acknowledged."""
-    return any(partition.acknowledgement_batches for topic in request.topics for partition in topic.partitions)
+    """True if any partition has acknowledgements: then all partitions in the request count as acknowledged."""
+    return any(any(map(_batches, topic.partitions)) for topic in request.topics)
 
 
 async def begin_fetch(
@@ -162,12 +190,13 @@ async def begin_fetch(
     request = call.request
     if session is None or request.is_renew_ack:
         return None
-    denied = unreadable(call, session.partitions)
+    checked = list(session.partitions)  # another connection may add partitions between the turns
+    denied = await unreadable(call, checked)
     groups = call.broker.share_groups
-    named = [partition_id for partition_id in session.partitions if partition_id not in denied]
-    errors = await call.turns().map(groups.error_of, named)
-    partitions = [partition_id for partition_id, error in zip(named, errors, strict=True) if error is None]
-    failed = {partition_id: error for partition_id, error in zip(named, errors, strict=True) if error is not None}
+    named = [partition_id for partition_id in checked if partition_id not in denied]
+    failures = await call.turns().map(lambda partition_id: failure(groups, partition_id), named)
+    partitions = [partition_id for partition_id, failed in zip(named, failures, strict=True) if failed is None]
+    errors = {partition_id: failed for partition_id, failed in zip(named, failures, strict=True) if failed is not None}
     if not named:
         return None
     turn = request.share_session_epoch % max(len(partitions), 1)
@@ -175,7 +204,13 @@ async def begin_fetch(
     acquire_request = AcquireRequest(key.member_id, request.max_records, request.batch_size, request.share_acquire_mode)
     isolation_level = isolation(groups.config(key.group_id).share_isolation_level)
     limits = FetchParams(min(request.min_bytes, max_bytes), max_bytes, request.max_wait_ms, isolation_level)
-    return ShareFetching(groups, key.group_id, partitions[turn:] + partitions[:turn], failed, acquire_request, limits)
+    return ShareFetching(groups, key.group_id, partitions[turn:] + partitions[:turn], errors, acquire_request, limits)
+
+
+def failure(groups: ShareGroups, partition_id: PartitionId) -> PartitionAnswer | None:
+    """Returns the answer of a partition that this broker doesn't lead; None if it leads it."""
+    error = groups.error_of(partition_id)
+    return None if error is None else PartitionAnswer(error=error)
 
 
 def isolation(name: str) -> int:
@@ -196,9 +231,10 @@ async def build_response(
     groups = call.broker.share_groups
     acquisitions: dict[PartitionId, PartitionAnswer] = {} if fetching is None else dict(fetching.answers)
     if session is not None:
-        denied = unreadable(call, session.partitions)
+        denied = await unreadable(call, dict.fromkeys((*acquisitions, *session.partitions)))
         acquisitions |= {partition_id: PartitionAnswer(error=error) for partition_id, error in denied.items()}
     partitions = dict.fromkeys((*acquisitions, *updates(session, acquisitions), *acknowledging.results))
+    call.context.is_large |= len(partitions) > PART_ENTRIES
     turns = call.turns()
     topics: dict[bytes, ShareFetchableTopicResponse] = {}
     leaders_lost = False
@@ -227,8 +263,8 @@ async def build_response(
 
 
 def updates(session: ShareSession | None, acquisitions: Mapping[PartitionId, PartitionAnswer]) -> Sequence[PartitionId]:
-    """Returns the partitions that the answer must have though they gave nothing: new ones, and those whose last answer
-    was an error."""
+    """Returns the partitions that the answer must include though they returned no records: new partitions, and
+    partitions whose last answer was an error."""
     if session is None:
         return ()
     due = [partition_id for partition_id, is_due in session.partitions.items() if is_due]
@@ -276,4 +312,9 @@ def endpoints(call: Call[ShareFetchRequest]) -> list[NodeEndpoint]:
     return result
 
 
-API = Api(ShareFetchRequest, ShareFetchResponse, share_fetch, by_handler(READ_GROUP, READ_TOPIC))
+API = Api(
+    ShareFetchRequest,
+    ShareFetchResponse,
+    share_fetch,
+    authorize=in_order(whole(READ_GROUP, of_group, explains=True), OF_SESSION),
+)

@@ -7,25 +7,26 @@ next heartbeat, five seconds later; here the answer to a member that joins waits
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
-from broker.exchange.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
+from broker.clock import pause
 from broker.handlers.share_fetch import member_id_of
 from broker.requests.api import Api
 from broker.requests.call import Call
+from broker.requests.group_access import MEMBER
 from broker.requests.group_client import client_of
 from coordinator.group.share.heartbeat import HeartbeatResult, heartbeat
 from coordinator.group.share.member import JOINING
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
-MAX_WAIT_S: Final = 2.0
-"""The longest wait for state or an assignment: after it, the next heartbeat has it. Less than any client waits for an
-answer, and more than it takes to make the topic of states."""
+MAX_WAIT_MS: Final = 2_000
+"""Maximum wait for state or an assignment: later, the next heartbeat returns it. Shorter than any client's request
+timeout, and longer than the creation of the state topic takes."""
 
 MAX_HEARTBEATS: Final = 3
-"""Heartbeats on behalf of a member that joins: for state, an assignment, and one more should others join meanwhile."""
+"""Heartbeats on behalf of a member that joins: for its state, for its assignment, and another if other members join
+meanwhile."""
 
 
 async def share_group_heartbeat(
@@ -61,13 +62,13 @@ async def join(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatRes
     except KafkaError as error:
         if heartbeat_result is None:
             return failed(error)
-    return heartbeat_result.response  # it has joined at least; the answer to its next heartbeat has the error
+    return heartbeat_result.response  # the member has joined; the answer to its next heartbeat has the error
 
 
 async def apply_heartbeat(
     call: Call[ShareGroupHeartbeatRequest], request: ShareGroupHeartbeatRequest
 ) -> HeartbeatResult:
-    heartbeat_result = await call.broker.groups.decide(request.group_id, heartbeat, request, client_of(call))
+    heartbeat_result = await call.broker.groups.submit(request.group_id, heartbeat, request, client_of(call))
     initialize_later(call, heartbeat_result)
     return heartbeat_result
 
@@ -77,15 +78,15 @@ def has_partitions(response: ShareGroupHeartbeatResponse) -> bool:
 
 
 async def is_worth_waiting(call: Call[ShareGroupHeartbeatRequest], heartbeat_result: HeartbeatResult) -> bool:
-    """Waits until another heartbeat may bring more; False if that is not soon."""
-    if await call.broker.share_groups.initialized(call.request.group_id, MAX_WAIT_S):
+    """Waits until another heartbeat may return more; False if that won't be soon."""
+    if await call.broker.share_groups.initialized(call.request.group_id, MAX_WAIT_MS / 1000):
         return True
     if heartbeat_result.due_ms is None:
         return False
-    left_s = (heartbeat_result.due_ms - call.broker.clock.now_ms()) / 1000
-    if left_s > MAX_WAIT_S:
+    left_ms = heartbeat_result.due_ms - call.broker.clock.now_ms()
+    if left_ms > MAX_WAIT_MS:
         return False
-    await asyncio.sleep(max(left_s, 0))
+    await pause(call.broker.clock, left_ms)
     return True
 
 
@@ -108,5 +109,4 @@ def failed(error: KafkaError) -> ShareGroupHeartbeatResponse:
     )
 
 
-REQUIRES = by_handler(READ_GROUP, DESCRIBE_TOPIC)
-API = Api(ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse, share_group_heartbeat, REQUIRES)
+API = Api(ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse, share_group_heartbeat, authorize=MEMBER)

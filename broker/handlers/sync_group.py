@@ -6,10 +6,11 @@ v1 adds the throttle time, v3 static members (KIP-345), v4 is flexible, v5 check
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import READ_GROUP, by_handler
+from broker.exchange.authorisation import READ_GROUP
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.group_client import check_group_id, client_of
+from broker.requests.rules import of_group, whole
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -21,7 +22,7 @@ async def sync_group(call: Call[SyncGroupRequest]) -> SyncGroupResponse:
     request = call.request
     try:
         check(call)
-        return await call.broker.groups.decide(request.group_id, requests.sync_group, request, client_of(call))
+        return await call.broker.groups.submit(request.group_id, requests.sync_group, request, client_of(call))
     except KafkaError as error:
         return failed(error)
 
@@ -39,4 +40,4 @@ def failed(error: KafkaError) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=error.code, assignment=b"")
 
 
-API = Api(SyncGroupRequest, SyncGroupResponse, sync_group, by_handler(READ_GROUP))
+API = Api(SyncGroupRequest, SyncGroupResponse, sync_group, authorize=whole(READ_GROUP, of_group))

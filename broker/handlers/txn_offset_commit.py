@@ -1,6 +1,6 @@
 """TxnOffsetCommit (28): stores a group's offsets, which count once the producer's transaction commits (KIP-98).
 
-v1 is as v0, v2 brings leader epochs (KIP-320), v3 is flexible and says which member commits (KIP-447), v4 may return
+v1 is as v0, v2 brings leader epochs (KIP-320), v3 is flexible and adds the member that commits (KIP-447), v4 may return
 TRANSACTION_ABORTABLE, v5 joins the transaction by itself, without AddOffsetsToTxn (KIP-890), v6 names topics by id
 (KIP-1319). The offsets' partition has to be part of the transaction, which the transaction's coordinator verifies
 first.
@@ -13,11 +13,12 @@ from operator import attrgetter
 
 from broker.coordinators.answering import merged
 from broker.coordinators.translations import PRODUCERS_BEFORE_2_0, seen_by_client, translated
-from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
 from broker.produce.verification import Supports, check_joined
 from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
+from broker.requests.rules import each, in_order, named_since, of_group, of_transaction, whole
 from coordinator.group.offsets.commit import commit_transactional
 from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode, KafkaError
@@ -38,7 +39,7 @@ FIRST_TOPIC_ID_VERSION = 6
 
 
 async def txn_offset_commit(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse:
-    """Answers partitions that are not there, and has the group's shard answer the rest."""
+    """Answers partitions that don't exist, and has the group's shard answer the rest."""
     request = call.request
     unknown: list[TxnOffsetCommitResponseTopic] = []
     request.topics = [
@@ -65,7 +66,7 @@ async def committed(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitRespon
     producer = Producer(request.producer_id, request.producer_epoch)
     supports = Supports.of(call.version, FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION)
     await check_joined(call.broker, request.transactional_id, producer, name, supports)
-    return await groups.decided(request.group_id, commit_transactional, request, client_of(call))
+    return await groups.submit(request.group_id, commit_transactional, request, client_of(call))
 
 
 def existing(
@@ -73,11 +74,11 @@ def existing(
     topic: TxnOffsetCommitRequestTopic,
     unknown: list[TxnOffsetCommitResponseTopic],
 ) -> TxnOffsetCommitRequestTopic | None:
-    """Returns the topic with its name and those partitions that are there, None without any; adds the others to
+    """Returns the topic with its name and the partitions that exist, None if none does; adds the others to
     `unknown`."""
     by_id = call.version >= FIRST_TOPIC_ID_VERSION
     image = call.broker.image
-    topic_image = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+    topic_image = call.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
     if topic_image is None:
         code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         unknown.append(failed(topic, topic.partitions, code))
@@ -102,11 +103,14 @@ def failed(
     return TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers)
 
 
-REQUIRES = by_handler(WRITE_TRANSACTIONAL_ID, READ_GROUP, READ_TOPIC)
 API = Api(
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
     txn_offset_commit,
-    REQUIRES,
-    entries=(Entries("topics", "topics", "partitions", "partitions"),),
+    authorize=in_order(
+        whole(WRITE_TRANSACTIONAL_ID, of_transaction),
+        whole(READ_GROUP, of_group),
+        each(READ_TOPIC, name_of=named_since(FIRST_TOPIC_ID_VERSION)),
+    ),
+    entries=(Entries("topics", "topics", Entries("partitions", "partitions")),),
 )

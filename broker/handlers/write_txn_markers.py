@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable
+from functools import partial
 from typing import Any
 
 from broker.coordinators.markers import Marker, marker_of
-from broker.exchange.authorisation import ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER, by_handler
-from broker.exchange.turns import Turns
+from broker.exchange.authorisation import ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER
+from broker.exchange.turns import Turns, batches
 from broker.requests.api import Api
 from broker.requests.call import Call
+from broker.requests.rules import unless, whole
 from coordinator.group.records import EndTransaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.write_txn_markers import (
@@ -29,24 +31,22 @@ from protocol.types import TopicPartition
 
 
 async def write_txn_markers(call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
-    """Begins all markers before it waits for any: a partition whose replicas lag holds up no other."""
-    waiting: list[Coroutine[Any, Any, None]] = []
+    """Appends all markers before it waits for any: a partition whose replicas lag delays no other."""
+    commits: list[asyncio.Task[None]] = []
     turns = call.turns()
     try:
-        markers = [await begin(call, turns, marker, waiting) for marker in call.request.markers]
-    except BaseException:  # the client is gone; its markers are in the logs, and nobody waits for their replicas
-        for wait in waiting:
-            wait.close()
-        raise
-    await asyncio.gather(*waiting)
-    return WriteTxnMarkersResponse(markers=by_producer(markers))
+        markers = [await begin(call, turns, marker, commits) for marker in call.request.markers]
+        for commit in commits:
+            await turns.next()
+            await commit
+    finally:  # if the client is gone, the markers stay in the logs, and nothing waits for their replicas
+        for commit in commits:
+            commit.cancel()
+    return WriteTxnMarkersResponse(markers=await by_producer(turns, markers))
 
 
 async def begin(
-    call: Call[WriteTxnMarkersRequest],
-    turns: Turns,
-    requested: WritableTxnMarker,
-    waiting: list[Coroutine[Any, Any, None]],
+    call: Call[WriteTxnMarkersRequest], turns: Turns, requested: WritableTxnMarker, commits: list[asyncio.Task[None]]
 ) -> WritableTxnMarkerResult:
     record = EndTransaction(
         requested.producer_id, requested.producer_epoch, requested.transaction_result, requested.coordinator_epoch
@@ -54,48 +54,43 @@ async def begin(
     marker = marker_of(record, requested.transaction_version, call.now_ms)
     topics: list[WritableTxnMarkerTopicResult] = []
     for topic in requested.topics:
-        names = [TopicPartition(topic.name, index) for index in dict.fromkeys(topic.partition_indexes)]
-        partitions = await turns.map(lambda name: begin_one(call, name, marker, waiting), names)
+        mark = partial(begin_one, call, marker, commits, topic.name)
+        partitions = await turns.map(mark, list(dict.fromkeys(topic.partition_indexes)))
         topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=partitions))
     return WritableTxnMarkerResult(producer_id=requested.producer_id, topics=topics)
 
 
-def by_producer(markers: Iterable[WritableTxnMarkerResult]) -> list[WritableTxnMarkerResult]:
+async def by_producer(turns: Turns, markers: Iterable[WritableTxnMarkerResult]) -> list[WritableTxnMarkerResult]:
     """Returns each producer, topic and partition once, with the result of the last marker; a producer without
     partitions is left out."""
     results: dict[int, dict[str, dict[int, WritableTxnMarkerPartitionResult]]] = {}
     for marker in markers:
         for topic in marker.topics:
-            if topic.partitions:
+            for some in batches(topic.partitions):
+                await turns.next()
                 partitions = results.setdefault(marker.producer_id, {}).setdefault(topic.name, {})
-                partitions.update((partition.partition_index, partition) for partition in topic.partitions)
-    return [
-        WritableTxnMarkerResult(
-            producer_id=producer_id,
-            topics=[
-                WritableTxnMarkerTopicResult(name=name, partitions=list(partitions.values()))
-                for name, partitions in topics.items()
-            ],
-        )
-        for producer_id, topics in results.items()
-    ]
+                partitions.update((partition.partition_index, partition) for partition in some)
+    answers: list[WritableTxnMarkerResult] = []
+    for producer_id, topics in results.items():
+        answers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=[]))
+        for name, partitions in topics.items():
+            await turns.next()
+            answers[-1].topics.append(WritableTxnMarkerTopicResult(name=name, partitions=list(partitions.values())))
+    return answers
 
 
 def begin_one(
-    call: Call[WriteTxnMarkersRequest],
-    name: TopicPartition,
-    marker: Marker,
-    waiting: list[Coroutine[Any, Any, None]],
+    call: Call[WriteTxnMarkersRequest], marker: Marker, commits: list[asyncio.Task[None]], topic: str, index: int
 ) -> WritableTxnMarkerPartitionResult:
-    """Appends a marker and returns the partition's answer; adds the commit to wait for to `waiting`."""
-    result = WritableTxnMarkerPartitionResult(partition_index=name.partition, error_code=ErrorCode.NONE)
+    """Appends a marker and returns the partition's answer; adds the commit to wait for to `commits`."""
+    result = WritableTxnMarkerPartitionResult(partition_index=index, error_code=ErrorCode.NONE)
     try:
-        wait = call.broker.marker_writer.begin(name, marker)
+        wait = call.broker.marker_writer.begin(TopicPartition(topic, index), marker)
     except KafkaError as error:
         result.error_code = error.code
     else:
         if wait is not None:
-            waiting.append(note_commit(result, wait))
+            commits.append(asyncio.get_running_loop().create_task(note_commit(result, wait)))
     return result
 
 
@@ -106,5 +101,9 @@ async def note_commit(result: WritableTxnMarkerPartitionResult, wait: Coroutine[
         result.error_code = error.code
 
 
-REQUIRES = by_handler(ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER)
-API = Api(WriteTxnMarkersRequest, WriteTxnMarkersResponse, write_txn_markers, REQUIRES)
+API = Api(
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+    write_txn_markers,
+    authorize=unless(ALTER_CLUSTER, whole(CLUSTER_ACTION_CLUSTER)),
+)

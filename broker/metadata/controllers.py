@@ -1,8 +1,9 @@
-"""Connections to the quorum's controllers, and the way of a request to the active one.
+"""Connections to the controllers, and requests to the active controller.
 
-The observer of the metadata log finds out which controller leads. A request that was surely not carried out, or that
-may be carried out twice, is sent again until its timeout, to whoever leads by then. Source: Kafka's
-NodeToControllerChannelManager.
+The observer of the metadata log finds the controller that leads. A request that certainly wasn't carried out, or that
+can safely be repeated, is sent again to the current leader until its timeout.
+
+Source: Kafka's NodeToControllerChannelManager.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from broker.clock import Clock
+from broker.clock import Clock, pause
 from broker.peers.address import Address
-from broker.peers.backoff import Backoff
 from broker.peers.pool import Peer
 from broker.peers.settings import Settings
-from broker.peers.waiting import pause
 from coordinator.quorum.leadership import Leadership, Location
+from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.peer_errors import HandshakeFailed, PeerError, UnsupportedVersion
 from protocol.schema import ANY_VERSION
@@ -25,17 +25,17 @@ from protocol.schema import ANY_VERSION
 R = TypeVar("R")
 
 LEADER_POLL_MS: Final = 20
-"""While no leader is known, how long to the next look."""
+"""Interval between checks for a leader while none is known."""
 
 BACKOFF: Final = Backoff(initial_ms=50, max_ms=1_000)
-"""Between two tries of the same request."""
+"""The pause between two attempts of the same request."""
 
 
 class Controllers:
     """The controllers as peers, by host and port."""
 
     def __init__(self, leadership: Leadership, settings: Settings, clock: Clock, draw: Callable[[], float]) -> None:
-        """`draw` gives random numbers from 0 up to 1."""
+        """`draw` returns random numbers from 0 up to 1."""
         self.leadership = leadership
         self.clock = clock
         self._settings = settings
@@ -44,7 +44,7 @@ class Controllers:
         self._is_closed = False
 
     def peer(self, location: Location) -> Peer:
-        """Returns the controller that listens there."""
+        """Returns the controller at this address."""
         peer = self._peers.get(location)
         if peer is None:
             peer = self._peers[location] = Peer(Address(*location), self._settings, self.clock, self._draw)
@@ -59,9 +59,12 @@ class Controllers:
         *,
         max_version: int = ANY_VERSION,
     ) -> R:
-        """Returns the response of the controller that leads, to the request in the highest version that both sides
-        speak, up to `max_version`; `code_of` gives its top-level error code. Raises KafkaError: REQUEST_TIMED_OUT when
-        there was no response in time, UNSUPPORTED_VERSION where the controllers do not know the request."""
+        """Returns the leading controller's response to the request, in the highest version that both sides support, up
+        to `max_version`; `code_of` returns the response's top-level error code.
+
+        Raises KafkaError: REQUEST_TIMED_OUT without a response in time, UNSUPPORTED_VERSION if the controllers don't
+        know the request.
+        """
         deadline_ms = self.clock.monotonic_ms() + timeout_ms
         failures, problem = 0, ""
         while (left_ms := deadline_ms - self.clock.monotonic_ms()) > 0 and not self._is_closed:
@@ -89,6 +92,6 @@ class Controllers:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no answer of a controller within {timeout_ms} ms: {reason}")
 
     async def close(self) -> None:
-        """Closes all connections for good; requests that wait for an answer fail."""
+        """Closes all connections for good; waiting requests fail."""
         self._is_closed = True
         await asyncio.gather(*(peer.close() for peer in self._peers.values()))

@@ -1,9 +1,9 @@
 """Keeps a controller from leading a metadata log that has lost committed records.
 
-The log of a quorum with one voter is the only copy of the cluster's topics, ACLs and users. If its end is torn, as a
-loss of power leaves it, it is cut there: nobody was told of those records. If whole batches follow a damaged batch, or
-other files know of records that the log doesn't have, the start is refused, and nothing is changed. A broker that
-follows other controllers fetches again what its log has lost (Kafka's KafkaRaftLog cuts in all cases).
+The log of a quorum with one voter is the only copy of the cluster's topics, ACLs and users. If its end is torn, as
+after a power loss, it is truncated there: those records were never acknowledged. If whole batches follow a damaged
+batch, or other files show that records are missing, the start is rejected, and nothing is changed. A broker that
+follows other controllers fetches the lost records again (Kafka's KafkaRaftLog truncates in all cases).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import NamedTuple
 
 from broker.logging import get_logger
@@ -27,32 +28,32 @@ from storage.recovering.loaded import Cut
 from storage.recovering.salvage import sound_batches
 
 TORN = ".torn"
-"""The suffix of the file that keeps what was cut; Apache Kafka passes over it."""
+"""The suffix of the file that keeps what was cut; Apache Kafka ignores it."""
 
 logger = get_logger("broker.metadata")
 
 
 class LostMetadata(KafkaError):
-    """The metadata log has lost records that were committed, or may have been."""
+    """The metadata log has, or may have, lost committed records."""
 
     def __init__(self, folder: str, reason: str) -> None:
         directory = os.path.dirname(folder)
         super().__init__(
             ErrorCode.CORRUPT_MESSAGE,
-            f"{folder}: {reason}. Restore the folder from a backup, or go on without the records that are lost: "
-            f"`odradek log metadata {directory}` shows what is left, with --accept the next start goes on from there",
+            f"{folder}: {reason}. Restore the folder from a backup, or continue without the lost records: `odradek "
+            f"log metadata {directory}` shows the remaining records; with --accept, the next start continues from them",
         )
 
 
 class Evidence(NamedTuple):
-    """Knowledge of the metadata log's end in the files beside it. Find it before the log is opened."""
+    """Facts about the metadata log's end from the files beside it. Collect them before the log is opened."""
 
     broker_epoch: int
-    """The offset of this broker's last registration if it was then stopped in order; else -1."""
+    """The offset of this broker's last registration if the broker was then stopped cleanly; otherwise -1."""
     closed_at: int
-    """The offset of the newest producer snapshot: a log that is closed in order has a snapshot at its end."""
+    """The offset of the newest producer snapshot, which a clean close writes at the log's end."""
     partition: str | None
-    """A folder with the log of a partition."""
+    """A folder with the log of a partition; None if there is none."""
 
     @property
     def is_clean(self) -> bool:
@@ -60,7 +61,7 @@ class Evidence(NamedTuple):
 
 
 def find_evidence(folder: str, log_dirs: Sequence[str], disk: Disk) -> Evidence:
-    """Returns what there is in the log directories, and in the metadata log's folder. Raises OSError."""
+    """Returns the evidence in the log directories and in the metadata log's folder. Raises OSError."""
     names = disk.listdir(folder) if disk.exists(folder) else []
     closed_at = max((base_offset_of(name) or 0 for name in names if name.endswith(SNAPSHOT)), default=0)
     partitions = (path for directory in log_dirs for path in _stored_partitions(directory, disk))
@@ -75,7 +76,7 @@ def _stored_partitions(directory: str, disk: Disk) -> Iterator[str]:
 
 
 class Guard:
-    """Refuses a log that has lost records, unless the operator has accepted the loss."""
+    """Rejects a log that has lost records, unless the operator has accepted the loss."""
 
     def __init__(self, folder: str, evidence: Evidence, disk: Disk, *, accept: bool = False) -> None:
         self._folder = folder
@@ -84,44 +85,44 @@ class Guard:
         self._accept = accept
 
     def before_cut(self, cut: Cut) -> None:
-        """Keeps what is going to be cut. Raises LostMetadata if it is no torn end."""
+        """Saves the bytes that are about to be cut. Raises LostMetadata unless they are a torn end."""
         lost = self._bytes_from(cut.path, cut.position)
         whole = sum(1 for _ in sound_batches(memoryview(lost)))
         if not self._accept:
             where = f"{cut.path} is damaged at byte {cut.position}, offset {cut.offset} ({cut.reason})"
             if whole:
-                raise LostMetadata(self._folder, f"{where}, and {whole} whole batches follow: this is no torn end")
+                raise LostMetadata(self._folder, f"{where}, and {whole} whole batches follow: this is not a torn end")
             if self._evidence.is_clean:
-                raise LostMetadata(self._folder, f"{where}, though the log was closed in order")
-        self._keep(cut.offset, lost)
-        logger.warning(
-            "end of the metadata log cut", cut=str(cut), whole_batches=whole, kept=self._file_for(cut.offset)
-        )
+                raise LostMetadata(self._folder, f"{where}, although the log was closed cleanly")
+        kept = self._keep(cut.offset, lost)
+        logger.warning("end of the metadata log cut", cut=str(cut), whole_batches=whole, kept=kept)
 
     def before_truncation(self, path: str, offset: int, problem: str) -> None:
-        """Keeps the segment with a batch whose header can't be right, and the later segments. Raises LostMetadata
-        unless the loss is accepted."""
+        """Saves the segment with a batch whose header can't be right, and the later segments. Raises LostMetadata
+        unless the loss is accepted.
+        """
         if not self._accept:
             raise LostMetadata(self._folder, f"{path} is damaged at offset {offset}: {problem}")
-        self._keep(offset, self._bytes_from(path, 0))
-        logger.warning("metadata log cut", path=path, offset=offset, reason=problem, kept=self._file_for(offset))
+        kept = self._keep(offset, self._bytes_from(path, 0))
+        logger.warning("metadata log cut", path=path, offset=offset, reason=problem, kept=kept)
 
     def _bytes_from(self, path: str, position: int) -> bytes:
-        """Returns the bytes of a segment from a position on, with those of the later segments."""
+        """Returns the bytes of a segment from a position on, and of the later segments."""
         own_name = os.path.basename(path)
         later = sorted(name for name in self._disk.listdir(self._folder) if name.endswith(LOG) and name > own_name)
         files = [self._disk.read_file(os.path.join(self._folder, name)) for name in (own_name, *later)]
         return b"".join((files[0][position:], *files[1:]))
 
-    def _file_for(self, offset: int) -> str:
-        return os.path.join(self._folder, f"{offset:020d}{TORN}")
-
-    def _keep(self, offset: int, lost: bytes) -> None:
-        self._disk.write_file(self._file_for(offset), lost)
+    def _keep(self, offset: int, lost: bytes) -> str:
+        """Writes the bytes into a new file, and returns its path. A log may be cut at one offset twice."""
+        names = (f"{offset:020d}{f'.{again}' if again else ''}{TORN}" for again in count())
+        path = next(path for name in names if not self._disk.exists(path := os.path.join(self._folder, name)))
+        self._disk.write_file(path, lost)
         self._disk.fsync_dir(self._folder)
+        return path
 
     def check(self, end_offset: int, last_epoch: int, snapshots: Sequence[SnapshotId], quorum: QuorumState) -> None:
-        """Raises LostMetadata if a log that ends there lacks records that other files know of."""
+        """Raises LostMetadata if the log lacks records that other files show."""
         if not self._accept:
             problem = missing(end_offset, last_epoch, snapshots, quorum, self._evidence)
             if problem is not None:
@@ -131,20 +132,20 @@ class Guard:
 def missing(
     end_offset: int, last_epoch: int, snapshots: Sequence[SnapshotId], quorum: QuorumState, evidence: Evidence
 ) -> str | None:
-    """Returns which file knows of later records than those of the log; None if no file does."""
+    """Returns the file that shows later records than the log has; None if there is none."""
     latest = snapshots[-1] if snapshots else SnapshotId(0, 0)
     if latest.offset > end_offset:
-        return f"and {latest.file_name} has those before offset {latest.offset}"
+        return f"and {latest.file_name} has the records before offset {latest.offset}"
     epoch = max(last_epoch, latest.epoch)
     if quorum.leader_epoch > epoch:
-        return f"in epoch {epoch}, and {QUORUM_STATE} says that epoch {quorum.leader_epoch} has begun"
+        return f"in epoch {epoch}, but {QUORUM_STATE} has epoch {quorum.leader_epoch}"
     if 0 < quorum.leader_epoch < epoch - 1:
-        return f"in epoch {epoch}, and {QUORUM_STATE} says that epoch {quorum.leader_epoch} is the last"
+        return f"in epoch {epoch}, but the last epoch in {QUORUM_STATE} is {quorum.leader_epoch}"
     if evidence.broker_epoch >= end_offset:
-        return f"and {CLEAN_SHUTDOWN} says that this broker was registered at offset {evidence.broker_epoch}"
+        return f"and {CLEAN_SHUTDOWN} shows that this broker was registered at offset {evidence.broker_epoch}"
     if evidence.is_clean and evidence.closed_at > end_offset:
         snapshot = segment_file(evidence.closed_at, SNAPSHOT)
-        return f"and {snapshot} says that the log was closed at offset {evidence.closed_at}"
+        return f"and {snapshot} shows that the log was closed at offset {evidence.closed_at}"
     if not end_offset and evidence.partition is not None:
         return f"and {evidence.partition} has the log of a partition"
     return None

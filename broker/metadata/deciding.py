@@ -1,13 +1,13 @@
-"""Decisions on requests of many entries, made by a thread while the event loop serves others.
+"""Runs the controller's decisions on requests with many entries in a thread, while the event loop serves clients.
 
-Kafka's QuorumController decides in a thread of its own, one event after the other. Here only long decisions are made in
-a thread; the other decisions wait for it, so that the state stays as it is.
+Kafka's QuorumController decides in a thread of its own, one event after the other. Here only long decisions run in a
+thread. Other decisions wait for it, so that the state doesn't change.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Final, TypeVar
 
 from broker.workers import Workers
@@ -17,21 +17,23 @@ from protocol.schema import fields_of
 T = TypeVar("T")
 
 MAX_ENTRIES_ON_LOOP: Final = 500
-"""The entries of a request up to which its decision is made on the event loop: ten to fifty microseconds for each."""
+"""Maximum number of entries of a request that is decided on the event loop, and of records that are applied and encoded
+there. Each takes ten to fifty microseconds.
+"""
 
 
 class LongDecisions:
-    """Makes long decisions, one at a time."""
+    """Runs long decisions, one at a time."""
 
     def __init__(self) -> None:
         self._thread = Workers(1, "decisions")
         self._decided: asyncio.Event | None = None
-        """Set when the decision that the thread makes is made; None while there is none."""
+        """Set when the thread has made its decision; None while there is none."""
         self._has_stopped = False
 
     @property
     def is_busy(self) -> bool:
-        """True while a decision is being made: the state must stay as it is."""
+        """True while the thread decides; then the state must not change."""
         return self._decided is not None
 
     async def over(self) -> None:
@@ -40,19 +42,24 @@ class LongDecisions:
             await self._decided.wait()
 
     async def make(self, decision: Callable[[], T]) -> T:
-        """Returns a decision, which a thread makes. None may be being made. A caller that is cancelled leaves the
-        thread at work: the state must stay as it is until the thread has ended. Raises NOT_CONTROLLER after `stop`."""
+        """Returns a decision, which a thread makes. Call it only if none is being made. If the caller is cancelled, the
+        thread continues, and the state must not change until it has ended. Raises NOT_CONTROLLER after `stop`.
+        """
         if self._has_stopped:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, "this controller stops")
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "this controller is stopping")
         decided = self._decided = asyncio.Event()
         making = self._thread.begin(decision)
+        making.add_done_callback(_seen)
         try:
-            return await asyncio.shield(making)
+            decision_made = await asyncio.shield(making)
         finally:
             if making.done():
                 self._end(decided)
             else:
                 making.add_done_callback(lambda _: self._end(decided))
+        if self._has_stopped:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "this controller has stopped")
+        return decision_made
 
     def _end(self, decided: asyncio.Event) -> None:
         self._decided = None
@@ -64,8 +71,24 @@ class LongDecisions:
         self._thread.abandon()
 
 
+def _seen(making: asyncio.Future[T]) -> None:
+    """Retrieves a decision's error: asyncio would report it if the caller is gone."""
+    if not making.cancelled():
+        making.exception()
+
+
+def are_many(records: Sized) -> bool:
+    """True for more than MAX_ENTRIES_ON_LOOP records."""
+    return len(records) > MAX_ENTRIES_ON_LOOP
+
+
+COUNTS: Final = {"num_partitions", "count"}
+"""Fields of CreateTopics and CreatePartitions with the number of partitions to create, each of which is as much work as
+an entry."""
+
+
 def is_long(request: object) -> bool:
-    """True for a request of more than MAX_ENTRIES_ON_LOOP entries, nested ones too."""
+    """True for a request with more than MAX_ENTRIES_ON_LOOP entries, including nested entries and new partitions."""
     unseen, count = [request], 0
     while unseen and count <= MAX_ENTRIES_ON_LOOP:
         message = unseen.pop()
@@ -75,4 +98,6 @@ def is_long(request: object) -> bool:
                 count += len(value)
                 if field.kind.items is not None and field.kind.items.struct is not None:
                     unseen += value[:MAX_ENTRIES_ON_LOOP]
+            elif field.name in COUNTS:
+                count += max(value, 0)
     return count > MAX_ENTRIES_ON_LOOP

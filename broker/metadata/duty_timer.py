@@ -1,4 +1,4 @@
-"""Carries out what the controller does by itself, when it is due: one timer, and no task."""
+"""Runs the controller's duties when they are due, with one timer and no task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
 
 BUSY_WAIT_MS: Final = 20
-"""The time after which a duty looks again that had to wait for a decision."""
+"""Time after which a duty is tried again if a decision was being made."""
 
 log = get_logger("broker.metadata")
 
@@ -33,8 +33,9 @@ class DutyTimer:
         write: Callable[[Sequence[MetadataRecord]], None],
         is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`write` applies and appends records, all or none, and sees to it that they are committed soon. `is_busy` is
-        true while a decision is being made, during which nothing may be written."""
+        """`write` applies and appends records, all or none, and starts their commit. `is_busy` is true while a decision
+        is being made, when nothing may be written.
+        """
         self._duties = duties
         self._clock = clock
         self._state = state
@@ -45,12 +46,12 @@ class DutyTimer:
         self._stopped = False
 
     def begin(self) -> None:
-        """Begins, with every duty's whole period."""
+        """Starts the timer; each duty is first due after its whole period."""
         self._duties.begin(self._clock.monotonic_ms())
         self.arm()
 
     def arm(self) -> None:
-        """Sets the timer for the next duty, which may be another one now that the state has changed."""
+        """Sets the timer for the next duty, which may have changed with the state."""
         now_ms = self._clock.monotonic_ms()
         if self._timer is not None:
             self._timer.cancel()
@@ -62,7 +63,7 @@ class DutyTimer:
             self._timer = self._clock.call_after(self._expected_ms - now_ms, self._wake)
 
     def stop(self) -> None:
-        """Does nothing any more."""
+        """Stops the timer for good."""
         self._stopped = True
         self.arm()
 
@@ -83,9 +84,9 @@ class DutyTimer:
             records, more, _ = duty.decide(self._state(), now_ms)
             if records:
                 self._write(records)
-        except Exception as error:  # it is tried again: brokers have to be fenced all the same
+        except Exception as error:  # the duty is retried, because brokers must be fenced in any case
             failures = self._duties.failed(duty, now_ms)
-            if is_power_of_two(failures):  # a disk that is full does not get a line each second
+            if is_power_of_two(failures):  # a full disk must not cause a line each second
                 log.error("the controller could not do its duty", duty=duty.name, failures=failures, exc_info=error)
             return
         self._duties.done(duty, now_ms, more=more)

@@ -1,7 +1,8 @@
-"""The metadata log of a node that observes the quorum: a copy of the leader's log, committed up to its high watermark.
+"""The metadata log of an observer: a copy of the leader's log, committed up to the leader's high watermark.
 
-It is not flushed before a snapshot covers its records: the node fetches again what a loss of power takes. Source:
-Kafka's KafkaRaftClient.appendAsFollower, KafkaMetadataLog.truncateToEndOffset and truncateToLatestSnapshot.
+It is not flushed until a snapshot covers its records, because after a power loss the node fetches them again.
+
+Source: Kafka's KafkaRaftClient.appendAsFollower, KafkaMetadataLog.truncateToEndOffset and truncateToLatestSnapshot.
 """
 
 from __future__ import annotations
@@ -23,40 +24,44 @@ class FollowedLog(MetadataLog):
 
     @property
     def end(self) -> LogEnd:
-        """The offset and epoch from which the next Fetch goes on. A log without records behind its snapshot has the
-        snapshot's epoch, an empty one epoch 0 (KafkaMetadataLog.lastFetchedEpoch)."""
+        """The offset and epoch from which the next Fetch continues. A log without records after its snapshot has the
+        snapshot's epoch, an empty log epoch 0 (KafkaMetadataLog.lastFetchedEpoch).
+        """
         epoch = self._log.last_leader_epoch
-        if epoch < 0:  # the records behind the snapshot were cut off, and the note of its epoch with them
-            epoch = next((one.epoch for one in reversed(self.snapshots()) if one.offset == self.end_offset), 0)
+        if epoch < 0:  # the records after the snapshot were truncated, and the entry of its epoch with them
+            epoch = next(
+                (snapshot.epoch for snapshot in reversed(self.snapshots()) if snapshot.offset == self.end_offset), 0
+            )
         return LogEnd(self.end_offset, epoch)
 
     def begin_at(self, snapshot_id: SnapshotId) -> None:
-        """Notes that the image was loaded from this snapshot: all records before it are committed."""
+        """Starts at the snapshot that the image was loaded from: all records before it are committed."""
         if self.high_watermark < snapshot_id.offset <= self.end_offset:
             self._log.update_high_watermark(snapshot_id.offset)
 
     def remember(self, state: QuorumState) -> None:
-        """Writes the quorum's leader and epoch to disk, for the next start; for a worker. Raises LogDirFailure,
-        LogDirFull."""
+        """Stores the quorum's leader and epoch for the next start. For a worker thread. Raises LogDirFailure,
+        LogDirFull.
+        """
         with self.failing("writing the quorum's state of"):
             write_quorum_state(self._disk, self.directory, state)
         self.epoch, self.leader_id = state.leader_epoch, state.leader_id
 
     def extend(self, records: memoryview, epoch: int) -> int:
-        """Appends the leader's whole batches and returns their size in bytes; leaves out a last batch that is cut.
+        """Appends whole batches from the leader and returns their size in bytes; leaves out a last batch that is
+        incomplete.
 
         Raises KafkaError and ProtocolError, with nothing written, for damaged batches, for a gap, and for an epoch that
-        is newer than the leader's or older than that of the record before (KAFKA-18723). Raises LogDirFailure,
-        LogDirFull.
+        is newer than the leader's or older than the previous record's (KAFKA-18723). Raises LogDirFailure, LogDirFull.
         """
         expected, last_epoch = self.end
         for _, header in iter_batches(records):
             if header.base_offset != expected or header.last_offset < header.base_offset:
-                raise _corrupt(f"a batch begins at offset {header.base_offset}, the next offset is {expected}")
+                raise _corrupt(f"a batch begins at offset {header.base_offset}, but the next offset is {expected}")
             if not last_epoch <= header.partition_leader_epoch <= epoch:
                 raise _corrupt(
-                    f"the batch at offset {expected} is of epoch {header.partition_leader_epoch}, between {last_epoch} "
-                    f"of the one before and {epoch} of the leader"
+                    f"the batch at offset {expected} has epoch {header.partition_leader_epoch}, which is not between "
+                    f"the previous batch's {last_epoch} and the leader's {epoch}"
                 )
             expected, last_epoch = header.next_offset, header.partition_leader_epoch
         before = self.end_offset
@@ -65,8 +70,9 @@ class FollowedLog(MetadataLog):
         return self.end_offset - before
 
     def advance(self, high_watermark: int) -> Iterator[MetadataBatch]:
-        """Advances the high watermark to the leader's, as far as the log reaches, and never back. Yields each batch
-        once listeners have it, so that the caller can pause between batches. Raises KafkaError and ProtocolError."""
+        """Advances the high watermark to the leader's, but not beyond the log's end, and never back. Yields each batch
+        after listeners have it, so that the caller can pause between batches. Raises KafkaError and ProtocolError.
+        """
         target = min(high_watermark, self.end_offset)
         position = self.high_watermark
         if target <= position:
@@ -79,26 +85,27 @@ class FollowedLog(MetadataLog):
             yield batch
 
     def truncate(self, epoch: int, end_offset: int) -> bool:
-        """Truncates this log to where it diverges from the leader's, in which `epoch` ended at that offset. Returns
-        False if this log ends there already. Raises KafkaError where that would drop committed records. Raises
-        LogDirFailure."""
+        """Truncates this log to the offset where it diverges from the leader's, in which `epoch` ended at `end_offset`.
+        Returns False if this log already ends there. Raises KafkaError if committed records would be lost. Raises
+        LogDirFailure.
+        """
         own = self._log.epochs.end_offset_for(epoch, self.end_offset)
         if own.epoch < 0:
-            return False  # all records here are of later epochs: no leader asks for that
+            return False  # all records here have later epochs, which no correct leader causes
         target = min(own.end_offset, end_offset) if own.epoch == epoch else own.end_offset
         if target < self.high_watermark:
             raise _corrupt(
-                f"the leader's log parts from this one at offset {target}, and everything before {self.high_watermark} "
-                "is committed here"
+                f"the leader's log diverges at offset {target}, but all records before {self.high_watermark} are "
+                "committed here"
             )
         return self._log.truncate_to(target, self._clock.now_ms())
 
     def snapshot_part(self, snapshot_id: SnapshotId) -> str:
-        """Returns the path of a snapshot that is not whole yet."""
+        """Returns the path of an incomplete snapshot."""
         return f"{snapshot_path(self.directory, snapshot_id)}.part"
 
     def write_part(self, snapshot_id: SnapshotId, position: int, content: memoryview) -> None:
-        """Writes the next bytes of a snapshot; for a worker. Raises LogDirFailure, LogDirFull."""
+        """Writes the next bytes of a snapshot. For a worker thread. Raises LogDirFailure, LogDirFull."""
         with self.failing("fetching a snapshot of"):
             handle = self._disk.open(self.snapshot_part(snapshot_id), create=True, truncate=not position)
             try:
@@ -107,14 +114,15 @@ class FollowedLog(MetadataLog):
                 self._disk.close(handle)
 
     def drop(self, snapshot_id: SnapshotId) -> None:
-        """Removes a snapshot that will not become whole, or is damaged; for a worker. Raises LogDirFailure."""
+        """Removes an incomplete or damaged snapshot. For a worker thread. Raises LogDirFailure."""
         with self.failing("removing a snapshot of"):
             for path in (self.snapshot_part(snapshot_id), snapshot_path(self.directory, snapshot_id)):
                 self._disk.unlink(path, missing_ok=True)
 
     def finish_part(self, snapshot_id: SnapshotId) -> tuple[Snapshot, SnapshotFile]:
-        """Reads a snapshot that is whole by now, and moves it to its name, on the device; for a worker. Raises
-        KafkaError and ProtocolError for a damaged snapshot, LogDirFailure, LogDirFull."""
+        """Reads a snapshot that is now complete, and renames it durably to its final name. For a worker thread. Raises
+        KafkaError and ProtocolError for a damaged snapshot, LogDirFailure, LogDirFull.
+        """
         part = self.snapshot_part(snapshot_id)
         with self.failing("reading a snapshot of"):
             snapshot = read_snapshot(self._disk, part)
@@ -129,7 +137,7 @@ class FollowedLog(MetadataLog):
             return snapshot, stat_snapshot(self._disk, self.directory, snapshot_id)
 
     def restart_at(self, snapshot_id: SnapshotId) -> None:
-        """Begins the log anew behind a snapshot, without records from before it. Raises LogDirFailure."""
+        """Empties the log and starts it after a snapshot. Raises LogDirFailure."""
         self._log.truncate_fully(snapshot_id.offset, self._clock.now_ms())
         self._log.assign_leader_epoch(snapshot_id.epoch, snapshot_id.offset)
 

@@ -1,5 +1,5 @@
-"""Forwards requests inside Envelopes: the active controller gets a client's request as it is, with the client's
-principal and address (KIP-590).
+"""Forwards requests in Envelopes: the active controller gets a client's request unchanged, with the client's principal
+and address (KIP-590).
 
 Source: Kafka's ForwardingManager, EnvelopeRequest, DefaultKafkaPrincipalBuilder.
 """
@@ -21,8 +21,7 @@ from protocol.primitives import read_uvarint
 from protocol.schema import identity
 
 FORWARD_MS: Final = 60_000
-"""How long a controller may take to answer a request that was forwarded (request.timeout.ms of Kafka's brokers'
-channel to their controller)."""
+"""Timeout of a forwarded request (request.timeout.ms of the channel from Kafka's brokers to the controller)."""
 
 PRINCIPAL_VERSION: Final = 0
 CORRELATION_BYTES: Final = 4
@@ -54,7 +53,7 @@ FORWARDED: Final = (
 
 
 def address_bytes(host: str) -> bytes:
-    """Returns the address as Java encodes it, in 4 or 16 bytes; 0.0.0.0 for a host that is no address."""
+    """Returns the address as Java encodes it, in 4 or 16 bytes; 0.0.0.0 if the host is not an IP address."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             return socket.inet_pton(family, host.partition("%")[0])
@@ -64,7 +63,9 @@ def address_bytes(host: str) -> bytes:
 
 
 def envelope(request: object, version: int, requester: Requester) -> EnvelopeRequest:
-    """Returns the request with its header, as the client would send it, in an envelope that names the client."""
+    """Returns an envelope that names the client and contains the request with its header, as the client would send
+    it.
+    """
     api = identity(type(request))
     header = RequestHeader(
         request_api_key=api.key, request_api_version=version, correlation_id=0, client_id=requester.client_id
@@ -79,19 +80,20 @@ def envelope(request: object, version: int, requester: Requester) -> EnvelopeReq
 
 
 def body(response: EnvelopeResponse, request: object, version: int) -> bytes:
-    """Returns the body of the response in the envelope. Raises KafkaError: UNSUPPORTED_VERSION where the controller
-    does not know the request in this version, else UNKNOWN_SERVER_ERROR, since the fault is not the client's."""
+    """Returns the body of the response in the envelope. Raises KafkaError: UNSUPPORTED_VERSION if the controller
+    doesn't know the request in this version, otherwise UNKNOWN_SERVER_ERROR, because the error is not the client's.
+    """
     code = error_code(response.error_code)
     if code is ErrorCode.UNSUPPORTED_VERSION:
         raise KafkaError(code)
     if code or response.response_data is None:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the controller refused a forwarded request: {code.name}")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the controller rejected a forwarded request: {code.name}")
     data = response.response_data
     position = CORRELATION_BYTES
     if version >= identity(type(request)).flexible.first:
         tags, position = read_uvarint(data, position)
         if tags:
-            raise ProtocolError("a forwarded answer has tags in its header", offset=CORRELATION_BYTES)
+            raise ProtocolError("the response to a forwarded request has tags in its header", offset=CORRELATION_BYTES)
     return bytes(data[position:])
 
 
@@ -102,5 +104,5 @@ async def forward(controllers: Controllers, request: object, version: int, reque
     try:
         return body(response, request, version)
     except (ProtocolError, IndexError) as error:
-        message = f"the controller's answer to a forwarded request cannot be read: {error}"
+        message = f"the controller's response to a forwarded request cannot be read: {error}"
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error

@@ -38,27 +38,27 @@ from storage.disk import Disk
 
 
 class Quorum(NamedTuple):
-    """The controllers' addresses, and the times and limits of their clients."""
+    """The controllers' addresses, and the timeouts and limits of requests to them."""
 
     voters: dict[int, Location]
     bootstrap: tuple[Location, ...]
     listener: str
-    """The name of their listener: the first of controller.listener.names."""
+    """The name of the controllers' listener: the first in controller.listener.names."""
     times: QuorumTimes
     lifecycle: LifecycleTimes
     limits: FetchLimits
     peers: Settings = Settings()
-    """How they are connected to."""
+    """The settings of connections to controllers."""
 
 
 class Joined(NamedTuple):
-    """A broker's part of the cluster, and the ways to its controllers."""
+    """A broker's part in the cluster, and its ways to the controllers."""
 
     metadata: Metadata
     controller: RemoteController
     """Forwards clients' requests."""
     isr_controller: RemoteController
-    """Takes changes of in-sync replicas."""
+    """Sends changes of in-sync replicas."""
 
 
 class MetadataWorkers(Worker, Threads, Protocol):
@@ -66,16 +66,16 @@ class MetadataWorkers(Worker, Threads, Protocol):
 
 
 class MetadataEnvironment(NamedTuple):
-    """The machine's disk, clock, threads and randomness, and the callbacks for failures."""
+    """The disk, clock, threads and randomness of the machine, and the callbacks for failures."""
 
     disk: Disk
     clock: Clock
     worker: MetadataWorkers
     random_bytes: Callable[[int], bytes]
     draw: Callable[[], float]
-    """Random numbers from 0 up to 1."""
+    """Returns random numbers from 0 up to 1."""
     on_failure: Callable[[KafkaError], None]
-    """Called when the quorum cannot be followed, or heartbeats cannot be sent, any more."""
+    """Called if the quorum can no longer be followed, or heartbeats can no longer be sent."""
     on_fault: Callable[[Exception], None] = raised
     """Called with the errors of subscribers."""
 
@@ -85,7 +85,7 @@ class MetadataEnvironment(NamedTuple):
 
 
 class StoredMetadata(NamedTuple):
-    """The metadata as loaded from disk."""
+    """The metadata loaded from disk."""
 
     loader: MetadataLoader
     metadata_log: FollowedLog
@@ -99,9 +99,9 @@ async def join(
     failed: Container[str],
     environment: MetadataEnvironment,
 ) -> Joined:
-    """Returns once the broker is registered and its image has all up to its registration; ends what it began where that
-    fails. Log directories that have `failed` are not registered. Raises WrongOwner, CorruptCheckpoint, KafkaError,
-    OSError.
+    """Returns once the broker is registered and its image has all records up to its registration; if that fails, ends
+    what it has started. Log directories in `failed` are not registered. Raises WrongOwner, CorruptCheckpoint,
+    KafkaError, OSError.
     """
     identity = _claim(settings, environment)
     stored = _open(settings, identity, environment)
@@ -110,7 +110,7 @@ async def join(
     )
     if stored.loader.voters is not None:
         leadership.learn(stored.loader.voters, quorum.listener)
-    # A connection brings answers in the order of its requests: requests that may take long have one of their own.
+    # A connection answers requests in order, so requests that may take long have a connection of their own.
     traffic = PeerTraffic()
     settings_of_channels = (quorum.peers._replace(traffic=traffic), *[quorum.peers] * 3)
     channels = [Controllers(leadership, peers, environment.clock, environment.draw) for peers in settings_of_channels]
@@ -156,8 +156,9 @@ def _claim(settings: MetadataSettings, environment: MetadataEnvironment) -> Iden
 
 
 def _open(settings: MetadataSettings, identity: Identity, environment: MetadataEnvironment) -> StoredMetadata:
-    """Loads log and image as the last stop left them: the image of the latest snapshot, until a leader says which
-    records are committed."""
+    """Loads log and image as they were at the last stop: the image of the latest snapshot, until a leader reports which
+    later records are committed.
+    """
     disk, clock, worker = environment.disk, environment.clock, environment.worker
     log = open_metadata_log(
         FollowedLog, settings.metadata_dir, disk=disk, clock=clock, worker=worker, config=settings.log_config

@@ -1,4 +1,4 @@
-"""The shell of the quorum's leader: waits until there is something to answer, and reads pieces of snapshots.
+"""The asyncio side of the quorum's leader: delays fetches until there are new records, and reads pieces of snapshots.
 
 Source: the fetch purgatory of Kafka's KafkaRaftClient.
 """
@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.clock import Clock
+from broker.clock import Clock, done_by
 from broker.metadata.led_log import LedLog
 from broker.metadata.opening import ClusterPart, MetadataSettings
 from broker.metadata.snapshots import Snapshots
-from broker.peers.waiting import done_by
 from coordinator.cluster.formatting import Identity
 from coordinator.quorum.leader import QuorumLeader, Voter
 from coordinator.quorum.pieces import PieceWish
@@ -35,7 +34,7 @@ class LeadingQuorum:
         self._threads = threads
 
     async def fetch(self, request: FetchRequest, version: int, listener: str) -> FetchResponse:
-        """Answers a replica's Fetch, at once or, where it has no news, when there are some or its time is over."""
+        """Answers a replica's Fetch: at once, or if it has no news, when there is some or its time is over."""
         deadline_ms = self._clock.monotonic_ms() + request.max_wait_ms
         while True:
             response, may_wait = self._fetched(request, version, listener)

@@ -1,8 +1,9 @@
 """The metadata log of a quorum whose only voter is this node.
 
-Its records are committed once they are on the device, since there are no other voters. Others are handed nothing that
-is not: a leader that lost what its observers have would have them truncate what they applied. Source: KIP-595; Kafka's
-KafkaRaftClient, as far as it concerns a leader without other voters.
+Its records are committed once they are flushed, because there are no other voters. Observers get only committed
+records: if the leader lost records that observers have applied, the observers would have to truncate them.
+
+Source: KIP-595; Kafka's KafkaRaftClient, for a leader without other voters.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from coordinator.cluster.quorum import encode_quorum
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
 from coordinator.cluster.record import MetadataBatch, MetadataRecord, encode_batch
 from coordinator.cluster.snapshot import SnapshotId, snapshot_path
+from coordinator.engine.clock import EngineClock
 from coordinator.quorum.log_end import LogEnd
 from coordinator.quorum.pieces import SnapshotPiece
-from coordinator.runtime import RuntimeClock
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import QuorumRecord
 from storage.disk import Disk
@@ -28,19 +29,19 @@ from storage.producers.entry import Origin
 
 
 class CommitWaiter(NamedTuple):
-    """Waits until every record before an offset is committed."""
+    """A request that waits until every record before an offset is committed."""
 
     offset: int
     committed: asyncio.Future[None]
 
 
 class LedLog(MetadataLog):
-    """The metadata log of the quorum's leader. `recover` comes before all else, then `lead`."""
+    """The metadata log of the quorum's leader. Call `recover` first, then `lead`."""
 
-    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: RuntimeClock, worker: Worker) -> None:
+    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: EngineClock, worker: Worker) -> None:
         super().__init__(log, quorum, disk=disk, clock=clock, worker=worker)
         self.failed: KafkaError | None = None
-        """Set once a flush failed: nothing more is appended, and the last records may not be durable."""
+        """Set after a failed flush: nothing more is appended, and the last records may not be durable."""
         self.on_failure: Callable[[KafkaError], None] = lambda _: None
         self._uncommitted: deque[MetadataBatch] = deque()
         self._waiters: deque[CommitWaiter] = deque()
@@ -49,21 +50,20 @@ class LedLog(MetadataLog):
 
     @property
     def uncommitted(self) -> Sequence[MetadataBatch]:
-        """The batches that were appended and are not committed, in order."""
+        """The batches that were appended and are not committed yet, in order."""
         return tuple(self._uncommitted)
 
     def recover(self) -> None:
-        """Has all records that the last run left on the device, and so commits them. Raises LogDirFailure,
-        LogDirFull."""
+        """Flushes all records of the previous run, which commits them. Raises LogDirFailure, LogDirFull."""
         self._log.flush(self._clock.now_ms())
         self._log.update_high_watermark(self.end_offset)
 
     def lead(self, node_id: int, opening: Sequence[QuorumRecord]) -> None:
-        """Begins an epoch as its leader, as after an election without opponents: the epoch is one more than any before
-        it, begins with the control batch `opening`, and is made durable. Returns once that is committed.
+        """Begins a new epoch with this node as its leader, as after an election: the epoch is one more than any before
+        it. It begins with the control batch `opening`. Returns once that is committed.
 
-        The log has the epoch before `quorum-state` has it: a log that ends in an older epoch has lost records. Raises
-        LogDirFailure, LogDirFull.
+        The log gets the epoch before `quorum-state` does, so a log that ends in an older epoch than `quorum-state` has
+        lost records. Raises LogDirFailure, LogDirFull.
         """
         self.epoch = max(self.epoch, self._log.last_leader_epoch, 0) + 1
         now_ms = self._clock.now_ms()
@@ -74,20 +74,23 @@ class LedLog(MetadataLog):
         self._commit(self.end_offset)
 
     def epoch_end(self, epoch: int) -> LogEnd:
-        """Returns the last epoch up to this one that the log has, with the offset where it ends."""
+        """Returns the last epoch up to `epoch` that the log has, and its end offset."""
         end = self._log.epochs.end_offset_for(epoch, self.end_offset)
         if end.epoch < 0:
             return LogEnd(self.end_offset, self._log.last_leader_epoch)
         return LogEnd(end.end_offset, end.epoch)
 
     def committed_records(self, offset: int, max_bytes: int) -> memoryview:
-        """Returns a view of the whole committed batches from this offset on: no more bytes, but one batch at least.
-        Raises KafkaError, LogDirFailure."""
+        """Returns a view of whole committed batches from this offset on: at most `max_bytes`, but at least one batch.
+        Raises KafkaError, LogDirFailure.
+        """
         parts = self._log.read(offset, max_bytes, max_offset=self.high_watermark).parts
         return memoryview(parts[0]) if parts else memoryview(b"")
 
     def read_snapshot_piece(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> SnapshotPiece | None:
-        """Reads a piece of a snapshot; for a worker. Returns None where it is gone. Raises LogDirFailure."""
+        """Reads a piece of a snapshot. For a worker thread. Returns None if the snapshot is gone. Raises
+        LogDirFailure.
+        """
         with self.failing("reading a snapshot of"):
             try:
                 handle = self._disk.open(snapshot_path(self.directory, snapshot_id), writable=False)
@@ -104,7 +107,7 @@ class LedLog(MetadataLog):
                 self._disk.close(handle)
 
     def advanced(self) -> asyncio.Future[None]:
-        """Returns a future that is done once more is committed than now."""
+        """Returns a future that is done once more records are committed."""
         if self._advanced is None:
             self._advanced = asyncio.get_running_loop().create_future()
         return self._advanced
@@ -112,7 +115,11 @@ class LedLog(MetadataLog):
     def append(self, records: Sequence[MetadataRecord], metadata_version: int) -> int:
         """Appends the records in one batch, and returns the offset behind it. Raises KafkaError, with nothing
         written."""
-        return self._append(encode_batch(records, metadata_version, self._clock.now_ms()), records, ())
+        return self.append_encoded(encode_batch(records, metadata_version, self._clock.now_ms()), records)
+
+    def append_encoded(self, encoded: bytearray, records: Sequence[MetadataRecord]) -> int:
+        """Appends the records, which are encoded as a batch. Returns and raises as `append` does."""
+        return self._append(encoded, records, ())
 
     def _append(self, encoded: bytearray, records: Sequence[MetadataRecord], quorum: Sequence[QuorumRecord]) -> int:
         if self.failed is not None:
@@ -128,9 +135,10 @@ class LedLog(MetadataLog):
         return batch.next_offset
 
     async def committed(self, offset: int) -> None:
-        """Returns once every record before `offset` is committed. One flush serves all who came before it began.
+        """Returns once every record before `offset` is committed. One flush serves all callers that waited before it
+        began.
 
-        Raises KafkaError when a flush failed.
+        Raises KafkaError if a flush fails.
         """
         if offset > self.high_watermark:
             self.commit_soon()
@@ -142,7 +150,7 @@ class LedLog(MetadataLog):
             await waiter.committed
 
     def commit_soon(self) -> None:
-        """Begins to commit what was appended, unless that goes on already."""
+        """Starts to commit the appended records, unless a commit is in progress."""
         if self.failed is None and self.end_offset > self.high_watermark and not self._flushing:
             self._flush()
 
@@ -157,7 +165,7 @@ class LedLog(MetadataLog):
                 return
             try:
                 self._commit(end_offset)
-            except Exception as failure:  # a broker that has applied half of a batch must not go on
+            except Exception as failure:  # a broker that has applied half of a batch must not continue
                 self._fail(failure)
                 return
             self.commit_soon()
@@ -165,7 +173,7 @@ class LedLog(MetadataLog):
         self._worker.run(lambda: self._log.flush(now_ms), flushed)
 
     def _commit(self, offset: int) -> None:
-        """Commits every record before the offset: first listeners get them, then the waiters go on."""
+        """Commits every record before the offset: listeners get them first, then the waiters continue."""
         self._log.update_high_watermark(offset)
         while self._uncommitted and self._uncommitted[0].last_offset < offset:
             self._notify(self._uncommitted.popleft())

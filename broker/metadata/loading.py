@@ -11,15 +11,16 @@ from storage.disk import Disk
 
 
 def load(loader: MetadataLoader, log: MetadataLog, disk: Disk) -> int:
-    """Brings an empty image to the high watermark, and returns how many bytes of the log it read. Raises KafkaError
-    that says where unreadable records are."""
+    """Applies the log's records to an empty image up to the high watermark, and returns the number of bytes read.
+    Raises KafkaError, which names the position of unreadable records.
+    """
     start = log.start_offset
     snapshot_id = next(iter(reversed(log.snapshots())), None)
     if snapshot_id is not None:
         _load_snapshot(loader, log, snapshot_id, disk)
         start = snapshot_id.offset
     elif start > 0:
-        raise _unreadable(log, f"begins at offset {start}, and there is no snapshot of the records before it")
+        raise _unreadable(log, f"begins at offset {start}, but there is no snapshot of the records before it")
     size_bytes = 0
     try:
         for batch in log.batches(start):
@@ -29,7 +30,9 @@ def load(loader: MetadataLoader, log: MetadataLog, disk: Disk) -> int:
         raise _unreadable(log, str(error)) from error
     if loader.image.metadata_version > LATEST_METADATA_VERSION:
         level = loader.image.metadata_version
-        raise _unreadable(log, f"is of metadata.version {level}: {LATEST_METADATA_VERSION} is the newest known")
+        raise _unreadable(
+            log, (f"has metadata.version {level}; the newest that is supported is {LATEST_METADATA_VERSION}")
+        )
     return size_bytes
 
 

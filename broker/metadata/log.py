@@ -1,7 +1,9 @@
 """`__cluster_metadata-0`: KRaft's log of the cluster, with its snapshots beside it.
 
-A node leads it (`led_log.py`) or follows its leader (`followed_log.py`). Listeners get each batch once it is committed,
-and not before. Source: KIP-595, KIP-630, KIP-853; Kafka's KafkaMetadataLog.
+The node leads it (`led_log.py`) or follows its leader (`followed_log.py`). Listeners get each batch once it is
+committed, and not before.
+
+Source: KIP-595, KIP-630, KIP-853; Kafka's KafkaMetadataLog.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from coordinator.cluster.quorum_state import QuorumState, read_quorum_state
 from coordinator.cluster.record import MetadataBatch, decode_batches
 from coordinator.cluster.snapshot import SnapshotId, find_snapshots, leftovers, snapshot_path
 from coordinator.cluster.topics.names import METADATA_TOPIC
-from coordinator.runtime import RuntimeClock
+from coordinator.engine.clock import EngineClock
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import iter_batches
 from protocol.types import TopicPartition
@@ -29,10 +31,10 @@ from storage.log import Log
 from storage.recovering.loaded import Cut
 
 MAX_BATCH_BYTES = 8 << 20
-"""The largest batch of KRaft's log (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""
+"""Maximum size of a batch of KRaft's log (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""
 
 READ_BYTES = 1 << 20
-"""How much of the log one read takes while it is loaded."""
+"""Bytes of the log in one read while it is loaded."""
 
 SEGMENT_BYTES = 1 << 30
 SEGMENT_MS = 7 * 24 * 60 * 60 * 1000
@@ -40,8 +42,9 @@ SEGMENT_MS = 7 * 24 * 60 * 60 * 1000
 
 
 def log_config(segment_bytes: int = SEGMENT_BYTES, segment_ms: int = SEGMENT_MS) -> LogConfig:
-    """Returns the metadata log's configuration. No segment is deleted by size or age alone: its records are the
-    cluster's state, until a snapshot covers them."""
+    """Returns the metadata log's configuration. No segment is deleted by size or age alone, because its records are the
+    cluster's state until a snapshot covers them.
+    """
     return LogConfig(
         max_message_bytes=MAX_BATCH_BYTES,
         cleanup_policy=("delete",),
@@ -65,19 +68,18 @@ class Worker(Protocol):
     """Runs work that waits for a disk."""
 
     def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None:
-        """Calls `work` off the event loop; afterwards calls `then` on the loop, with the error of `work` if it
-        raised one."""
+        """Calls `work` off the event loop, then `then` on the event loop, with the error of `work` if it raised one."""
         ...
 
 
 class MetadataLog:
     """The log, led or followed. Open it with `open_metadata_log`."""
 
-    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: RuntimeClock, worker: Worker) -> None:
+    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: EngineClock, worker: Worker) -> None:
         self._log = log
         self.epoch = quorum.leader_epoch
         self.leader_id = quorum.leader_id
-        """The node that leads in this epoch, as far as this one knows; -1 while nobody is known to."""
+        """The node that leads in this epoch, as far as this node knows; -1 if no leader is known."""
         self._disk = disk
         self._clock = clock
         self._worker = worker
@@ -104,15 +106,17 @@ class MetadataLog:
         return self._log.high_watermark
 
     def report_failures(self, report: Report) -> None:
-        """Has failures of the log's disk reported to `report`, from any thread."""
+        """Reports failures of the log's disk to `report`, from any thread."""
         self._log.report = report
 
     def listen(self, listener: Listener) -> None:
-        """Calls `listener` with each batch that is committed from now on, in order."""
+        """Calls `listener` with each later committed batch, in order."""
         self._listeners.append(listener)
 
     def batches(self, offset: int) -> Iterator[MetadataBatch]:
-        """Yields the committed batches from this offset on. Raises KafkaError and ProtocolError for unreadable ones."""
+        """Yields the committed batches from this offset on. Raises KafkaError and ProtocolError for unreadable
+        batches.
+        """
         return self._read(offset, self.high_watermark)
 
     def _read(self, offset: int, end_offset: int) -> Iterator[MetadataBatch]:
@@ -136,22 +140,23 @@ class MetadataLog:
         return self._log.size_bytes
 
     def failing(self, doing: str) -> AbstractContextManager[None]:
-        """Reports errors of the disk inside as failures of the log's directory, and raises them as LogDirFailure,
-        LogDirFull."""
+        """Reports disk errors of the block as failures of the log's directory, and raises them as LogDirFailure,
+        LogDirFull.
+        """
         return self._log.failing(doing, may_be_full=True)
 
     def cut(self, offset: int) -> None:
-        """Moves the log start to the offset of a snapshot, and drops the segments before it. Raises LogDirFailure."""
+        """Moves the log start to the offset of a snapshot, and deletes the segments before it. Raises LogDirFailure."""
         self._log.advance_log_start(offset)
         self._log.apply_retention(self._clock.now_ms())
 
     def delete_expired(self) -> None:
-        """Removes the files of segments that were dropped some time ago; for a worker. Raises LogDirFailure."""
+        """Removes the files of segments whose deletion delay is over. For a worker thread. Raises LogDirFailure."""
         with self.failing("removing deleted segments of"):
             self._log.segments.delete_expired(self._clock.now_ms())
 
     def delete_snapshots(self, snapshot_ids: Iterable[SnapshotId]) -> None:
-        """Removes snapshots, oldest first; for a worker. Raises LogDirFailure."""
+        """Removes snapshots, oldest first. For a worker thread. Raises LogDirFailure."""
         with self.failing("removing snapshots of"):
             for snapshot_id in snapshot_ids:
                 self._disk.unlink(snapshot_path(self.directory, snapshot_id), missing_ok=True)
@@ -171,17 +176,17 @@ def open_metadata_log(
     log_dir: str,
     *,
     disk: Disk,
-    clock: RuntimeClock,
+    clock: EngineClock,
     worker: Worker,
     config: LogConfig = CONFIG,
     guard: Guard | None = None,
 ) -> L:
-    """Opens the log in a log directory, as a log of this `kind`; creates it if it is not there, and removes what an
-    interrupted snapshot or removal left.
+    """Opens the log in a log directory, as a log of this `kind`; creates it if it is missing, and removes the leftovers
+    of an interrupted snapshot or removal.
 
-    A `guard` refuses a log that has lost records. Without one, damaged records are cut, and a log that is behind its
-    snapshot, by epoch or by offset in the same epoch, begins anew behind the snapshot: a leader has all of them. Raises
-    LogDirFailure, CorruptCheckpoint, LostMetadata.
+    A `guard` rejects a log that has lost records. Without one, damaged records are truncated, and a log that ends
+    before its snapshot, by epoch or by offset in the same epoch, starts again after the snapshot: a leader has all
+    records. Raises LogDirFailure, CorruptCheckpoint, LostMetadata.
     """
     folder = os.path.join(log_dir, FOLDER)
     now_ms = clock.now_ms()
@@ -216,8 +221,9 @@ def _tell_cut(cut: Cut) -> None:
 
 
 def _cut_at_fault(log: Log, now_ms: int, guard: Guard | None) -> None:
-    """Cuts the log before the first batch whose base offset or leader epoch, which no CRC covers, can't be right.
-    Raises LostMetadata if the guard doesn't accept that."""
+    """Truncates the log before the first batch whose base offset or leader epoch, which no CRC covers, can't be right.
+    Raises LostMetadata if the guard rejects that.
+    """
     fault = _first_fault(log)
     if fault is None:
         return
@@ -231,7 +237,7 @@ def _cut_at_fault(log: Log, now_ms: int, guard: Guard | None) -> None:
 
 
 def _first_fault(log: Log) -> tuple[int, str] | None:
-    """Returns the offset at which the log has no sound batch, with the reason; None if each batch follows the last."""
+    """Returns the offset of the first invalid batch, with the reason; None if each batch continues the previous one."""
     offset, epoch, end_offset = log.log_start_offset, 0, log.log_end_offset
     while offset < end_offset:
         parts = log.read(offset, READ_BYTES, max_offset=end_offset).parts

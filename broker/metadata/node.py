@@ -1,6 +1,7 @@
-"""Node: who this broker is, and its life in the cluster: registered, unfenced, stopping.
+"""Node: this broker's identity, and its life in the cluster: registered, unfenced, stopping.
 
-node.register(…) → fenced, with an epoch → node.unfence() → leads what it may → node.leave() → leads nothing, fenced.
+node.register(…) → fenced, with an epoch → node.unfence() → leads its partitions → node.leave() → leads nothing, fenced.
+
 Source: Kafka's BrokerLifecycleManager, KIP-631.
 """
 
@@ -33,7 +34,7 @@ UNKNOWN_EPOCH = -1
 
 
 class NodeState(Enum):
-    """The states of a broker's life, by the names of org.apache.kafka.metadata.BrokerState."""
+    """The states of a broker's life, under the names of org.apache.kafka.metadata.BrokerState."""
 
     STARTING = "starting"
     RECOVERY = "registered, fenced"
@@ -43,7 +44,7 @@ class NodeState(Enum):
 
 
 class Incarnation(NamedTuple):
-    """One run of this broker, as it registers: who it is, where its data are, and how its last run ended."""
+    """One run of this broker, as it registers: its identity, its log directories, and how its last run ended."""
 
     node_id: int
     identity: Identity
@@ -52,15 +53,16 @@ class Incarnation(NamedTuple):
     incarnation_id: Uuid
     rack: str | None = None
     previous_broker_epoch: int = UNKNOWN_EPOCH
-    """The broker epoch of the last run, if that was stopped in order."""
+    """The broker epoch of the last run, if that was stopped cleanly."""
 
 
 class Node:
     """This broker as a member of the cluster."""
 
     begins_anew: ClassVar[bool] = False
-    """Whether a replica begins empty whose log directory is none of this node's any more. Not here: a directory that is
-    missing, such as of a disk that is not mounted, is made by the start, and may come back with all that it had."""
+    """True if a replica whose log directory is gone starts empty. False here: the start creates a missing directory,
+    for example of an unmounted disk, and the disk may come back with all its logs.
+    """
 
     def __init__(self, incarnation: Incarnation, controller: Controller, image: Image) -> None:
         self.incarnation = incarnation
@@ -70,31 +72,34 @@ class Node:
         self.directory_ids = {
             path: identity.directory_ids[path] for path in incarnation.log_dirs if path in identity.directory_ids
         }
-        """The ids of this node's log directories, by path; one that failed at the start may have none."""
+        """The ids of this node's log directories, by path. A directory that failed at the start may have none."""
         self.state = NodeState.STARTING
         self.broker_epoch = UNKNOWN_EPOCH
-        """The epoch that the controller gave this registration; clean-shutdown markers have it."""
+        """The epoch that the controller assigned to this registration; clean-shutdown markers have it."""
         self._controller = controller
         self._image = image
         self._offline: list[Uuid] = []
 
     def directory_of(self, directory_id: Uuid | None) -> str | None:
-        """Returns the path of a log directory by its id; None where the directory is not one of this node's."""
+        """Returns the path of a log directory by its id; None if this node doesn't have the directory."""
         return next((path for path, own_id in self.directory_ids.items() if own_id == directory_id), None)
 
     @property
     def is_in_touch(self) -> bool:
-        """Whether the controller has answered within a session, without which this broker's image may be old."""
+        """True if the controller has answered within the last session timeout. Otherwise this broker's image may be
+        outdated.
+        """
         return True
 
     async def register(self, endpoints: Sequence[Endpoint], failed: Container[str] = ()) -> None:
-        """Registers the node, with its endpoints and those of its log directories that have not failed. It is fenced
-        then, and leads nothing. Raises KafkaError."""
+        """Registers the node, with its endpoints and its log directories that have not failed. It is then fenced, and
+        leads nothing. Raises KafkaError.
+        """
         await self._submit_registration(self._registration(endpoints, failed))
         self.state = NodeState.RECOVERY
 
     async def _submit_registration(self, request: BrokerRegistrationRequest) -> None:
-        """Registers, and takes the broker epoch from the answer. Raises KafkaError."""
+        """Registers, and stores the broker epoch from the answer. Raises KafkaError."""
         response = await self._controller.submit(request, BrokerRegistrationResponse)
         self.broker_epoch = response.broker_epoch
 
@@ -122,8 +127,9 @@ class Node:
         )
 
     async def unfence(self) -> None:
-        """Has the controller unfence this broker, which may lead from then on. Raises KafkaError: BROKER_NOT_AVAILABLE
-        where the controller does not."""
+        """Asks the controller to unfence this broker, which may then lead. Raises KafkaError: BROKER_NOT_AVAILABLE if
+        the controller keeps it fenced.
+        """
         response = await self._heartbeat()
         if response.is_fenced:
             message = f"broker {self.node_id} is still fenced: its metadata ends at offset {self._image.offset}"
@@ -131,18 +137,20 @@ class Node:
         self.state = NodeState.RUNNING
 
     async def leave(self) -> None:
-        """Hands over the partitions that this broker leads, and is fenced, by a controlled shutdown. Raises
-        KafkaError."""
+        """Performs a controlled shutdown: hands over the partitions that this broker leads, and is fenced. Raises
+        KafkaError.
+        """
         if self.broker_epoch == UNKNOWN_EPOCH:
             return
         self.state = NodeState.PENDING_CONTROLLED_SHUTDOWN
         while not (await self._heartbeat(want_shut_down=True)).should_shut_down:
-            pass  # the last partitions were just handed over
+            pass  # the last partitions were handed over at this moment
         self.state = NodeState.SHUTTING_DOWN
 
     async def directory_failed(self, path: str) -> None:
-        """Reports a log directory that has failed: the controller elects other leaders for its partitions. Raises
-        KafkaError."""
+        """Reports a failed log directory; the controller then elects other leaders for its partitions. Raises
+        KafkaError.
+        """
         self._offline.append(self.directory_ids[path])
         await self._heartbeat()
 
@@ -158,7 +166,7 @@ class Node:
         return await self._controller.submit(request, BrokerHeartbeatResponse)
 
     async def assign_directories(self, placements: Iterable[tuple[TopicPartition, Uuid]]) -> None:
-        """Reports once in which of this node's log directories replicas are. Raises KafkaError."""
+        """Reports the log directories of replicas. Raises KafkaError."""
         from protocol.messages.assign_replicas_to_dirs import (
             AssignReplicasToDirsRequest,
             AssignReplicasToDirsResponse,
@@ -189,11 +197,12 @@ class Node:
         await self._controller.submit(request, AssignReplicasToDirsResponse)
 
     def placed(self, name: TopicPartition, log_dir: str) -> None:
-        """Notes the log directory of a new replica, for which the controller had chosen none. Does nothing here: a
-        controller in this process chooses."""
+        """Records the log directory of a new replica for which the controller has chosen none. Does nothing here,
+        because a controller in this process chooses one.
+        """
 
     async def moved(self, name: TopicPartition, log_dir: str) -> None:
-        """Reports the log directory to which a replica was moved. Raises KafkaError."""
+        """Reports the new log directory of a replica that was moved. Raises KafkaError."""
         await self.assign_directories([(name, self.directory_ids[log_dir])])
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
@@ -206,8 +215,8 @@ class Node:
 
 
 def previous_epoch(disk: Disk, log_dirs: Iterable[str]) -> int:
-    """Returns the broker epoch of the last run, where the markers of all log directories show that it was stopped in
-    order; else UNKNOWN_EPOCH.
+    """Returns the broker epoch of the last run, if the markers of all log directories show that it was stopped cleanly;
+    otherwise UNKNOWN_EPOCH.
 
     Call it before the logs are opened, which removes the markers (LogManager.readBrokerEpochFromCleanShutdownFiles).
     """

@@ -1,7 +1,8 @@
-"""The shell of `coordinator.quorum.observer`: sends its requests, and carries out on the log the steps that it returns.
+"""The asyncio side of `coordinator.quorum.observer`: sends its requests, and applies the steps that it returns to the
+log.
 
-One request at a time, from `start` until `stop`. A fault of a peer is logged, once for each reason, and followed by a
-pause; a fault of the log or its records ends the broker, which would serve another cluster than it believes.
+It sends one request at a time, from `start` to `stop`. An error of a peer is logged, once for each reason, and followed
+by a pause. An error of the log or its records stops the broker, because its metadata would differ from the cluster's.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol, TypeVar
 
+from broker.clock import next_turn, pause
 from broker.logging import get_logger
 from broker.metadata.controllers import Controllers
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.snapshots import Snapshots
-from broker.peers.waiting import pause
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.quorum_state import QuorumState
 from coordinator.cluster.snapshot import SnapshotId
@@ -36,13 +37,13 @@ from protocol.peer_errors import PeerError
 from storage.failure import StorageError
 
 TURN_MS: Final = 10
-"""How long committed records are applied before others have their turn on the event loop."""
+"""Time for which committed records are applied before the event loop serves others."""
 
 RETRY_MS: Final = 100
-"""The pause after a response of no use: an election takes as long at least."""
+"""The pause after a useless response; an election takes at least as long."""
 
 NEVER_MS: Final = -1
-"""Before all times."""
+"""Earlier than all times."""
 
 T = TypeVar("T")
 
@@ -80,8 +81,9 @@ class Observing:
         threads: Threads,
         on_failure: Callable[[KafkaError], None],
     ) -> None:
-        """`listener` is the name of the controllers' listener; `on_failure` is called once when the quorum cannot be
-        followed any more."""
+        """`listener` is the name of the controllers' listener; `on_failure` is called once, if the quorum can no longer
+        be followed.
+        """
         self._observer = observer
         self._leadership = observer.leadership
         self._log = followed
@@ -94,14 +96,14 @@ class Observing:
         self._threads = threads
         self._on_failure = on_failure
         self._high_watermark: int | None = None
-        """The highest that a leader has reported since the start."""
+        """The highest high watermark that a leader has reported since the start."""
         self._remembered: QuorumState = self._leadership.state
         self._answered_ms = self._clock.monotonic_ms()
         """The time of the leader's last useful response."""
         self._sent_ms = NEVER_MS
         """The time of the last Fetch."""
         self.current_as_of_ms = NEVER_MS
-        """The image has all that the leader had committed at this time, by the monotonic clock."""
+        """The time, by the monotonic clock, at which the leader had committed no more records than the image has."""
         self._problem = ""
         self._task: asyncio.Task[None] | None = None
 
@@ -111,7 +113,7 @@ class Observing:
         return self._high_watermark is not None and self._log.high_watermark >= self._high_watermark
 
     def start(self) -> None:
-        """Begins to fetch, in a task."""
+        """Starts to fetch, in a task."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
@@ -126,12 +128,12 @@ class Observing:
                 await pause(self._clock, await self._round())
         except (KafkaError, ProtocolError) as error:
             self._on_failure(error if isinstance(error, KafkaError) else _corrupt(error))
-        except Exception as error:  # a fault of ours: the broker would go on to serve metadata that never change again
+        except Exception as error:  # a bug: the broker would continue with metadata that never change again
             log.error("the metadata cannot be followed any longer", exc_info=error)
             self._on_failure(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}"))
 
     async def _round(self) -> int:
-        """Sends one request and carries out its response; returns the pause before the next, in milliseconds."""
+        """Sends one request and applies its response; returns the pause before the next request, in milliseconds."""
         if self._clock.monotonic_ms() - self._answered_ms > self._times.fetch_ms:
             self._leadership.suspect()
         location = self._leadership.destination()
@@ -154,7 +156,7 @@ class Observing:
         return 0
 
     async def _fetch(self, location: Location) -> Step:
-        """Returns the step that the response of the node there calls for."""
+        """Returns the step that follows from the response of the node at this address."""
         request = self._observer.request(self._log.end, self._high_watermark)
         peer, timeout_ms = self._controllers.peer(location), max(self._times.request_ms, 1)
         if isinstance(request, FetchRequest):
@@ -165,7 +167,7 @@ class Observing:
         return self._observer.snapshot_fetched(piece)
 
     async def _remember(self) -> None:
-        """Writes a new leader or epoch to disk, and logs it."""
+        """Stores a new leader or epoch on disk, and logs it."""
         state = self._leadership.state
         if state == self._remembered:
             return
@@ -175,7 +177,7 @@ class Observing:
         self._remembered = state
 
     async def _carry_out(self, step: Step) -> str | None:
-        """Returns the problem that keeps the step from being carried out; None when it was."""
+        """Applies the step; returns the problem if it can't be applied, otherwise None."""
         if isinstance(step, Append):
             return await self._append(step)
         self._answered_ms = self._clock.monotonic_ms()
@@ -195,7 +197,7 @@ class Observing:
         except StorageError:
             raise
         except (KafkaError, ProtocolError) as error:
-            return f"its records are refused: {error}"
+            return f"its records are rejected: {error}"
         if len(step.records) and not size_bytes:
             return f"{len(step.records)} bytes without a whole batch"
         self._answered_ms = self._clock.monotonic_ms()
@@ -213,13 +215,15 @@ class Observing:
             if batch.quorum and self._loader.voters is not None:
                 self._leadership.learn(self._loader.voters, self._listener)
             if self._clock.monotonic_ms() - begun_ms >= TURN_MS:
-                await asyncio.sleep(0)
+                await next_turn()
                 begun_ms = self._clock.monotonic_ms()
 
     def _truncate(self, step: Truncate) -> str | None:
         before = self._log.end_offset
         if not self._log.truncate(step.epoch, step.end_offset):
-            return f"asks to truncate behind offset {step.end_offset} of epoch {step.epoch}, and there is nothing"
+            return (
+                f"asks to truncate to offset {step.end_offset} of epoch {step.epoch}, but this log has nothing after it"
+            )
         log.info("metadata that the quorum did not commit was dropped", records=before - self._log.end_offset)
         return None
 
@@ -228,7 +232,7 @@ class Observing:
         return await self._adopt(step.snapshot_id) if step.is_last else None
 
     async def _adopt(self, snapshot_id: SnapshotId) -> str | None:
-        """Replaces log and image by a snapshot that is whole; returns the problem where it is damaged."""
+        """Replaces log and image by a complete snapshot; returns the problem if the snapshot is damaged."""
         try:
             snapshot, file = await self._threads.call(lambda: self._log.finish_part(snapshot_id))
             self._loader.replace(snapshot_id, snapshot)
@@ -236,7 +240,7 @@ class Observing:
             raise
         except (KafkaError, ProtocolError) as error:
             await self._threads.call(lambda: self._log.drop(snapshot_id))
-            return f"its snapshot {snapshot_id.file_name} is of no use: {error}"
+            return f"its snapshot {snapshot_id.file_name} cannot be used: {error}"
         self._log.restart_at(snapshot_id)
         self._snapshots.adopted(file)
         if self._loader.voters is not None:
@@ -245,7 +249,7 @@ class Observing:
         return None
 
     def _log_problem(self, problem: str) -> None:
-        """Logs a problem once, not at every try."""
+        """Logs a problem once, not at every attempt."""
         self._leadership.problem = problem
         if problem != self._problem:
             self._problem = problem

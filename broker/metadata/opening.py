@@ -46,11 +46,11 @@ from storage.meta_properties import read_meta_properties
 logger = get_logger("broker.metadata")
 
 NO_CHANNEL = PeerTraffic()
-"""Of a node that leads the log, and asks nobody for it: nothing is counted."""
+"""The traffic of a node that leads the log, and so fetches it from no other node: always zero."""
 
 
 class AtOnce:
-    """A worker that has no event loop to keep free."""
+    """A worker that runs work at once, where no event loop must be kept free."""
 
     def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None:
         work()
@@ -62,12 +62,12 @@ class MetadataSettings(NamedTuple):
 
     log_dirs: tuple[str, ...]
     options: ClusterOptions
-    metadata_log_dir: str | None = None  # the first of log_dirs unless set
-    cluster_id: str | None = None  # the id of a new cluster; drawn unless set
+    metadata_log_dir: str | None = None  # None: the first of log_dirs
+    cluster_id: str | None = None  # the id of a new cluster; None draws one
     checkers: Mapping[ResourceType, Checker] = MappingProxyType({})
     snapshots: SnapshotRules = SnapshotRules()
     log_config: LogConfig = CONFIG
-    list_options: Mapping[ResourceType, Mapping[str, str | None]] = MappingProxyType({})  # as ConfigRules takes them
+    list_options: Mapping[ResourceType, Mapping[str, str | None]] = MappingProxyType({})  # as ConfigRules needs them
 
     @property
     def metadata_dir(self) -> str:
@@ -90,7 +90,7 @@ def begin_incarnation(
 
 
 class ClusterPart(NamedTuple):
-    """A node's part of the cluster, whatever its roles are."""
+    """A node's part in the cluster, whatever its roles are."""
 
     image: Image
     loader: MetadataLoader
@@ -98,14 +98,16 @@ class ClusterPart(NamedTuple):
     controller: Controller
     snapshots: Snapshots
     stop: Callable[[], Awaitable[None]]
-    """Ends what goes on by itself: following the log, or the controller's duties."""
+    """Ends the work in the background: following the log, or the controller's duties."""
     channel: PeerTraffic = NO_CHANNEL
-    """The traffic of the connection by which the log is followed."""
+    """The traffic of the connection that fetches the log."""
     current_as_of_ms: Callable[[], int] | None = None
-    """Gives the monotonic time at which the leader had no more than the image has; None where this node leads."""
+    """Returns the monotonic time at which the leader had no more records than the image has; None if this node
+    leads.
+    """
 
     def close(self) -> None:
-        """Closes the log, once no flush is under way. Raises LogDirFailure."""
+        """Closes the log. No flush may be in progress. Raises LogDirFailure."""
         self.snapshots.close()
         self.snapshots.write_if_due()
         self.metadata_log.close()
@@ -125,17 +127,17 @@ class Metadata(NamedTuple):
     cluster: ClusterPart
     node: Node
     led_log: LedLog | None = None
-    """The log of a controller in this process."""
+    """The log of a controller in this process; None without one."""
 
     async def leave(self) -> None:
-        """Leaves the cluster by a controlled shutdown, and follows its log no longer. Raises KafkaError."""
+        """Leaves the cluster by a controlled shutdown, and stops following its log. Raises KafkaError."""
         try:
             await self.node.leave()
         finally:
             await self.cluster.stop()
 
     def close(self) -> None:
-        """Closes the log, once the node has left and no flush is under way. Raises LogDirFailure."""
+        """Closes the log, after the node has left. No flush may be in progress. Raises LogDirFailure."""
         self.cluster.close()
 
     @property
@@ -169,7 +171,7 @@ def open_metadata(
     on_failure: Callable[[KafkaError], None],
     on_fault: Callable[[Exception], None] = raised,
 ) -> Metadata:
-    """Opens the part of a node that is broker and controller: `open_controller`, and the broker beside it.
+    """Opens the part of a node that is broker and controller: `open_controller`, and the broker with it.
 
     Call it before the logs are opened, which removes their clean-shutdown markers.
     """
@@ -196,8 +198,8 @@ def open_controller(
     on_failure: Callable[[KafkaError], None],
     on_fault: Callable[[Exception], None] = raised,
 ) -> ControllerPart:
-    """Formats empty directories, loads the metadata, and leads its log in a new epoch. A controller that others reach
-    has to be formatted: they are of a cluster already.
+    """Formats empty directories, loads the metadata, and leads its log in a new epoch. A controller that other nodes
+    can reach is not formatted here, because it may belong to an existing cluster.
 
     `on_fault` is called with subscribers' errors. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
     """
@@ -249,10 +251,11 @@ def open_controller(
 
 
 def accept_loss(log_dirs: Sequence[str], metadata_dir: str, *, disk: Disk, clock: Clock) -> int:
-    """Has a controller's next start go on with the records that its log still has, and returns the log's end offset.
+    """Lets a controller's next start continue with the records that its log still has, and returns the log's end
+    offset.
 
-    Keeps what is damaged in a file beside the log, and begins an epoch after any that other files know of; the next
-    start doesn't miss the lost records then. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
+    Saves the damaged part in a file beside the log, and begins an epoch after any that other files have, so that the
+    next start doesn't miss the lost records. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
     """
     check_formatted(metadata_dir, disk)
     properties = read_meta_properties(disk, metadata_dir)
@@ -271,14 +274,14 @@ def accept_loss(log_dirs: Sequence[str], metadata_dir: str, *, disk: Disk, clock
 
 
 def _lead(log: LedLog, loader: MetadataLoader, options: ClusterOptions, directory_id: Uuid) -> None:
-    """Leads the log in a new epoch. Raises KafkaError where the log has other voters, LogDirFailure, LogDirFull."""
+    """Leads the log in a new epoch. Raises KafkaError if the log has other voters, LogDirFailure, LogDirFull."""
     node_id, in_log = options.node_id, loader.voters
     voters = [] if in_log is None else [voter.voter_id for voter in in_log.voters]
     if voters not in ([], [node_id]):
         raise KafkaError(
             ErrorCode.INCONSISTENT_VOTER_SET,
             f"{log.directory}: the quorum has the voters {', '.join(map(str, sorted(voters)))}; node.id {node_id} can "
-            "lead it as its only voter: consensus between several controllers is Apache Kafka's",
+            "lead it only as its only voter: Odradek has no quorum of several controllers",
         )
     own = sole_voter(node_id, directory_id, options.controller_listeners)
     is_empty = log.end_offset == 0

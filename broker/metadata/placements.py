@@ -1,7 +1,6 @@
-"""Reports to the controllers in which of this broker's log directories its replicas are, where it chose by itself.
+"""Reports to the controllers the log directories that this broker has chosen for its replicas.
 
-A report that no controller has taken is sent again, after a pause, until one has. Source: Kafka's AssignmentsManager
-(KIP-858).
+A report is repeated, after a pause, until a controller accepts it. Source: Kafka's AssignmentsManager (KIP-858).
 """
 
 from __future__ import annotations
@@ -11,15 +10,14 @@ from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
 from typing import Final, TypeAlias
 
-from broker.clock import Clock
+from broker.clock import Clock, pause
 from broker.logging import get_logger
-from broker.peers.backoff import Backoff
-from broker.peers.waiting import pause
+from protocol.backoff import Backoff
 from protocol.errors import KafkaError
 from protocol.types import TopicPartition, Uuid
 
 MAX_PLACEMENTS: Final = 2_250
-"""The most of one request (AssignReplicasToDirsRequest.MAX_ASSIGNMENTS_PER_REQUEST)."""
+"""Maximum number of placements in a request (AssignReplicasToDirsRequest.MAX_ASSIGNMENTS_PER_REQUEST)."""
 
 BACKOFF: Final = Backoff(initial_ms=100, max_ms=10_000)
 
@@ -30,13 +28,14 @@ log = get_logger("broker.metadata")
 
 
 class Placements:
-    """The placements that are still to be reported: of each replica the latest."""
+    """The placements that are not reported yet; the latest of each replica."""
 
     def __init__(
         self, assign: Callable[[Iterable[Placement]], Awaitable[None]], clock: Clock, draw: Callable[[], float]
     ) -> None:
-        """`assign` reports some; it raises KafkaError where no controller has taken them. `draw` gives random numbers
-        from 0 up to 1."""
+        """`assign` reports placements, and raises KafkaError if no controller accepts them. `draw` returns random
+        numbers from 0 up to 1.
+        """
         self._assign = assign
         self._clock = clock
         self._draw = draw
@@ -44,8 +43,9 @@ class Placements:
         self._task: asyncio.Task[None] | None = None
 
     def note(self, name: TopicPartition, directory_id: Uuid) -> None:
-        """Notes the log directory of a replica. Those that are noted in one turn of the event loop go in one
-        request."""
+        """Queues the log directory of a replica. Placements that are queued in one turn of the event loop are sent in
+        one request.
+        """
         self._unreported[name] = directory_id
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._report())

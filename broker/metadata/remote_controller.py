@@ -1,5 +1,6 @@
-"""The controller of a quorum elsewhere: it gets the broker's own requests directly, over connections on which that is
-known, and those of clients in Envelopes. A `coordinator.cluster.controller.Controller`; docstrings are there.
+"""A controller in another process. The broker's own requests are sent directly, over connections that identify the
+broker; clients' requests are sent in Envelopes. A `coordinator.cluster.controller.Controller`; see its docstrings
+there.
 
 Source: Kafka's NodeToControllerChannelManager, AutoTopicCreationManager, RPCProducerIdManager, AssignmentsManager.
 """
@@ -21,7 +22,7 @@ from protocol.schema import Kind, fields_of, identity
 R = TypeVar("R")
 
 ALLOCATE_MS: Final = 60_000
-"""How long a block of producer ids may take; clients that wait for one retry meanwhile."""
+"""Timeout of a request for a block of producer ids; meanwhile clients that wait for an id retry."""
 
 OF_BROKERS: Final = frozenset(
     {
@@ -33,14 +34,14 @@ OF_BROKERS: Final = frozenset(
         ApiKey.CONTROLLER_REGISTRATION,
     }
 )
-"""The APIs between brokers and controllers: the error code of a response is of the whole request."""
+"""The APIs between brokers and controllers: the error code of a response applies to the whole request."""
 
 
 class RemoteController:
-    """The controller that leads the quorum at the time of a request, whichever it is."""
+    """The controller that leads the quorum at the time of each request."""
 
     def __init__(self, controllers: Controllers, session_ms: int) -> None:
-        """`session_ms`: broker.session.timeout.ms, after which a heartbeat is of no use any more."""
+        """`session_ms` is broker.session.timeout.ms, after which a heartbeat is no longer of use."""
         self._controllers = controllers
         self._session_ms = session_ms
 
@@ -62,7 +63,7 @@ class RemoteController:
         return await self._forwarded(request, response, version, asker.requester)
 
     async def _direct(self, request: object, response: type[R], key: ApiKey) -> R:
-        """Sends a request of the APIs between brokers and controllers. Raises the KafkaError that answers it."""
+        """Sends a request of the APIs between brokers and controllers. Raises the KafkaError in the response."""
         timeout_ms = ALLOCATE_MS if key is ApiKey.ALLOCATE_PRODUCER_IDS else self._session_ms
         answer = await self._controllers.send(request, response, timeout_ms, code_of)
         if code := error_code(code_of(answer)):
@@ -86,20 +87,21 @@ def code_of(response: object) -> int:
 
 
 def check_producer_ids(answer: AllocateProducerIdsResponse) -> None:
-    """Raises KafkaError for a block of no producer ids."""
+    """Raises KafkaError for an invalid block of producer ids."""
     if answer.producer_id_start < 0 or answer.producer_id_len <= 0:
         message = f"the controller gave {answer.producer_id_len} producer ids from {answer.producer_id_start} on"
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
 
 
 def code_of_all(response: object) -> int:
-    """Returns NOT_CONTROLLER where a response has that for anything, else NONE: many responses have no error code for
-    all of the request (NodeToControllerRequestThread, by AbstractResponse.errorCounts)."""
+    """Returns NOT_CONTROLLER if any part of a response has that error, otherwise NONE, because many responses have no
+    error code for the whole request (NodeToControllerRequestThread, by AbstractResponse.errorCounts).
+    """
     return ErrorCode.NOT_CONTROLLER if has_code(response, ErrorCode.NOT_CONTROLLER) else ErrorCode.NONE
 
 
 def has_code(message: object, code: ErrorCode) -> bool:
-    """True where a message, or a part of it, has this error code."""
+    """True if a message, or a part of it, has this error code."""
     for name, kind, _ in fields_of(type(message)):
         value = getattr(message, name)
         if name == "error_code" and value == code:

@@ -1,8 +1,12 @@
-"""A broker's life under controllers elsewhere: registered, caught up, unfenced, kept alive by heartbeats, shut down.
+"""A broker's life with controllers in other processes: registered, caught up, unfenced, kept alive by heartbeats, shut
+down.
 
 node.register(…) → await node.caught_up() → logs are recovered meanwhile → await node.unfence() → … → await node.leave()
-Heartbeats go on from the registration until the controller lets the broker shut down; a fault that ends them ends the
-broker. Source: Kafka's BrokerLifecycleManager.
+
+Heartbeats continue from the registration until the controller lets the broker shut down. An error that ends them stops
+the broker.
+
+Source: Kafka's BrokerLifecycleManager.
 """
 
 from __future__ import annotations
@@ -11,34 +15,33 @@ import asyncio
 from collections.abc import Callable, Container, Sequence
 from typing import Final, NamedTuple
 
-from broker.clock import Clock
+from broker.clock import Clock, done_by, pause
 from broker.logging import get_logger
 from broker.metadata.node import UNKNOWN_EPOCH, Incarnation, Node, NodeState
 from broker.metadata.placements import Placements
-from broker.peers.backoff import Backoff
-from broker.peers.waiting import done_by, pause
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import METADATA_VERSION, Image
+from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationRequest
 from protocol.types import TopicPartition, Uuid
 
 SOON_MS: Final = 10
-"""To the next heartbeat while the broker catches up, so that a start with nothing to do is quick."""
+"""Time to the next heartbeat while the broker catches up, so that a start with little to do is quick."""
 
 LEAVING: Final = Backoff(initial_ms=50, max_ms=2_000)
-"""Between heartbeats that ask to shut down."""
+"""The pause between heartbeats that request a shutdown."""
 
 LEAVE_MS: Final = 5 * 60 * 1000
-"""How long a controller that answers may take to move leaders elsewhere, as Kafka's brokers wait."""
+"""Time in which a controller that answers must move the leaders to other brokers, as in Kafka's brokers."""
 
 FIRST_WITH_DIRECTORIES: Final = 17
-"""The level of metadata.version, 3.7-IV2, from which on registrations have log directories (KIP-858)."""
+"""The level of metadata.version, 3.7-IV2, from which registrations have log directories (KIP-858)."""
 
 FATAL: Final = frozenset({ErrorCode.INCONSISTENT_CLUSTER_ID})
-"""Errors of a registration that no retry mends: this is a broker of another cluster."""
+"""Errors of a registration that no retry can mend: this broker belongs to another cluster."""
 
 log = get_logger("broker.metadata")
 
@@ -54,10 +57,10 @@ class LifecycleTimes(NamedTuple):
 
 
 class RemoteNode(Node):
-    """This broker as a member of a cluster whose controllers are elsewhere."""
+    """This broker as a member of a cluster whose controllers are other processes."""
 
     begins_anew = True
-    """As with Kafka: its directories were formatted, and the controllers know that the new ones have nothing."""
+    """True, as in Kafka: a new directory was formatted by the operator, and the controllers know that it is empty."""
 
     def __init__(
         self,
@@ -70,8 +73,9 @@ class RemoteNode(Node):
         times: LifecycleTimes,
         on_failure: Callable[[KafkaError], None],
     ) -> None:
-        """`draw` gives random numbers from 0 up to 1; `on_failure` is called once when heartbeats cannot be sent any
-        more."""
+        """`draw` returns random numbers from 0 up to 1; `on_failure` is called once, if heartbeats can no longer be
+        sent.
+        """
         super().__init__(incarnation, controller, image)
         self._on_failure = on_failure
         self._clock = clock
@@ -84,18 +88,18 @@ class RemoteNode(Node):
         self._may_shut_down: asyncio.Future[None] = loop.create_future()
         self._hurried: asyncio.Future[None] = loop.create_future()
         self._ready = False
-        """True once the broker may be unfenced, since its logs are open."""
+        """True once the logs are open, so that the broker may be unfenced."""
         self._leaving = 0
-        """Counts the answered heartbeats that asked to shut down."""
+        """Number of answered heartbeats that requested a shutdown."""
         self._answered_ms = clock.monotonic_ms()
         """The time of the last answered heartbeat."""
         self._problem = ""
         self._request: BrokerRegistrationRequest | None = None
-        """The registration, once it was taken."""
+        """The accepted registration; None before."""
         self._replaced_ms: int | None = None
-        """The time since when another incarnation is registered in place of this broker; None while none is."""
+        """The time since when another incarnation is registered in place of this broker; None if there is none."""
         self._unnotified: dict[Uuid, asyncio.Future[None]] = {}
-        """Log directories that have failed, and that no controller knows of yet."""
+        """Failed log directories that no controller knows yet."""
         self._heartbeats: asyncio.Task[None] | None = None
         self._placements = Placements(self.assign_directories, clock, draw)
 
@@ -104,10 +108,11 @@ class RemoteNode(Node):
         return self._clock.monotonic_ms() < self._answered_ms + self._times.session_ms
 
     async def register(self, endpoints: Sequence[Endpoint], failed: Container[str] = ()) -> None:
-        """Registers the node, and begins with heartbeats. Retries for initial.broker.registration.timeout.ms, then
-        raises the last KafkaError."""
+        """Registers the node, and starts its heartbeats. Retries for initial.broker.registration.timeout.ms, then
+        raises the last KafkaError.
+        """
         request = self._registration(endpoints, failed)
-        request.log_dirs.sort()  # as Kafka's brokers name them
+        request.log_dirs.sort()  # in the order of Kafka's brokers
         deadline_ms = self._clock.monotonic_ms() + self._times.registration_ms
         failures = 0
         while self.broker_epoch == UNKNOWN_EPOCH:
@@ -136,14 +141,15 @@ class RemoteNode(Node):
         await asyncio.shield(self._caught_up)
 
     async def unfence(self) -> None:
-        """Returns once the controller has unfenced this broker, which may lead from then on."""
+        """Returns once the controller has unfenced this broker, which may then lead."""
         self._ready = True
         self._hurry()
         await asyncio.shield(self._unfenced)
 
     async def leave(self) -> None:
-        """Hands over the partitions that this broker leads, as far as other brokers can lead them; then it is fenced.
-        Gives up on controllers that do not answer for as long as a session lasts: they fence it by themselves."""
+        """Hands over the partitions that this broker leads, if other brokers can lead them; then it is fenced. Gives up
+        if the controllers don't answer for a session timeout, because they then fence the broker themselves.
+        """
         if self._heartbeats is None:
             return
         if self.state is NodeState.RUNNING and not self._heartbeats.done():
@@ -162,37 +168,43 @@ class RemoteNode(Node):
         await asyncio.wait([self._heartbeats])
 
     def placed(self, name: TopicPartition, log_dir: str) -> None:
-        """Reports the log directory of a new replica, for which the controllers had chosen none."""
+        """Reports the log directory of a new replica for which the controllers have chosen none."""
         directory_id = self.directory_ids.get(log_dir)
         if directory_id is not None:
             self._placements.note(name, directory_id)
 
     async def moved(self, name: TopicPartition, log_dir: str) -> None:
-        """Reports it until a controller has taken it: else the replica would be thought lost with its former directory,
-        and alive where the new one has failed."""
+        """Reports the new log directory of a replica, until a controller accepts it. Otherwise controllers would
+        consider the replica lost if its old directory fails, and alive if its new directory fails.
+        """
         self.placed(name, log_dir)
 
     async def directory_failed(self, path: str) -> None:
-        """Reports a log directory that has failed with the next heartbeat, which is sent at once. Ends the broker where
-        no controller has taken that within log.dir.failure.timeout.ms: it would be taken to serve what it cannot."""
+        """Reports a failed log directory with the next heartbeat, which is sent at once. Stops the broker if no
+        controller accepts that within log.dir.failure.timeout.ms, because the controllers would believe that it
+        still serves those partitions.
+        """
         directory_id = self.directory_ids[path]
         notified = self._unnotified[directory_id] = asyncio.get_running_loop().create_future()
         self._offline.append(directory_id)
         self._hurry()
         within_ms = self._times.directory_failure_ms
         if not await done_by(self._clock, self._clock.monotonic_ms() + within_ms, notified):
-            message = f"{path} has failed, and no controller was told within log.dir.failure.timeout.ms={within_ms}"
+            message = (
+                f"{path} has failed, and no controller accepted the report within "
+                f"log.dir.failure.timeout.ms={within_ms}"
+            )
             self._on_failure(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
 
     def _hurry(self) -> None:
-        """Sends the next heartbeat before it is due."""
+        """Sends the next heartbeat at once."""
         if not self._hurried.done():
             self._hurried.set_result(None)
 
     async def _live(self) -> None:
         try:
             await self._send_heartbeats()
-        except Exception as error:  # a fault of ours: the broker would go on to serve, though it is soon fenced
+        except Exception as error:  # a bug: the broker would continue to serve although it is soon fenced
             log.error("no heartbeats are sent any longer", exc_info=error)
             self._on_failure(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}"))
 
@@ -217,9 +229,10 @@ class RemoteNode(Node):
             await done_by(self._clock, self._clock.monotonic_ms() + delay_ms, self._hurried)
 
     async def _refresh_registration(self) -> None:
-        """Registers once more, as the same incarnation, if the metadata have no log directories of this broker but
-        could have them by now (BrokerRegistrationTracker), or have another incarnation in its place: a copy of a
-        request of its former process came late. Raises KafkaError."""
+        """Registers again as the same incarnation in two cases: the metadata have no log directories of this broker
+        although their version now supports them (BrokerRegistrationTracker), or another incarnation is registered in
+        its place, because a request of an earlier process arrived late. Raises KafkaError.
+        """
         registration = self._image.brokers.get(self.node_id)
         if self._request is None or registration is None or self.state is NodeState.PENDING_CONTROLLED_SHUTDOWN:
             return
@@ -234,7 +247,8 @@ class RemoteNode(Node):
 
     async def _take_back(self, request: BrokerRegistrationRequest) -> int:
         """Registers again, and returns the new broker epoch. Raises KafkaError while the controller keeps the other
-        incarnation, which may be alive; ends the broker if it still does after initial.broker.registration.timeout.ms.
+        incarnation, which may be alive; stops the broker if it still does so after
+        initial.broker.registration.timeout.ms.
         """
         now_ms = self._clock.monotonic_ms()
         if self._replaced_ms is None:
@@ -249,7 +263,7 @@ class RemoteNode(Node):
         self._replaced_ms = None
         return self.broker_epoch
 
-    # Take in the answer to a heartbeat, and return the delay of the next one in milliseconds.
+    # Handle the answer to a heartbeat, and return the delay of the next in milliseconds.
 
     def _answered_starting(self, response: BrokerHeartbeatResponse) -> int:
         if response.is_caught_up:
@@ -278,7 +292,7 @@ class RemoteNode(Node):
         return max(self._times.heartbeat_ms, SOON_MS)
 
     def _log_problem(self, event: str, error: KafkaError) -> None:
-        """Logs a problem once, not at every try."""
+        """Logs a problem once, not at every attempt."""
         problem = f"{error.code.name}: {error.message}"
         if problem != self._problem:
             self._problem = problem

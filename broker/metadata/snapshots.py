@@ -1,9 +1,9 @@
-"""Decides when a snapshot of the metadata is written, and which records are deleted once a snapshot covers them
-(KIP-630).
+"""Decides when to write a snapshot of the metadata, and which records and snapshots to delete afterwards (KIP-630).
 
-A snapshot has what is committed. It is written beside the clients, of a copy of the image, and gets its name once it is
-whole and on the device; only then the log is cut before an older snapshot, and earlier snapshots are deleted. So a
-process or machine that goes down anywhere in between leaves the newest whole snapshot, and the log from there on.
+A snapshot has the committed state. It is written in a thread from a copy of the image, while clients are served. It
+gets its name once it is complete and flushed. Only then are the log before an older snapshot and earlier snapshots
+deleted, so that a crash at any time leaves the newest complete snapshot and the log after it.
+
 Source: Kafka's SnapshotGenerator and KafkaMetadataLog.
 """
 
@@ -18,26 +18,27 @@ from coordinator.cluster.image_records import records_of
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.record import MetadataBatch
 from coordinator.cluster.snapshot import SnapshotFile, SnapshotId, snapshot_path, stat_snapshot, write_snapshot
-from coordinator.runtime import RuntimeClock
+from coordinator.engine.clock import EngineClock
 from protocol.records.control import KRaftVersionRecord, VotersRecord
 from storage.disk import Disk
 
 DUE_AT_START_BYTES = 1 << 20
-"""How many bytes of the log behind the last snapshot make a new one due at a start and at a clean stop: some 10,000
-records, which take a tenth of a second to replay. While the broker runs, options say when."""
+"""Bytes of the log after the last snapshot that make a new snapshot due at a start or a clean stop: about 10,000
+records, which take a tenth of a second to replay. While the broker runs, the options decide.
+"""
 
 
 class SnapshotRules(NamedTuple):
-    """When a snapshot is written, and how long older ones stay; a negative limit is none."""
+    """When to write a snapshot, and how long to keep older snapshots; a negative limit means no limit."""
 
     max_record_bytes: int = 20 << 20  # metadata.log.max.record.bytes.between.snapshots
-    max_interval_ms: int = 60 * 60 * 1000  # metadata.log.max.snapshot.interval.ms; 0 is never by time
+    max_interval_ms: int = 60 * 60 * 1000  # metadata.log.max.snapshot.interval.ms; 0 disables it
     retention_bytes: int = 100 << 20  # metadata.max.retention.bytes
     retention_ms: int = 7 * 24 * 60 * 60 * 1000  # metadata.max.retention.ms
 
 
 class SnapshotContent(NamedTuple):
-    """The content of a snapshot to be written."""
+    """The content of a snapshot that is about to be written."""
 
     snapshot_id: SnapshotId
     image: Image
@@ -56,10 +57,12 @@ class Snapshots:
         replayed_bytes: int,
         *,
         disk: Disk,
-        clock: RuntimeClock,
+        clock: EngineClock,
         worker: Worker,
     ) -> None:
-        """`replayed_bytes`: how much of the log the start replayed behind the newest snapshot."""
+        """`replayed_bytes` is the number of bytes of the log after the newest snapshot, which the start has
+        replayed.
+        """
         self._loader = loader
         self._log = log
         self._rules = rules
@@ -67,7 +70,7 @@ class Snapshots:
         self._clock = clock
         self._worker = worker
         self._size_bytes = replayed_bytes
-        """Bytes of the log since the newest snapshot was begun."""
+        """Bytes of the log since the start of the newest snapshot."""
         self._begun_ms = clock.now_ms()
         self._writing = False
         self._closed = False
@@ -75,17 +78,17 @@ class Snapshots:
 
     @property
     def ids(self) -> list[SnapshotId]:
-        """The snapshots that are whole, and stay for now; oldest first."""
+        """The complete snapshots that are not to be deleted yet, oldest first."""
         return [file.snapshot_id for file in self._files]
 
     def committed(self, batch: MetadataBatch) -> None:
-        """Counts a batch behind the newest snapshot."""
+        """Counts a batch after the newest snapshot."""
         self._size_bytes += batch.size_bytes
         if self._size_bytes >= self._rules.max_record_bytes:
             self._begin()
 
     def adopted(self, file: SnapshotFile) -> None:
-        """Takes over a snapshot of the leader's, at which the log begins anew, and deletes the older ones."""
+        """Adds a snapshot of the leader's, after which the log starts again, and deletes the older snapshots."""
         self._size_bytes, self._begun_ms = 0, self._clock.now_ms()
         older = [older.snapshot_id for older in self._files]
         self._files = [file]
@@ -93,8 +96,9 @@ class Snapshots:
             self._run(lambda: self._log.delete_snapshots(older))
 
     def maintain(self) -> None:
-        """Begins a snapshot that is due by time, and deletes snapshots that are old enough; call it at intervals. Does
-        not wait."""
+        """Starts a snapshot that is due by time, and deletes snapshots that are old enough. Call it at intervals; it
+        does not wait.
+        """
         interval_ms = self._rules.max_interval_ms
         if interval_ms and self._size_bytes and self._clock.now_ms() - self._begun_ms >= interval_ms:
             self._begin()
@@ -102,18 +106,18 @@ class Snapshots:
         self._run(self._log.delete_expired)
 
     def write_if_due(self) -> None:
-        """Writes a snapshot on this thread, at a start or a stop, if one is due. Raises LogDirFailure, LogDirFull."""
+        """Writes a snapshot in this thread if one is due, at a start or a stop. Raises LogDirFailure, LogDirFull."""
         if self._size_bytes >= DUE_AT_START_BYTES and not self._loader.in_transaction:
             content = self._content()
             if content is not None:
                 self._add(self._write(content))
 
     def close(self) -> None:
-        """Drops a snapshot that is being written."""
+        """Discards a snapshot that is being written."""
         self._closed = True
 
     def _begin(self) -> None:
-        """Writes a snapshot beside the clients, unless one is being written."""
+        """Starts to write a snapshot in a thread, unless one is being written."""
         if self._writing or self._closed or self._loader.in_transaction:
             return
         content = self._content()
@@ -125,13 +129,13 @@ class Snapshots:
         def written(_: BaseException | None) -> None:
             self._writing = False
             if not self._closed:
-                for file in files:  # none after a failure of the disk, which has been reported and is acted upon
+                for file in files:  # empty after a disk failure, which has been reported
                     self._add(file)
 
         self._worker.run(lambda: files.append(self._write(content)), written)
 
     def _content(self) -> SnapshotContent | None:
-        """Returns the committed state by now; None when the newest snapshot has just that."""
+        """Returns the current committed state; None if the newest snapshot already has it."""
         image, voters = self._loader.image, self._loader.voters
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
         self._size_bytes, self._begun_ms = 0, self._clock.now_ms()
@@ -161,7 +165,7 @@ class Snapshots:
         self._clean()
 
     def _clean(self) -> None:
-        """Cuts the log before the oldest snapshot that stays, and deletes those before it."""
+        """Deletes the log before the oldest snapshot that is kept, and all earlier snapshots."""
         expired: list[SnapshotId] = []
         while len(self._files) > 1 and self._is_expired(self._files[0]):
             self._log.cut(self._files[1].snapshot_id.offset)
@@ -178,6 +182,6 @@ class Snapshots:
         return 0 <= rules.retention_ms < age_ms
 
     def _run(self, work: Callable[[], None]) -> None:
-        """Runs work in a worker; a failure of the disk is reported from there."""
+        """Runs work in a worker thread, which reports disk failures itself."""
         if not self._closed:
             self._worker.run(work, lambda _: None)

@@ -1,1 +1,3 @@
-"""Metrics and health over HTTP, on a port of their own: `odradek.metrics.listener`. Imported only if that is set."""
+"""Metrics and health over HTTP, on a port of their own: `odradek.metrics.listener`. Imported only if that option is
+set.
+"""

@@ -1,7 +1,7 @@
-"""Accepts the connections of scrapers, one each EACH_S: a scraper that comes more often waits in the kernel, which
-costs the event loop nothing.
+"""Accepts the connections of scrapers, one per EACH_S. Further connections wait in the kernel, at no cost to the event
+loop.
 
-A connection takes the loop some fifty microseconds, and a client that only connects can easily make ten thousand a
+Accepting a connection takes the event loop about fifty microseconds, and a client can easily open ten thousand a
 second.
 """
 
@@ -13,41 +13,45 @@ import socket
 from typing import Final, cast
 
 from broker.accepting import Accepting, MakeProtocol
+from broker.clock import Clock, pause
 
-EACH_S: Final = 0.002
+EACH_MS: Final = 2
 """Time between two connections: five hundred a second take at most a few hundredths of the loop's time. A single
 connection doesn't wait."""
 
-SENT_BYTES_PER_S: Final = 100_000_000
+SENT_BYTES_PER_MS: Final = 100_000
 """Average rate of pages: copying as many bytes takes the loop a few hundredths of its time. Without it scrapers that
 ask continuously would have it copy 13 MB five hundred times a second."""
 
-LONGEST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_MS: Final = 1_000
 """Maximum time that a health check waits for the pages of others."""
 
 BACKLOG: Final = 128
-"""Connections that wait in the kernel: a quarter of a second's worth. The kernel drops any more, and their clients try
-again."""
+"""Connections that may wait in the kernel: those of a quarter of a second. The kernel drops further connections, and
+their clients retry.
+"""
 
 SEND_BUFFER_BYTES: Final = 128 << 10
-"""A page of ten thousand partitions has 13 MB. The kernel would accept half of it at once, and the loop would wait for
-milliseconds while it is copied."""
+"""Size of the send buffer. A page of ten thousand partitions has 13 MB; the kernel would accept half of it at once, and
+copying it would block the event loop for milliseconds.
+"""
 
 
 class Door:
     """The sockets for scrapers, from `open` to `close`."""
 
-    def __init__(self, make_protocol: MakeProtocol) -> None:
+    def __init__(self, make_protocol: MakeProtocol, clock: Clock) -> None:
         """`make_protocol` is called for each connection."""
         self._make_protocol = make_protocol
+        self._clock = clock
         self._accepting: list[Accepting] = []
-        self._owed_s = 0.0
-        """Additional time of the next pause, for the bytes sent."""
+        self._sent_bytes = 0
+        """The bytes that the next pause has to make up for."""
 
     async def open(self, host: str, port: int) -> int:
         """Binds all addresses of a host, accepts connections from now on, and returns the port. Raises OSError."""
         sockets = await listening(host, port)
-        self._accepting = [Accepting(sock, self._make_protocol, rest=self._rest) for sock in sockets]
+        self._accepting = [Accepting(sock, self._make_protocol, self._clock, rest=self._rest) for sock in sockets]
         return int(sockets[0].getsockname()[1])
 
     def close(self) -> None:
@@ -57,18 +61,13 @@ class Door:
 
     def note_sent(self, size_bytes: int) -> None:
         """Makes the next connection wait for an answer of `size_bytes`."""
-        self._owed_s = min(self._owed_s + size_bytes / SENT_BYTES_PER_S, LONGEST_PAUSE_S)
+        self._sent_bytes = min(self._sent_bytes + size_bytes, LONGEST_PAUSE_MS * SENT_BYTES_PER_MS)
 
     async def _rest(self) -> None:
-        await pause(EACH_S)
-        while owed_s := self._owed_s:
-            self._owed_s = 0.0
-            await pause(owed_s)
-
-
-async def pause(seconds: float) -> None:
-    """Returns when the next connection has its turn."""
-    await asyncio.sleep(seconds)
+        await pause(self._clock, EACH_MS)
+        while owed_ms := self._sent_bytes // SENT_BYTES_PER_MS:
+            self._sent_bytes = 0
+            await pause(self._clock, owed_ms)
 
 
 async def listening(host: str, port: int) -> list[socket.socket]:
@@ -89,6 +88,6 @@ async def listening(host: str, port: int) -> list[socket.socket]:
 def bound(family: int, address: tuple[str, int]) -> socket.socket:
     """Returns a socket that listens on an address. Raises OSError."""
     sock = socket.create_server(address, family=family, backlog=BACKLOG)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # accepted sockets inherit it
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # inherited by accepted sockets
     sock.setblocking(False)
     return sock

@@ -1,6 +1,6 @@
 """The cluster as this node sees it: the controller's metrics, and kafka_exporter's brokers and topics.
 
-Only the controller reports partitions without a leader, as in Kafka, so that a sum over brokers is the cluster's.
+As in Kafka, only the controller reports partitions without a leader, so that the sum over all brokers is correct.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CONTROLLER = "kafka_controller_kafkacontroller"
 
 
 class UncleanElections:
-    """Counts the elections of leaders that were not in sync, since the start; a subscriber of changes."""
+    """Counts the elections of leaders that were not in sync, since the start. Subscribed to changes of the image."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -28,7 +28,7 @@ class UncleanElections:
 
 
 def is_unclean(before: PartitionRegistration, after: PartitionRegistration) -> bool:
-    """True if the new leader was neither in sync nor eligible."""
+    """True if the new leader was neither in sync nor an eligible leader replica."""
     is_elected = after.leader not in (NO_LEADER, before.leader)
     return is_elected and after.leader not in before.isr and after.leader not in before.elr
 
@@ -59,7 +59,7 @@ async def partition_states(sources: ProcessSources, breaks: Breaks) -> Partition
 def controller_families(
     sources: ProcessSources, states: PartitionStates, unclean: UncleanElections
 ) -> Iterator[Family]:
-    """Yields the controller's metrics on the controller; elsewhere only that this node isn't the controller."""
+    """Yields the controller's metrics on the controller; on other nodes only that the node isn't the controller."""
     yield gauge(f"{CONTROLLER}_activecontrollercount", "1 on the controller.", [("", int(sources.is_controller))])
     if not sources.is_controller:
         return
@@ -73,18 +73,18 @@ def controller_families(
     yield gauge(f"{CONTROLLER}_offlinepartitionscount", "Partitions without a leader.", [("", states.offline)])
     yield gauge(
         f"{CONTROLLER}_preferredreplicaimbalancecount",
-        "Partitions that another replica leads than the first.",
+        "Partitions that are not led by their first replica.",
         [("", states.not_preferred)],
     )
     yield counter(
         "kafka_controller_controllerstats_uncleanleaderelections_total",
-        "Leaders that were elected though they were not in sync.",
+        "Elections of leaders that were not in sync.",
         [("", unclean.count)],
     )
 
 
 def exporter_families(sources: Sources) -> Iterator[Family]:
-    """Yields brokers and topics with kafka_exporter's names."""
+    """Yields brokers and topics under kafka_exporter's names."""
     broker = sources.broker
     image, listener = broker.image, broker.config.inter_broker_listener
     alive = [registration for registration in image.brokers.values() if not registration.fenced]
@@ -101,4 +101,4 @@ def exporter_families(sources: Sources) -> Iterator[Family]:
         for topic in list(image.topics())
         if 0 in topic.partitions and topic.partitions[0].leader == broker.node.node_id
     )
-    yield gauge("kafka_topic_partitions", "Partitions of a topic whose first is led here.", led_here)
+    yield gauge("kafka_topic_partitions", "Partitions of a topic whose first partition is led here.", led_here)

@@ -12,7 +12,7 @@ from broker.metrics.exposition import Family
 from broker.metrics.fetchers import followed_rows, follower_families
 from broker.metrics.groups import group_families, group_rows, share_families
 from broker.metrics.loop_watch import LoopWatch
-from broker.metrics.machine import UNKNOWN, Machine, MachineWatch
+from broker.metrics.machine import UNKNOWN, MachineState, MachineWatch
 from broker.metrics.node import disk_families, state_families
 from broker.metrics.partitions import partition_families, rows
 from broker.metrics.process import connection_families, loop_families, process_families
@@ -28,10 +28,10 @@ from storage.disk import Disk
 
 
 class Collector(Protocol):
-    """Reads the metrics of a process for a scrape, and counts what no other part of it counts."""
+    """Reads the metrics of a process for a scrape."""
 
     def collect(self, breaks: Breaks) -> AsyncIterator[Family]:
-        """Yields all families. Data for several of them are read first, in turns."""
+        """Yields all families. Reads the data that several of them need first, in turns."""
         ...
 
     def close(self) -> None:
@@ -40,7 +40,7 @@ class Collector(Protocol):
 
 
 class StartingCollector:
-    """The collector of a process that doesn't serve yet: a broker that recovers its logs may take long."""
+    """The collector of a process that doesn't serve yet, such as a broker that takes long to recover its logs."""
 
     def __init__(self, loop: LoopWatch, disk: Disk, started_s: float) -> None:
         self._loop = loop
@@ -72,7 +72,7 @@ class ControllerCollector:
     def close(self) -> None:
         self._machine.close()
 
-    async def look(self, directories: list[str]) -> Machine:
+    async def look(self, directories: list[str]) -> MachineState:
         """Returns data about the machine, with the free space of these directories' volumes."""
         return await self._machine.look(directories)
 
@@ -80,7 +80,7 @@ class ControllerCollector:
         async for family in self.collect_beside(await breaks.during(self.look([])), breaks):
             yield family
 
-    async def collect_beside(self, machine: Machine, breaks: Breaks) -> AsyncIterator[Family]:
+    async def collect_beside(self, machine: MachineState, breaks: Breaks) -> AsyncIterator[Family]:
         """Yields the families of every process."""
         sources = self._sources
         states = await partition_states(sources, breaks)

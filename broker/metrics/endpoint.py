@@ -25,8 +25,9 @@ MS_PER_S: Final = 1000
 
 
 class MetricsEndpoint:
-    """The HTTP endpoint: `listen` before the process starts, `attach_broker` or `attach_controller` once it serves,
-    `close` at the end."""
+    """The HTTP endpoint: call `listen` before the process starts, `attach_broker` or `attach_controller` once it
+    serves, `close` at the end.
+    """
 
     def __init__(self, clock: Clock, disk: Disk, *, is_broker: bool) -> None:
         self._clock = clock
@@ -56,11 +57,11 @@ class MetricsEndpoint:
 
     @property
     def connection_count(self) -> int:
-        """Scrapers that are connected."""
+        """The number of connected scrapers."""
         return len(self._server.connections)
 
     def recovers(self) -> None:
-        """Sets the state to recovery: the broker is registered, and opens its logs."""
+        """Sets the state to recovery: the broker is registered and is opening its logs."""
         self._starting.state = NodeState.RECOVERY
 
     def attach_broker(self, sources: Sources) -> None:
@@ -101,7 +102,7 @@ class MetricsEndpoint:
 
 
 def unready(broker: Broker) -> str | None:
-    """Returns the reason why clients should use another broker; None if there is none."""
+    """Returns the reason why clients should use another broker; None if they can use this one."""
     if broker.node.state is not NodeState.RUNNING:
         return str(broker.node.state.value)
     if not broker.image.is_active(broker.node.node_id):

@@ -1,7 +1,7 @@
-"""Asks other leaders for the high watermarks of partitions that no replica here knows, for the lag of groups.
+"""Requests high watermarks from other leaders, for the lag of groups on partitions without a replica here.
 
-A scrape waits WITHIN_S for all of them together, and continues without those that haven't answered by then. A leader
-with an unanswered request isn't asked again.
+A scrape waits at most WITHIN_S for all answers, and continues without the missing ones. A leader gets no new request
+while one is unanswered.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from protocol.types import TopicPartition
 WITHIN_S: Final = 1.0
 
 AT_ONCE: Final = 250
-"""Partitions in a request: making and answering it takes each broker less than a millisecond."""
+"""Maximum number of partitions in a request, which each broker handles in less than a millisecond."""
 
 MAX_ASKED_FOR: Final = 10_000
-"""Maximum of partitions in a scrape."""
+"""Maximum number of partitions in a scrape."""
 
 Ends = Mapping[TopicPartition, int]
 
 
 class EndsElsewhere:
-    """Asks other brokers, each for one scrape at a time."""
+    """Requests high watermarks from other brokers, from each for one scrape at a time."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -64,6 +64,6 @@ class EndsElsewhere:
             try:
                 answers = await leaders.high_watermarks(leader_id, batch)
             except (PeerError, ProtocolError, KafkaError):
-                break  # the broker is away, or no longer leads: the next scrape asks the new leader
+                break  # the broker is gone, or no longer leads: the next scrape asks the new leader
             ends.update((name, end) for name, end in zip(batch, answers, strict=True) if isinstance(end, int))
         return ends

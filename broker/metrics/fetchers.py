@@ -1,4 +1,4 @@
-"""Replicas here that follow other brokers, and their lag.
+"""The replicas here that follow other brokers, and their lag.
 
 Source: AbstractFetcherManager, FetcherLagStats.
 """
@@ -18,7 +18,7 @@ REPLICA: Final = labels({"clientId": "Replica"})
 
 
 class FollowedRow(NamedTuple):
-    """A following replica at the time of this scrape."""
+    """A replica that follows another broker, at the time of the scrape."""
 
     labels: str
     lag: int | None
@@ -44,9 +44,15 @@ async def followed_rows(sources: Sources, breaks: Breaks) -> list[FollowedRow]:
 def follower_families(rows: list[FollowedRow]) -> Iterator[Family]:
     """Yields each replica's lag, the greatest lag, and the number of failed replicas."""
     failed, worst = sum(row.has_failed for row in rows), max((row.lag or 0 for row in rows), default=0)
-    yield gauge(f"{MANAGER}_maxlag", "Committed records that a replica lacks, at most.", [(REPLICA, worst)])
     yield gauge(
-        f"{MANAGER}_failedpartitionscount", "Replicas that follow no more in this leader epoch.", [(REPLICA, failed)]
+        (f"{MANAGER}_maxlag"),
+        "Most committed records that a replica lacks.",
+        [(REPLICA, worst)],
+    )
+    yield gauge(
+        f"{MANAGER}_failedpartitionscount",
+        "Replicas that are no longer followed in this leader epoch.",
+        [(REPLICA, failed)],
     )
     yield gauge(
         "kafka_server_fetcherlagmetrics_consumerlag",

@@ -1,7 +1,7 @@
-"""Groups whose coordinator is here: offsets and lag with kafka_exporter's names, share groups with similar names.
+"""Groups whose coordinator is here: offsets and lag under kafka_exporter's names, share groups under similar names.
 
-If a group has no offset for a partition, but for others of its topic, the partition has -1 for both, as in
-kafka_exporter: so operators notice a partition that the group has never read.
+As in kafka_exporter, if a group has offsets for some partitions of a topic, its other partitions have -1 as offset and
+lag, so that operators notice a partition that the group has never read.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from coordinator.group.offsets.offsets import ByTopic
 from protocol.types import TopicPartition
 
 NO_OFFSET: Final = -1
-"""The value of offset and lag if the group has no committed offset."""
+"""Offset and lag of a partition for which the group has no committed offset."""
 
 MAX_CHARACTERS: Final = 64 << 20
-"""Maximum length of all groups' labels: half a million partitions, with names of usual length. A client may create any
-number of groups, with names of 32,767 bytes, and a page has a name twice for each partition."""
+"""Maximum number of characters of all groups' labels: half a million partitions with names of usual length. A client
+may create any number of groups with names of 32,767 bytes, and a page has a name twice for each partition.
+"""
 
 
 class GroupTopic(NamedTuple):
@@ -34,7 +35,7 @@ class GroupTopic(NamedTuple):
 
     @property
     def characters(self) -> int:
-        """The length of its labels in all its samples."""
+        """The number of characters of its labels in all its samples."""
         return 2 * len(self.labels) * (1 + len(self.offsets))
 
 
@@ -48,11 +49,11 @@ class GroupRows(NamedTuple):
     members: list[Sample]
     share_members: list[Sample]
     left_out: list[Sample]
-    """The number of groups that didn't fit."""
+    """The number of groups that are left out because of MAX_CHARACTERS."""
 
 
 async def group_rows(sources: Sources, elsewhere: EndsElsewhere, breaks: Breaks) -> GroupRows:
-    """Returns the groups of all shards here, with the lag of each partition whose end is known."""
+    """Returns the groups of all shards here, with the lag of each partition whose high watermark is known."""
     rows, topics = GroupRows([], [], [], [], [], [], []), list[GroupTopic]()
     room = MAX_CHARACTERS
     left_out = 0
@@ -78,7 +79,9 @@ async def group_rows(sources: Sources, elsewhere: EndsElsewhere, breaks: Breaks)
 
 
 def group_topics(sources: Sources, group_id: str, by_topic: ByTopic) -> Iterator[GroupTopic]:
-    """Yields the topics of a group, with all their present partitions, and former partitions with offsets."""
+    """Yields the topics of a group, each with its existing partitions, and deleted partitions that still have
+    offsets.
+    """
     for name, committed in by_topic.items():
         topic = sources.broker.image.topic(name)
         offsets = dict.fromkeys(() if topic is None else sorted(topic.partitions), NO_OFFSET)
@@ -87,7 +90,7 @@ def group_topics(sources: Sources, group_id: str, by_topic: ByTopic) -> Iterator
 
 
 def unknown_ends(sources: Sources, topics: list[GroupTopic]) -> dict[TopicPartition, None]:
-    """Returns the partitions with an offset whose end no replica here knows."""
+    """Returns the partitions with an offset whose high watermark no replica here knows."""
     replicas = sources.broker.replicas
     return {
         TopicPartition(entry.topic, index): None
@@ -98,8 +101,7 @@ def unknown_ends(sources: Sources, topics: list[GroupTopic]) -> dict[TopicPartit
 
 
 def known_end(here: Partition | None, offset: int) -> int | None:
-    """Returns the high watermark that a replica here knows; None for a follower that is itself behind the group's
-    offset."""
+    """Returns the high watermark from a replica here; None for a follower that is itself behind the group's offset."""
     if here is None or not (here.leads or here.high_watermark >= offset):
         return None
     return here.high_watermark
@@ -117,7 +119,7 @@ def add_offsets(sources: Sources, rows: GroupRows, entry: GroupTopic, ends: Ends
         end = known_end(here.get(index), offset)
         if end is None:
             end = ends.get(TopicPartition(entry.topic, index))
-        if end is not None:  # negative for an offset beyond the end, as of a topic that was created again
+        if end is not None:  # negative if the offset is beyond the end, for example after the topic was recreated
             rows.lags.append((own, end - offset))
             lag_sum += end - offset
     rows.offset_sums.append((entry.labels, sum(entry.offsets.values())))
@@ -125,16 +127,20 @@ def add_offsets(sources: Sources, rows: GroupRows, entry: GroupTopic, ends: Ends
 
 
 def group_families(rows: GroupRows) -> Iterator[Family]:
-    """Yields consumer groups with kafka_exporter's names."""
+    """Yields consumer groups under kafka_exporter's names."""
     for name, description, samples in (
-        ("current_offset", "Offset that a group has committed of a partition; -1 for none.", rows.offsets),
-        ("lag", "Committed records of a partition that a group has yet to read; -1 without offset.", rows.lags),
+        ("current_offset", "Committed offset of a group; -1 if it has none.", rows.offsets),
+        ("lag", "Committed records of a partition that a group has not read yet; -1 without an offset.", rows.lags),
         ("current_offset_sum", "Sum of a group's offsets of a topic.", rows.offset_sums),
         ("lag_sum", "Sum of a group's lag of a topic.", rows.lag_sums),
         ("members", "Members of a group.", rows.members),
     ):
         yield gauge(f"kafka_consumergroup_{name}", description, samples)
-    yield gauge("odradek_groups_left_out", "Groups whose names are too much for a page.", rows.left_out)
+    yield gauge(
+        "odradek_groups_left_out",
+        ("Groups that are left out of the page because their names are too long."),
+        rows.left_out,
+    )
 
 
 def share_families(sources: Sources, rows: GroupRows) -> Iterator[Family]:
@@ -148,12 +154,12 @@ def share_families(sources: Sources, rows: GroupRows) -> Iterator[Family]:
     yield gauge("kafka_sharegroup_members", "Members of a share group.", rows.share_members)
     yield gauge(
         "kafka_sharegroup_start_offset",
-        "Offset below which every record is done with.",
+        "Offset below which the delivery of every record is complete.",
         ((own, share.engine.start_offset) for own, share in hosted),
     )
     yield gauge(
         "kafka_sharegroup_inflight",
-        "Records from the start offset to the last that was acquired.",
+        "Records from the start offset to the last acquired record.",
         ((own, share.engine.in_flight_count) for own, share in hosted),
     )
     yield gauge(

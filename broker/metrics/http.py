@@ -1,4 +1,4 @@
-"""HTTP for scrapers: one GET or HEAD, one answer, and the connection is closed. Pure functions of bytes.
+"""HTTP for scrapers: one GET or HEAD, one answer, then the connection is closed. Pure functions of bytes.
 
 Source: RFC 9112.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 MAX_HEAD_BYTES: Final = 8192
-"""Maximum length of a request's line and headers, as in web servers."""
+"""Maximum size of a request's line and headers, as in common web servers."""
 
 END_OF_HEAD: Final = b"\r\n\r\n"
 REASONS: Final = {
@@ -42,7 +42,7 @@ class HttpResponse(NamedTuple):
 
 
 class BadRequest(Exception):
-    """The error of bytes that are not a valid request here."""
+    """The bytes are not a valid request, or not a supported one."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -59,12 +59,12 @@ def parse(received: bytes | bytearray) -> HttpRequest | None:
     end = received.find(END_OF_HEAD, 0, MAX_HEAD_BYTES)
     if end < 0:
         if len(received) >= MAX_HEAD_BYTES:
-            raise BadRequest(431, f"a request has {MAX_HEAD_BYTES} bytes of headers at most")
+            raise BadRequest(431, f"a request may have at most {MAX_HEAD_BYTES} bytes of headers")
         return None
     line, *lines = received[:end].decode("latin-1").split("\r\n")
     parts = line.split(" ")
     if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
-        raise BadRequest(400, "not a request of HTTP/1.1")
+        raise BadRequest(400, "not an HTTP/1.1 request")
     method, target, _ = parts
     if method not in ("GET", "HEAD"):
         raise BadRequest(405, "only GET and HEAD are served")

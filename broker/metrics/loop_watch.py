@@ -10,18 +10,18 @@ from broker.logging import get_logger
 
 INTERVAL_MS: Final = 100
 LATENESSES: Final = 600
-"""The delays of a minute."""
+"""Number of remembered delays: those of a minute."""
 
 NS_PER_S: Final = 1_000_000_000
 
 HELD_UP_MS: Final = 1_000
-"""A pause as long as this is logged: clients have waited as long, and operators will ask why."""
+"""Minimum length of a logged pause of the event loop, because clients have to wait during it."""
 
 logger = get_logger("broker.metrics")
 
 
 class LoopWatch:
-    """Measures the event loop ten times a second, from `start` to `stop`. Only for use in the loop's thread."""
+    """Measures the event loop ten times a second, from `start` to `stop`. Call it only in the event loop's thread."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -58,7 +58,7 @@ class LoopWatch:
         self._arm()
 
     def latenesses_ms(self) -> list[float]:
-        """Returns the delays of the last minute's timers, in order of size."""
+        """Returns the delays of timers in the last minute, sorted."""
         return sorted(self._latenesses)
 
     def idle_share(self) -> float:

@@ -1,6 +1,6 @@
-"""Reads data about the machine: the free space of log directories' volumes, and the open files.
+"""Reads the free space of log directories' volumes, and the number of open files.
 
-A thread reads them, so that a disk that doesn't answer delays nothing.
+A thread reads them, so that a disk that hangs delays nothing.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from broker.workers import Workers
 from storage.disk import Disk, Space
 
 WITHIN_S: Final = 1.0
-"""Maximum wait of a scrape, which then continues without these data."""
+"""Longest time that a scrape waits for these data; then it continues without them."""
 
 OPEN_FILES: Final = "/proc/self/fd"
 
 
-class Machine(NamedTuple):
+class MachineState(NamedTuple):
     """The machine's data that came in time."""
 
     spaces: Mapping[str, Space]
@@ -27,22 +27,22 @@ class Machine(NamedTuple):
     """The number of open files; None if the system doesn't report it."""
 
 
-UNKNOWN: Final = Machine({}, None)
+UNKNOWN: Final = MachineState({}, None)
 
 
 class MachineWatch:
-    """Reads the machine's data, once at a time."""
+    """Reads the data, one read at a time."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._workers = Workers(1, "metrics")
-        self._look: asyncio.Task[Machine] | None = None
+        self._look: asyncio.Task[MachineState] | None = None
 
     def close(self) -> None:
         """Ends the thread."""
         self._workers.close()
 
-    async def look(self, directories: list[str]) -> Machine:
+    async def look(self, directories: list[str]) -> MachineState:
         """Returns the machine's data; UNKNOWN while a disk doesn't answer."""
         if self._look is None:
             work = self._workers.call(lambda: self._ask(directories))
@@ -53,12 +53,12 @@ class MachineWatch:
         look, self._look = self._look, None
         return look.result()
 
-    def _ask(self, directories: list[str]) -> Machine:
-        return Machine(self._spaces(directories), self._open_files())
+    def _ask(self, directories: list[str]) -> MachineState:
+        return MachineState(self._spaces(directories), self._open_files())
 
     def _open_files(self) -> int | None:
         try:
-            return len(self._disk.listdir(OPEN_FILES)) - 1  # one is open for this call
+            return len(self._disk.listdir(OPEN_FILES)) - 1  # without the file that listdir itself opens
         except OSError:
             return None
 
@@ -68,5 +68,5 @@ class MachineWatch:
             try:
                 spaces[directory] = self._disk.space(directory)
             except OSError:
-                continue  # a write to it will fail too, and be handled
+                continue  # a write to this directory will fail as well, and will be handled
         return spaces

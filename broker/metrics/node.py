@@ -23,7 +23,9 @@ STATES: Final = {
 def state_families(state: NodeState) -> Iterator[Family]:
     """Yields the broker's state."""
     yield gauge(
-        "kafka_server_kafkaserver_brokerstate", "3 while it runs, less before, more after.", [("", STATES[state])]
+        "kafka_server_kafkaserver_brokerstate",
+        ("3 if the broker is running, less while it starts, more while it stops."),
+        [("", STATES[state])],
     )
 
 
@@ -32,18 +34,24 @@ def disk_families(sources: Sources, spaces: Mapping[str, Space]) -> Iterator[Fam
     broker, cleaner = sources.broker, sources.cleaner
     dirs = list(broker.logs.dirs.values())
     offline = [log_dir for log_dir in dirs if not log_dir.online]
-    yield gauge("kafka_log_logmanager_offlinelogdirectorycount", "Directories that failed.", [("", len(offline))])
+    yield gauge(
+        "kafka_log_logmanager_offlinelogdirectorycount", ("Log directories that have failed."), [("", len(offline))]
+    )
     yield gauge(
         "kafka_log_logmanager_logdirectoryoffline",
-        "1 for a directory that failed.",
+        "1 if the log directory has failed.",
         [(labels({"logDirectory": log_dir.path}), int(not log_dir.online)) for log_dir in dirs],
     )
     volumes = [(labels({"logDirectory": directory}), space) for directory, space in spaces.items()]
     yield gauge(
-        "odradek_logdirectory_total_bytes", "Size of its volume.", [(own, space.total_bytes) for own, space in volumes]
+        "odradek_logdirectory_total_bytes",
+        ("Size of the log directory's volume."),
+        [(own, space.total_bytes) for own, space in volumes],
     )
     yield gauge(
-        "odradek_logdirectory_free_bytes", "Room on its volume.", [(own, space.usable_bytes) for own, space in volumes]
+        "odradek_logdirectory_free_bytes",
+        ("Free space on the log directory's volume."),
+        [(own, space.usable_bytes) for own, space in volumes],
     )
     yield counter("odradek_cleaner_cleaned_total", "Logs that were compacted.", [("", cleaner.cleaned)])
     yield gauge("odradek_cleaner_busy", "Logs being compacted.", [("", cleaner.at_work)])

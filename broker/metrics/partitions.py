@@ -1,7 +1,7 @@
-"""Partitions: logs and replicas here with the JMX exporter's names; offsets and leaders with kafka_exporter's.
+"""Partitions: logs and replicas here under the JMX exporter's names; offsets and leaders under kafka_exporter's.
 
-For kafka_exporter's metrics each broker reports the partitions that it leads, so that all brokers together report each
-once. Partitions without a leader are in `offlinepartitionscount`.
+For kafka_exporter's metrics, each broker reports the partitions that it leads, so that each is reported once in the
+cluster. Partitions without a leader are in `offlinepartitionscount`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from coordinator.cluster.image import Image
 
 
 class Row(NamedTuple):
-    """A partition with a replica here at the time of this scrape."""
+    """A partition with a replica here, at the time of the scrape."""
 
     labels: str
     partition: Partition
     is_led: bool
     replicas: int
-    """The number of replicas; 0 if another broker leads, as in Kafka."""
+    """The number of replicas; 0 on brokers that don't lead the partition, as in Kafka."""
     in_sync: int
     min_in_sync: int
     leader_id: int
     is_preferred: bool
-    """True if its leader is the first of its replicas."""
+    """True if its first replica leads it."""
 
     @property
     def is_under_replicated(self) -> bool:
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A metric of each partition, with its name and function."""
+    """A metric of each partition: its name and its function."""
 
     name: str
     description: str
@@ -56,28 +56,48 @@ OF_REPLICAS: Final = (
     Value("kafka_log_log_size", "Bytes of the log.", lambda row: row.partition.size_bytes),
     Value("kafka_log_log_logstartoffset", "First offset of the log.", lambda row: row.partition.log_start_offset),
     Value("kafka_log_log_logendoffset", "Offset of the next record.", lambda row: row.partition.log_end_offset),
-    Value("kafka_cluster_partition_replicascount", "Replicas, where it is led here.", lambda row: row.replicas),
-    Value("kafka_cluster_partition_insyncreplicascount", "Replicas that are in sync.", lambda row: row.in_sync),
-    Value("kafka_cluster_partition_underreplicated", "1 if a replica lags.", lambda row: row.is_under_replicated),
-    Value("kafka_cluster_partition_underminisr", "1 below min.insync.replicas.", lambda row: row.is_under_min_isr),
-    Value("kafka_cluster_partition_atminisr", "1 at min.insync.replicas.", lambda row: row.is_at_min_isr),
+    Value(
+        "kafka_cluster_partition_replicascount",
+        ("Replicas; 0 unless this broker leads the partition."),
+        lambda row: row.replicas,
+    ),
+    Value(
+        "kafka_cluster_partition_insyncreplicascount",
+        ("Replicas in sync; 0 unless this broker leads the partition."),
+        lambda row: row.in_sync,
+    ),
+    Value(
+        "kafka_cluster_partition_underreplicated",
+        ("1 if a replica is not in sync."),
+        lambda row: row.is_under_replicated,
+    ),
+    Value(
+        "kafka_cluster_partition_underminisr",
+        ("1 if fewer replicas are in sync than min.insync.replicas."),
+        lambda row: row.is_under_min_isr,
+    ),
+    Value(
+        "kafka_cluster_partition_atminisr",
+        ("1 if as many replicas are in sync as min.insync.replicas."),
+        lambda row: row.is_at_min_isr,
+    ),
 )
 """The metrics of every replica here."""
 
 OF_LEADERS: Final = (
     Value(
         "kafka_topic_partition_current_offset",
-        "Offset behind the last committed record.",
+        "Offset after the last committed record.",
         lambda row: row.partition.high_watermark,
     ),
     Value("kafka_topic_partition_oldest_offset", "First offset.", lambda row: row.partition.log_start_offset),
     Value("kafka_topic_partition_replicas", "Replicas.", lambda row: row.replicas),
     Value("kafka_topic_partition_in_sync_replica", "Replicas that are in sync.", lambda row: row.in_sync),
-    Value("kafka_topic_partition_leader", "Broker that leads.", lambda row: row.leader_id),
+    Value("kafka_topic_partition_leader", "Id of the broker that leads.", lambda row: row.leader_id),
     Value("kafka_topic_partition_leader_is_preferred", "1 if the first replica leads.", lambda row: row.is_preferred),
     Value(
         "kafka_topic_partition_under_replicated_partition",
-        "1 if a replica lags.",
+        "1 if a replica is not in sync.",
         lambda row: row.is_under_replicated,
     ),
 )
@@ -96,7 +116,7 @@ async def rows(sources: Sources, breaks: Breaks) -> list[Row]:
 
 def row(image: Image, partition: Partition) -> Row:
     topic, index = partition.name
-    own = f'{{topic="{topic}",partition="{index}"}}'  # a topic's name needs no escaping
+    own = f'{{topic="{topic}",partition="{index}"}}'  # names of topics need no escaping
     role = partition.role
     if not isinstance(role, Leading):
         return Row(own, partition, False, 0, 0, 0, role.leader_id, False)

@@ -1,4 +1,4 @@
-"""A process, broker or controller: its event loop, connections, memory, and use of the machine."""
+"""A process, broker or controller: its event loop, connections, memory, and the resources that it uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from broker.metrics.exposition import Family, FamilyKind, counter, gauge, labels
 from broker.metrics.loop_watch import LoopWatch
-from broker.metrics.machine import Machine
+from broker.metrics.machine import MachineState
 from broker.metrics.requests import quantiles
 from broker.metrics.sources import ProcessSources
 from storage import log
@@ -19,7 +19,7 @@ PAGE_BYTES: Final = resource.getpagesize()
 
 
 def connection_families(sources: ProcessSources) -> Iterator[Family]:
-    """Yields the connections, and the memory that they hold."""
+    """Yields the number of connections, and the memory that they use."""
     yield gauge(
         "kafka_server_socket_server_metrics_connection_count",
         "Connections of clients and other nodes.",
@@ -28,12 +28,20 @@ def connection_families(sources: ProcessSources) -> Iterator[Family]:
             for listener in sources.listeners
         ],
     )
-    yield gauge("odradek_requests_held_bytes", "Requests not yet answered.", [("", sources.request_memory.held_bytes)])
-    yield gauge("odradek_answers_unread_bytes", "Answers not yet taken.", [("", sources.unread_answers.held_bytes)])
+    yield gauge(
+        "odradek_requests_held_bytes",
+        ("Bytes of requests that are not answered yet."),
+        [("", sources.request_memory.held_bytes)],
+    )
+    yield gauge(
+        "odradek_answers_unread_bytes",
+        ("Bytes of answers that clients have not read yet."),
+        [("", sources.unread_answers.held_bytes)],
+    )
 
 
 def loop_families(loop: LoopWatch) -> Iterator[Family]:
-    """Yields the load and the delays of the event loop, and its code."""
+    """Yields the load and the delays of the event loop, and if it is compiled."""
     idle = loop.idle_share()
     yield gauge(
         "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
@@ -41,14 +49,22 @@ def loop_families(loop: LoopWatch) -> Iterator[Family]:
         [("", idle)],
     )
     yield gauge(
-        "kafka_network_socketserver_networkprocessoravgidle_percent", "The same: one loop does both.", [("", idle)]
+        "kafka_network_socketserver_networkprocessoravgidle_percent",
+        ("The same value: one event loop does the work of both."),
+        [("", idle)],
     )
     latenesses = loop.latenesses_ms()
-    yield Family("odradek_eventloop_latenessms", FamilyKind.SUMMARY, "How late timers of the last minute were.",
+    yield Family("odradek_eventloop_latenessms", FamilyKind.SUMMARY, "Delays of timers in the last minute.",
                  [*quantiles(latenesses, {})])  # fmt: skip
-    yield gauge("odradek_eventloop_worst_latenessms", "The latest since the start.", [("", loop.worst_ms)])
+    yield gauge(
+        "odradek_eventloop_worst_latenessms", ("Longest delay of a timer since the start."), [("", loop.worst_ms)]
+    )
     compiled = labels({"compiled": str(is_compiled()).lower(), "python": ".".join(map(str, sys.version_info[:3]))})
-    yield gauge("odradek_core_info", "The code at work, as labels.", [(compiled, 1)])
+    yield gauge(
+        "odradek_core_info",
+        ("Whether the hot path is compiled, and the version of Python, as labels."),
+        [(compiled, 1)],
+    )
 
 
 def is_compiled() -> bool:
@@ -56,15 +72,17 @@ def is_compiled() -> bool:
     return not (log.__file__ or "").endswith(".py")
 
 
-def process_families(disk: Disk, started_s: float, machine: Machine) -> Iterator[Family]:
+def process_families(disk: Disk, started_s: float, machine: MachineState) -> Iterator[Family]:
     """Yields the process metrics of prometheus_client's ProcessCollector, and Kafka's bytes read and written, as far as
     the system reports them."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     yield counter("process_cpu_seconds_total", "Processor time.", [("", round(usage.ru_utime + usage.ru_stime, 3))])
-    yield gauge("process_start_time_seconds", "When it was started.", [("", started_s)])
-    yield gauge("process_max_fds", "Files that it may open.", [("", resource.getrlimit(resource.RLIMIT_NOFILE)[0])])
+    yield gauge("process_start_time_seconds", "Start time, in seconds since the epoch.", [("", started_s)])
+    yield gauge(
+        "process_max_fds", ("Maximum number of open files."), [("", resource.getrlimit(resource.RLIMIT_NOFILE)[0])]
+    )
     if machine.open_files is not None:
-        yield gauge("process_open_fds", "Files and sockets that are open.", [("", machine.open_files)])
+        yield gauge("process_open_fds", "Open files and sockets.", [("", machine.open_files)])
     pages = [int(text) for text in read(disk, "/proc/self/statm").split()]
     if len(pages) > 1:
         yield gauge("process_virtual_memory_bytes", "Address space.", [("", pages[0] * PAGE_BYTES)])
@@ -72,7 +90,7 @@ def process_families(disk: Disk, started_s: float, machine: Machine) -> Iterator
     fields = dict(line.partition(": ")[::2] for line in read(disk, "/proc/self/io").splitlines())
     for name, field in (("read", "read_bytes"), ("write", "write_bytes")):
         if field in fields:
-            description = f"Bytes of the disk, {name}."
+            description = f"Bytes of disk I/O: {name}."
             yield gauge(f"kafka_server_kafkaserver_linux_disk_{name}_bytes", description, [("", int(fields[field]))])
 
 
@@ -81,7 +99,7 @@ def read(disk: Disk, path: str) -> str:
     try:
         handle = disk.open(path, writable=False)
         try:
-            return disk.pread(handle, PAGE_BYTES, 0).decode()  # such a file reports no size
+            return disk.pread(handle, PAGE_BYTES, 0).decode()  # the size of such a file is reported as 0
         finally:
             disk.close(handle)
     except OSError:

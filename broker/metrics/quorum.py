@@ -13,7 +13,7 @@ from broker.metadata.log import MetadataLog
 from broker.metrics.exposition import Family, counter, gauge, labels
 from broker.metrics.sources import ProcessSources
 from coordinator.cluster.record import MetadataBatch
-from coordinator.replication.rate import SampledRate
+from coordinator.rate import Rate
 
 RAFT: Final = "kafka_server_raftmetrics"
 CHANNEL: Final = "kafka_server_raftchannelmetrics"
@@ -21,17 +21,17 @@ METADATA: Final = "kafka_server_brokermetadatametrics"
 
 SAMPLES: Final = 2
 WINDOW_MS: Final = 30_000
-"""Rates and means cover the last minute, in two windows (metrics.num.samples, metrics.sample.window.ms)."""
+"""Rates and means are over the last minute, in two windows (metrics.num.samples, metrics.sample.window.ms)."""
 
 
 class MetadataRates:
-    """Counts the records of the metadata log, and the time until their commit; a listener of the log."""
+    """Counts the records of the metadata log, and the time from append to commit. A listener of the log."""
 
     def __init__(self, metadata_log: MetadataLog, clock: Clock) -> None:
         self._clock = clock
-        self._records = SampledRate(SAMPLES, WINDOW_MS)
-        self._batches = SampledRate(SAMPLES, WINDOW_MS)
-        self._latencies_ms = SampledRate(SAMPLES, WINDOW_MS)
+        self._records = Rate(SAMPLES, WINDOW_MS, least_windows=1)
+        self._batches = Rate(SAMPLES, WINDOW_MS, least_windows=1)
+        self._latencies_ms = Rate(SAMPLES, WINDOW_MS, least_windows=1)
         metadata_log.listen(self.note)
 
     def note(self, batch: MetadataBatch) -> None:
@@ -54,19 +54,31 @@ class MetadataRates:
 
 
 def quorum_families(sources: ProcessSources, rates: MetadataRates) -> Iterator[Family]:
-    """Yields the quorum. Followers report 0 for metrics of a leader, and a leader 0 for metrics of followers."""
+    """Yields the quorum's metrics. As in Kafka, followers report 0 for metrics of a leader, and the leader 0 for
+    metrics of followers.
+    """
     log, leads = sources.cluster.metadata_log, sources.is_controller
     state = labels({"current_state": "leader" if leads else "observer"})
     records_per_s = round(rates.records_per_s, 6)
     for name, description, own, value in (
-        ("current_state", "The part of this node in the quorum, as a label.", state, 1),
-        ("current_leader", "Controller that leads; -1 while none is known.", "", log.leader_id),
-        ("current_vote", "Controller that this node has voted for; -1 for none.", "", log.leader_id if leads else -1),
+        ("current_state", "The role of this node in the quorum, as a label.", state, 1),
+        ("current_leader", "Id of the controller that leads; -1 if it is unknown.", "", log.leader_id),
+        (
+            "current_vote",
+            ("Id of the controller that this node has voted for; -1 for none."),
+            "",
+            log.leader_id if leads else -1,
+        ),
         ("current_epoch", "Epoch of the quorum.", "", log.epoch),
-        ("high_watermark", "Offset behind the last committed record.", "", log.high_watermark),
+        ("high_watermark", "Offset after the last committed record.", "", log.high_watermark),
         ("log_end_offset", "Offset of the next record.", "", log.end_offset),
-        ("append_records_rate", "Records a second that the leader commits.", "", records_per_s if leads else 0),
-        ("fetch_records_rate", "Records a second that came from the leader.", "", 0 if leads else records_per_s),
+        ("append_records_rate", "Records per second that the leader commits.", "", records_per_s if leads else 0),
+        (
+            "fetch_records_rate",
+            ("Records per second that are fetched from the leader."),
+            "",
+            0 if leads else records_per_s,
+        ),
     ):
         yield gauge(f"{RAFT}_{name}", description, [(own, value)])
     latency_ms = rates.mean_latency_ms
@@ -78,7 +90,7 @@ def quorum_families(sources: ProcessSources, rates: MetadataRates) -> Iterator[F
 
 
 def channel_families(sources: ProcessSources) -> Iterator[Family]:
-    """Yields the traffic of the connection that follows the log: nothing on the leader."""
+    """Yields the traffic of the connection that fetches the metadata log; nothing on the leader."""
     channel = sources.cluster.channel
     for name, description, value in (
         ("request", "Requests for the metadata log.", channel.requests),
@@ -90,11 +102,20 @@ def channel_families(sources: ProcessSources) -> Iterator[Family]:
 
 
 def image_families(sources: ProcessSources) -> Iterator[Family]:
-    """Yields a broker's progress in applying the log. The controller writes a record at least every half second, so
-    that the lag isn't the time since the last change."""
+    """Yields how far a broker has applied the log. The controller writes a record at least every half second, so a
+    large lag does not mean that the metadata are idle.
+    """
     loader = sources.cluster.loader
     applied_ms = loader.last_timestamp_ms
     lag_ms = max(sources.host.clock.now_ms() - applied_ms, 0)
-    yield gauge(f"{METADATA}_last_applied_record_offset", "The last applied record.", [("", loader.image.offset)])
-    yield gauge(f"{METADATA}_last_applied_record_timestamp", "When it was written.", [("", applied_ms)])
-    yield gauge(f"{METADATA}_last_applied_record_lag_ms", "How long ago that was.", [("", lag_ms)])
+    yield gauge(
+        f"{METADATA}_last_applied_record_offset", "Offset of the last applied record.", [("", loader.image.offset)]
+    )
+    yield gauge(
+        f"{METADATA}_last_applied_record_timestamp",
+        "Time when the last applied record was written.",
+        [("", applied_ms)],
+    )
+    yield gauge(
+        f"{METADATA}_last_applied_record_lag_ms", "Time since the last applied record was written.", [("", lag_ms)]
+    )

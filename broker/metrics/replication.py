@@ -20,12 +20,26 @@ def replication_families(sources: Sources, partitions: Sequence[Row]) -> Iterato
     led = sum(row.is_led for row in partitions)
     yield gauge(f"{MANAGER}_leadercount", "Partitions that this broker leads.", [("", led)])
     yield gauge(f"{MANAGER}_partitioncount", "Partitions with a replica here.", [("", len(partitions) + offline)])
-    yield gauge(f"{MANAGER}_underreplicatedpartitions", "Led partitions of which a replica lags.", [("", under)])
-    yield gauge(f"{MANAGER}_underminisrpartitioncount", "Led below min.insync.replicas.", [("", under_min)])
-    yield gauge(f"{MANAGER}_atminisrpartitioncount", "Led at min.insync.replicas.", [("", at_min)])
+    yield gauge(
+        (f"{MANAGER}_underreplicatedpartitions"),
+        "Partitions led by this broker with a replica that is not in sync.",
+        [("", under)],
+    )
+    yield gauge(
+        (f"{MANAGER}_underminisrpartitioncount"),
+        "Partitions led by this broker with fewer in-sync replicas than min.insync.replicas.",
+        [("", under_min)],
+    )
+    yield gauge(
+        (f"{MANAGER}_atminisrpartitioncount"),
+        "Partitions led by this broker with as many in-sync replicas as min.insync.replicas.",
+        [("", at_min)],
+    )
     yield gauge(f"{MANAGER}_offlinereplicacount", "Replicas in directories that have failed.", [("", offline)])
     manager = sources.isr_manager
     shrinks, expands, failed = (0, 0, 0) if manager is None else (manager.shrinks, manager.expands, manager.failed)
-    yield counter(f"{MANAGER}_isrshrinks_total", "Times that a replica left the in-sync ones.", [("", shrinks)])
-    yield counter(f"{MANAGER}_isrexpands_total", "Times that one joined them.", [("", expands)])
-    yield counter(f"{MANAGER}_failedisrupdates_total", "Changes that the controller refused.", [("", failed)])
+    yield counter(f"{MANAGER}_isrshrinks_total", "Times that a replica left an ISR.", [("", shrinks)])
+    yield counter(f"{MANAGER}_isrexpands_total", "Times that a replica joined an ISR.", [("", expands)])
+    yield counter(
+        (f"{MANAGER}_failedisrupdates_total"), "Changes of ISRs that the controller rejected.", [("", failed)]
+    )

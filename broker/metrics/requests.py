@@ -1,6 +1,7 @@
 """Requests by API: their number, and the times of a sample of them, in milliseconds.
 
-Kafka's responsequeuetimems is always 0 here: the code that makes an answer writes it.
+Kafka's responsequeuetimems is always 0, because there is no response queue: an answer is written by the code that makes
+it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NO_TIME.put(0, 0)
 
 
 class Part(NamedTuple):
-    """A part of a request's time, and its name."""
+    """A part of a request's time, with its name."""
 
     name: str
     description: str
@@ -34,12 +35,12 @@ class Part(NamedTuple):
 
 
 PARTS: Final = (
-    Part("totaltimems", "Time from a request's bytes to its answer.", attrgetter("total")),
-    Part("requestqueuetimems", "Time behind other requests of the connection.", attrgetter("queue")),
-    Part("localtimems", "Time at work on it.", attrgetter("local")),
-    Part("remotetimems", "Time waiting: for replicas, records, coordinators.", attrgetter("remote")),
-    Part("responsequeuetimems", "Nothing: there is no such queue.", lambda _: NO_TIME),
-    Part("responsesendtimems", "Time until the kernel had the answer.", attrgetter("send")),
+    Part("totaltimems", "Time from the receipt of a request to its answer.", attrgetter("total")),
+    Part("requestqueuetimems", "Time spent waiting for earlier requests of the connection.", attrgetter("queue")),
+    Part("localtimems", "Time in the handler.", attrgetter("local")),
+    Part("remotetimems", "Time spent waiting for replicas, records or coordinators.", attrgetter("remote")),
+    Part("responsequeuetimems", "Always 0: there is no response queue.", lambda _: NO_TIME),
+    Part("responsesendtimems", "Time from the answer until the kernel has all of it.", attrgetter("send")),
 )
 
 
@@ -56,11 +57,11 @@ KINDS: Final = (
     RequestKind("FetchConsumer", (int(ApiKey.FETCH),)),
     RequestKind("FetchFollower", (FETCH_FOLLOWER,)),
 )
-"""Kafka's names; a Fetch counts as a consumer's or a follower's, and once more in Fetch."""
+"""Kafka's names. A Fetch counts as a consumer's or a follower's, and also in Fetch."""
 
 
 class RequestRow(NamedTuple):
-    """The requests of one kind at the time of this scrape."""
+    """The requests of one kind, at the time of the scrape."""
 
     labels: str
     answered: int
@@ -94,7 +95,7 @@ def request_families(rows: Sequence[RequestRow]) -> Iterator[Family]:
 
 
 def quantiles(values: Sequence[float], own: dict[str, str], divisor: int = 1) -> Iterator[Sample]:
-    """Yields the quantiles of sorted values; nothing if there are none."""
+    """Yields the quantiles of sorted values; nothing if there are no values."""
     if values:
         for quantile in QUANTILES:
             at = min(int(float(quantile) * len(values)), len(values) - 1)

@@ -1,5 +1,6 @@
-"""Makes the page of metrics: one at a time, in turns with the broker's clients, and once for all scrapers that wait for
-it."""
+"""Makes the page of metrics, one at a time, in turns with the broker's clients. All scrapers that wait get the same
+page.
+"""
 
 from __future__ import annotations
 
@@ -7,42 +8,45 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, TypeVar
 
-from broker.clock import NS_PER_MS, Clock
+from broker.clock import NS_PER_MS, Clock, next_turn
 from broker.metrics.exposition import OPEN_METRICS, PLAIN, Family, end, prefers_open_metrics, written
 from broker.metrics.http import HttpRequest, HttpResponse
 
 TURN_NS: Final = NS_PER_MS // 4
-"""Time after which the broker's clients have their turn: a page of ten thousand partitions takes two tenths of a
-second, and no request should wait longer than it takes itself."""
+"""Time after which the broker's clients are served: making a page of ten thousand partitions takes two tenths of a
+second, and no request should be delayed by more than its own time.
+"""
 
 FRESH_MS: Final = 1_000
-"""Time for which a page is served again, so that a scraper that asks continuously doesn't keep the loop busy. No normal
-scraper asks as often."""
+"""Time for which a page is served again, so that a busy scraper can't keep the event loop busy. No normal scraper asks
+more often.
+"""
 
 FRESH_TIMES: Final = 20
-"""A page is served again for this many times the time that it took: scrapers that ask continuously can take a twentieth
-of the loop's time, for each of the two formats. At 200 ms for a page it is served for four seconds."""
+"""A page is also served again for this many times the time that it took to make. So busy scrapers use at most a
+twentieth of the event loop's time, for each of the two formats. A page that takes 200 ms is served for four seconds.
+"""
 
 
 T = TypeVar("T")
 
 
 class Breaks:
-    """Gives others their turn while a page is made, and counts the page's own time."""
+    """Lets others run while a page is made, and measures the page's own time."""
 
     def __init__(self, clock: Clock) -> None:
         self._now_ns = clock.monotonic_ns
         self._began_ns = clock.monotonic_ns()
         self.worked_ns = 0
-        """The time in completed turns."""
+        """The time used in completed turns, in ns."""
 
     async def next(self) -> None:
-        """Returns at once, or after others had their turn if this turn has been long enough."""
+        """Returns at once, or after others have run if this turn has been long enough."""
         if self._now_ns() - self._began_ns >= TURN_NS:
-            await self.during(asyncio.sleep(0))
+            await self.during(next_turn())
 
     async def during(self, wait: Awaitable[T]) -> T:
-        """Returns the result of `wait`, while others have their turns."""
+        """Returns the result of `wait`; others run meanwhile."""
         self.end()
         result = await wait
         self._began_ns = self._now_ns()
@@ -54,7 +58,7 @@ class Breaks:
 
 
 Collect = Callable[[Breaks], AsyncIterator[Family]]
-"""Yields all families; takes turns when there is much to do between two of them."""
+"""Yields all families; takes turns if there is much work between two of them."""
 
 
 class Scraper:
@@ -65,15 +69,16 @@ class Scraper:
         self._clock = clock
         self._one_at_a_time = asyncio.Lock()
         self._pages: dict[bool, asyncio.Task[tuple[bytes, ...]]] = {}
-        """The page of each format that is being made, or is fresh."""
+        """For each format, the page that is being made or served."""
         self.pages = 0
-        """Pages made since the start."""
+        """Number of pages made since the start."""
         self.worked_ms = 0.0
-        """The loop's time for the last page."""
+        """The event loop's time for the last page."""
 
     async def page(self, request: HttpRequest) -> HttpResponse:
-        """Returns the page in the format that the request accepts. It is completed for the next scraper even if no
-        request waits for it."""
+        """Returns the page in the format that the request accepts. The page is completed for the next scraper even if
+        no request waits for it any longer.
+        """
         is_open_metrics = prefers_open_metrics(request.headers.get("accept", ""))
         making = self._pages.get(is_open_metrics)
         if making is None:
@@ -88,7 +93,7 @@ class Scraper:
             making.cancel()
 
     def forget_pages(self) -> None:
-        """Has the next scraper get a new page."""
+        """Makes the next scraper get a new page."""
         self._pages.clear()
 
     def _done(self, is_open_metrics: bool, made: asyncio.Task[tuple[bytes, ...]]) -> None:

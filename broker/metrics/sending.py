@@ -1,8 +1,9 @@
-"""Measures the time to send the answers of timed requests: until the kernel has their last byte.
+"""Measures the time to send the answers of timed requests, until the kernel has their last byte.
 
-An answer is written into the buffer of its transport, which is empty a turn later unless the peer doesn't read. Then it
-is checked after pauses that double, so that the measured time is at most double. Source: ResponseSendTimeMs of
-kafka.network.RequestMetrics.
+An answer is written into the buffer of its transport, which is empty one turn later if the peer reads. If it isn't, it
+is checked again after pauses that double, so the measured time is at most twice the real time.
+
+Source: ResponseSendTimeMs of kafka.network.RequestMetrics.
 """
 
 from __future__ import annotations
@@ -13,29 +14,30 @@ from typing import Final
 from broker.clock import Clock
 from broker.exchange.context import ClientConnection, Context
 from broker.exchange.request_times import ApiTimes
+from protocol.backoff import Backoff
 
-FIRST_PAUSE_MS: Final = 1
-LAST_PAUSE_MS: Final = 8_192
-"""No further check is made for a peer that reads nothing for this long: all pauses before are as long together."""
+PAUSES: Final = Backoff(initial_ms=1, max_ms=4_096)
+MOST_PAUSES: Final = 13
+"""No further check is made after these pauses: the peer has read nothing for eight seconds."""
 
 
 class AnswerSending:
-    """Follows answers until they are sent; a subscriber of timed requests."""
+    """Follows answers until they are sent. A subscriber of timed requests."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     def note(self, context: Context, times: ApiTimes, place: int, answered_ns: int) -> None:
-        """Follows an answer that will be written in this turn, and sent at its end."""
+        """Follows an answer that is written in this turn of the event loop, and sent at its end."""
         loop = asyncio.get_running_loop()
         look = Look(self._clock, context.connection, times, place, answered_ns)
         loop.call_soon(lambda: loop.call_soon(look))
 
 
 class Look:
-    """An answer that is being sent; called for each check."""
+    """An answer that is being sent; a call checks it."""
 
-    __slots__ = ("_answered_ns", "_clock", "_connection", "_pause_ms", "_place", "_times")
+    __slots__ = ("_answered_ns", "_clock", "_connection", "_pauses", "_place", "_times")
 
     def __init__(
         self, clock: Clock, connection: ClientConnection, times: ApiTimes, place: int, answered_ns: int
@@ -45,17 +47,18 @@ class Look:
         self._times = times
         self._place = place
         self._answered_ns = answered_ns
-        self._pause_ms = FIRST_PAUSE_MS
+        self._pauses = 0
 
     def __call__(self) -> None:
         self._times.send.put(self._place, self._clock.monotonic_ns() - self._answered_ns)
-        if unsent_bytes(self._connection) and self._pause_ms < LAST_PAUSE_MS:
-            self._clock.call_after(self._pause_ms, self)
-            self._pause_ms *= 2
+        if unsent_bytes(self._connection) and self._pauses < MOST_PAUSES:
+            self._pauses += 1
+            self._clock.call_after(PAUSES.delay_ms(self._pauses), self)
 
 
 def unsent_bytes(connection: ClientConnection) -> int:
-    """Returns the bytes that the kernel has not accepted. A connection that stands for another broker's client has no
-    socket here."""
+    """Returns the bytes that the kernel has not accepted yet; 0 for a forwarded request, whose connection has no socket
+    here.
+    """
     transport: asyncio.Transport | None = getattr(connection, "transport", None)
     return 0 if transport is None or connection.closed else transport.get_write_buffer_size()

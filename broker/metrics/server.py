@@ -1,8 +1,8 @@
-"""The listener of metrics and health. Its clients cost the broker's clients next to nothing, whatever they do.
+"""The listener of metrics and health. Whatever its clients do, they take very little from the broker's clients.
 
-Connections are accepted no faster than in `accepting.py`. At most MAX_CONNECTIONS are open; another replaces the oldest
-that has not sent its request, or the oldest of an address that has more than its part, or is closed. Each has a timeout
-for its request, and for reading its answer. No request is read beyond its headers.
+`accepting.py` limits the rate of connections, and MAX_CONNECTIONS their number. A further connection replaces the
+oldest that has not sent its request, or the oldest of an address with too many; otherwise it is closed. Each has a
+timeout for its request, and for reading its answer. Nothing is read after a request's headers.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from broker.metrics.accepting import Door
 from broker.metrics.http import BadRequest, HttpRequest, HttpResponse, encoded, parse, plain
 
 MAX_CONNECTIONS: Final = 16
-"""A few scrapers, and health checks. Each may hold a page of metrics, in memory that others share."""
+"""Maximum number of connections, for a few scrapers and health checks. Each may hold a page of metrics in memory, which
+connections share.
+"""
 
 MAX_UNREAD_BYTES: Final = 64 << 20
-"""Maximum memory of pages that clients have not read. A client that asks for one page after the other would have each
-held for ANSWER_WITHIN_MS, and a page of ten thousand partitions has 13 MB."""
+"""Maximum memory of pages that clients have not read yet. A client that requests page after page could hold each for
+ANSWER_WITHIN_MS, and a page of ten thousand partitions has 13 MB.
+"""
 
 REQUEST_WITHIN_MS: Final = 5_000
 ANSWER_WITHIN_MS: Final = 10_000
-"""Prometheus' default timeout of a scrape is ten seconds."""
+"""Time in which a client must read its answer: Prometheus' default timeout of a scrape."""
 
 Page: TypeAlias = "Callable[[HttpRequest], Awaitable[HttpResponse]]"
 Body: TypeAlias = "Sequence[bytes]"
@@ -36,7 +39,7 @@ logger = get_logger("broker.metrics")
 
 
 class MetricsServer:
-    """Serves pages by their paths, from `listen` to `close`."""
+    """Serves pages by path, from `listen` to `close`."""
 
     def __init__(self, pages: Mapping[str, Page], clock: Clock) -> None:
         self.clock = clock
@@ -46,7 +49,7 @@ class MetricsServer:
         """The answers that are not fully read, in the order in which they were sent."""
         self.faults = LogLimiter()
         self._pages = pages
-        self._door = Door(lambda: MetricsConnection(self))
+        self._door = Door(lambda: MetricsConnection(self), clock)
 
     async def listen(self, host: str, port: int) -> int:
         """Binds the address, serves it from now on, and returns its port. Raises OSError."""
@@ -59,7 +62,7 @@ class MetricsServer:
             connection.abort()
 
     def admit(self, connection: MetricsConnection) -> bool:
-        """Counts a connection; returns False if there is no place for it."""
+        """Registers a connection; returns False if there are too many."""
         if len(self.connections) >= MAX_CONNECTIONS:
             other = self._dispensable(connection.ip)
             if other is None:
@@ -69,22 +72,23 @@ class MetricsServer:
         return True
 
     def _dispensable(self, ip: str) -> MetricsConnection | None:
-        """Returns the connection that a new one of this address replaces: of the address with most connections, the
-        oldest without a request; if all have sent theirs, the oldest of an address with two more than this one. None if
-        there is none."""
+        """Returns the connection that a new connection of this address replaces; None if there is none. It is the
+        oldest without a request, of the address with the most connections. If all have sent their requests, it is
+        the oldest of an address with at least two more than the new connection's.
+        """
         counts = Counter(other.ip for other in self.connections)
         idle = [other for other in self.connections if not other.has_request]
         others = idle or [other for other in self.connections if counts[other.ip] > counts[ip] + 1]
         return max(others, key=lambda other: counts[other.ip], default=None)
 
     def hold(self, connection: MetricsConnection, body: Body) -> None:
-        """Records an answer to a connection. If unread answers exceed the limit, the oldest connections are cut off."""
+        """Records the answer of a connection. If unread answers exceed the limit, closes the oldest connections."""
         self.unread[connection] = body
         self._door.note_sent(sum(map(len, body)))
         while unread_bytes(self.unread.values()) > MAX_UNREAD_BYTES:
             oldest = next(iter(self.unread))
             if self.unread[oldest] is body:
-                return  # one page may be larger than the limit
+                return  # a single page may exceed the limit
             self._cut_off(oldest)
 
     def _cut_off(self, connection: MetricsConnection) -> None:
@@ -92,7 +96,7 @@ class MetricsServer:
         connection.abort()
 
     def forget(self, connection: MetricsConnection) -> None:
-        """Removes a connection that has ended, or is ended."""
+        """Removes a connection that has ended or is being closed."""
         self.connections.pop(connection, None)
         self.unread.pop(connection, None)
 
@@ -100,7 +104,7 @@ class MetricsServer:
         """Returns the page that a request names, or the error."""
         page = self._pages.get(request.path)
         if page is None:
-            return plain(404, f"not here; here are {', '.join(self._pages)}")
+            return plain(404, f"not found; available: {', '.join(self._pages)}")
         try:
             return await page(request)
         except Exception as error:
@@ -120,7 +124,7 @@ class MetricsConnection(asyncio.Protocol):
 
     def __init__(self, server: MetricsServer) -> None:
         self._server = server
-        self._transport: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
+        self._transport: asyncio.Transport = cast(asyncio.Transport, None)  # set before any other method is called
         self._received = bytearray()
         self._timer: Timer | None = None
         self._answering: asyncio.Task[None] | None = None
@@ -134,12 +138,12 @@ class MetricsConnection(asyncio.Protocol):
         if self._server.admit(self):
             self._timer = self._server.clock.call_after(REQUEST_WITHIN_MS, self.abort)
         else:
-            self.has_request = True  # nothing of it is read
+            self.has_request = True  # the rest is not read
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self.has_request:
-            return  # a second request on the connection, which will be closed
+            return  # a second request, on a connection that is about to be closed
         self._received += data
         try:
             request = parse(self._received)
@@ -152,7 +156,7 @@ class MetricsConnection(asyncio.Protocol):
             self._answering = asyncio.get_running_loop().create_task(self._answer(request))
 
     def _begin(self) -> None:
-        """The request is here: from now on its answer has a time."""
+        """Starts the answer after the request has arrived, with its timeout."""
         self.has_request = True
         self._received.clear()
         self._transport.pause_reading()
@@ -168,11 +172,11 @@ class MetricsConnection(asyncio.Protocol):
             if not is_head:
                 self._server.hold(self, response.body)
             self._transport.writelines(encoded(response, is_head=is_head))
-            self._transport.resume_reading()  # else the peer's end would not be noticed
+            self._transport.resume_reading()  # otherwise the end of the connection would not be noticed
             self._transport.close()
 
     def abort(self) -> None:
-        """Closes at once, whatever is still to be sent."""
+        """Closes at once, and drops unsent bytes."""
         self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -17,7 +17,7 @@ from storage.disk import Disk
 
 
 class ListenerConnections(Protocol):
-    """A listener, as far as its connections are counted."""
+    """A listener whose connections are counted."""
 
     @property
     def name(self) -> str: ...
@@ -27,14 +27,14 @@ class ListenerConnections(Protocol):
 
 
 class HeldMemory(Protocol):
-    """Memory that clients make the process hold."""
+    """The memory that clients make the process use."""
 
     @property
     def held_bytes(self) -> int: ...
 
 
 class ProcessSources(NamedTuple):
-    """The parts that every process has, a broker or a controller."""
+    """The parts of every process, broker or controller."""
 
     host: Host
     listeners: tuple[ListenerConnections, ...]
@@ -48,17 +48,17 @@ class ProcessSources(NamedTuple):
 
     @property
     def is_controller(self) -> bool:
-        """True where this node leads the quorum."""
+        """True if this node leads the quorum."""
         return isinstance(self.cluster.metadata_log, LedLog)
 
 
 class Sources(NamedTuple):
-    """The parts that a broker has beside them."""
+    """The further parts of a broker."""
 
     process: ProcessSources
     broker: Broker
     cleaner: Cleaner
     isr_manager: AlterPartitionManager | None
-    """None where no partition has another replica."""
+    """None if no partition has a replica on another broker."""
     fetchers: ReplicaFetchers | None
-    """Likewise."""
+    """None if no partition has a replica on another broker."""

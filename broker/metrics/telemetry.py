@@ -1,6 +1,7 @@
-"""Families of what clients push (KIP-714), by the names that Strimzi's reporter gives it: `clients_` and the metric's.
+"""Families of the metrics that clients push (KIP-714), under the names of Strimzi's reporter: `clients_` and the
+metric's name.
 
-The labels `client_instance_id` and `client_id` stand beside the client's own.
+The labels `client_instance_id` and `client_id` are added to the client's own labels.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ DESCRIPTION = "Pushed by clients."
 
 
 def telemetry_families(sources: Sources) -> Iterator[Family]:
-    """Yields the clients that push, their series, and what becomes of pushes; nothing where none are taken."""
+    """Yields the clients that push, their series, and what happened to pushes; nothing if telemetry is disabled."""
     if not sources.broker.config.takes_telemetry:
         return
     telemetry = sources.broker.telemetry
     yield gauge(
-        "kafka_server_client_metrics_instance_count", "Clients that have asked what to push.", [("", len(telemetry))]
+        "kafka_server_client_metrics_instance_count",
+        ("Clients that have requested a telemetry subscription."),
+        [("", len(telemetry))],
     )
     queues = [(labels({"receiver": name}), queue) for name, queue in telemetry.queues.items()]
     yield gauge(
@@ -30,12 +33,12 @@ def telemetry_families(sources: Sources) -> Iterator[Family]:
     )
     yield counter(
         "odradek_telemetry_delivered_total",
-        "Pushes that a receiver has taken.",
+        "Pushes that a receiver has accepted.",
         [(own, queue.delivered) for own, queue in queues],
     )
     yield counter(
         "odradek_telemetry_dropped_total",
-        "Pushes that no receiver has taken.",
+        "Pushes that no receiver has accepted.",
         [(own, queue.dropped) for own, queue in queues],
     )
     if telemetry.series is not None:
@@ -43,12 +46,12 @@ def telemetry_families(sources: Sources) -> Iterator[Family]:
 
 
 def client_families(series: ClientSeries) -> Iterator[Family]:
-    """Yields what clients have pushed, and who they are."""
+    """Yields the metrics that clients have pushed, and the clients."""
     clients = [(labels(attributes.present()), 1) for attributes in series.clients()]
-    yield gauge("odradek_telemetry_client_info", "A client that pushes, and what it runs.", clients)
+    yield gauge("odradek_telemetry_client_info", "A client that pushes, with its software.", clients)
     yield counter(
         "odradek_telemetry_points_left_out_total",
-        "Points of pushes for which there was no place, or whose name is another type's.",
+        "Points of pushes that were dropped: there were too many series, or the name already has another type.",
         [("", series.left_out)],
     )
     by_name: dict[tuple[str, bool], list[Sample]] = {}

@@ -1,4 +1,4 @@
-"""Traffic of topics, by topic and in all. Source: BrokerTopicMetrics, by the JMX exporter's names."""
+"""Traffic by topic, and in total. Source: BrokerTopicMetrics, under the JMX exporter's names."""
 
 from __future__ import annotations
 
@@ -22,16 +22,29 @@ class TopicCount(NamedTuple):
 
 COUNTS: Final = (
     TopicCount("bytesin", "Bytes that were produced.", attrgetter("bytes_in")),
-    TopicCount("bytesout", "Bytes of records that were fetched, but by followers.", attrgetter("bytes_out")),
+    TopicCount("bytesout", "Bytes of records that consumers fetched.", attrgetter("bytes_out")),
     TopicCount("messagesin", "Records that were produced.", attrgetter("messages_in")),
     TopicCount("totalproducerequests", "Appends to partitions.", attrgetter("appends")),
-    TopicCount("failedproducerequests", "Appends that failed as they should not.", attrgetter("failed_appends")),
+    TopicCount("failedproducerequests", "Appends that failed unexpectedly.", attrgetter("failed_appends")),
     TopicCount("totalfetchrequests", "Reads of partitions.", attrgetter("reads")),
-    TopicCount("failedfetchrequests", "Reads that failed as they should not.", attrgetter("failed_reads")),
-    TopicCount("producemessageconversions", "Records that came as older messages.", attrgetter("produce_conversions")),
-    TopicCount("fetchmessageconversions", "Records that went as older messages.", attrgetter("fetch_conversions")),
-    TopicCount("replicationbytesin", "Bytes fetched from leaders.", attrgetter("replication_bytes_in"), False),
-    TopicCount("replicationbytesout", "Bytes fetched by followers.", attrgetter("replication_bytes_out"), False),
+    TopicCount("failedfetchrequests", "Reads that failed unexpectedly.", attrgetter("failed_reads")),
+    TopicCount(
+        "producemessageconversions",
+        ("Records that producers sent in an older message format."),
+        attrgetter("produce_conversions"),
+    ),
+    TopicCount(
+        "fetchmessageconversions",
+        ("Records that were sent to consumers in an older message format."),
+        attrgetter("fetch_conversions"),
+    ),
+    TopicCount(
+        "replicationbytesin",
+        ("Bytes that this broker fetched from leaders."),
+        attrgetter("replication_bytes_in"),
+        False,
+    ),
+    TopicCount("replicationbytesout", "Bytes that followers fetched.", attrgetter("replication_bytes_out"), False),
 )
 
 

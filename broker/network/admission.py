@@ -12,39 +12,18 @@ from __future__ import annotations
 import sys
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from broker.clock import Clock, Timer
 from broker.config import BrokerConfig
 from broker.config.network import MAX_INT
 from broker.network.connection_lines import ConnectionLines
-from broker.network.connection_rate import ConnectionRate, RatesByAddress
+from broker.network.connection_rate import ConnectionRates
+from broker.network.connection_view import ConnectionView
 from broker.network.descriptors import WAITING_CONNECTIONS
 
-LOOK_AGAIN_MS: Final = 1_000
+CHECK_MS: Final = 1_000
 """Interval at which waiting connections are checked for a place: the operator may have raised the limits."""
-
-
-class Entrant(Protocol):
-    """A connection that asks to be admitted."""
-
-    @property
-    def ip(self) -> str: ...
-
-    @property
-    def peer(self) -> str: ...
-
-    @property
-    def listener_name(self) -> str: ...
-
-    def hold(self) -> None:
-        """Makes the connection wait for a place."""
-
-    def go_on(self) -> None:
-        """Starts the connection: it has its place."""
-
-    def cut_off(self) -> None:
-        """Closes the connection without a place."""
 
 
 class Admission:
@@ -62,42 +41,40 @@ class Admission:
         self._per_ip: Counter[str] = Counter()
         self._count = 0
         config = limits()
-        window_ms = config.quota_window_size_seconds * 1000
-        self._rate = ConnectionRate(config.quota_window_num, window_ms)
-        self._rates = RatesByAddress(config.quota_window_num, window_ms)
-        self.waiting: deque[Entrant] = deque()
-        self._first_is_noted = False
+        self._rates = ConnectionRates(config.quota_window_num, config.quota_window_size_seconds * 1000)
+        self.waiting: deque[ConnectionView] = deque()
+        self._first_is_counted = False
         """True if the first waiting connection is counted in the rate already; it waits until `_not_before_ms` for
         it."""
         self._not_before_ms = 0
-        self._turned_away: set[Entrant] = set()
+        self._delayed: set[ConnectionView] = set()
         """Connections that wait to be closed: the wait slows down an address that connects too often."""
         self._timer: Timer | None = None
         self.limit_of_address: Callable[[str], float | None] | None = None
         """The quota of an address, in connections a second; None for an address without a quota."""
 
-    def admit(self, connection: Entrant) -> bool:
+    def admit(self, connection: ConnectionView) -> bool:
         """Counts a new connection and lets it start or wait. Returns False if the caller must close it."""
         limits = self._limits()
         limit = limits.connection_limits.get(connection.ip, limits.max_connections_per_ip)
         if self._per_ip[connection.ip] >= limit:
-            return self._refuse(connection, f"max.connections.per.ip {limit} is reached")
+            return self._reject(connection, f"max.connections.per.ip {limit} is reached")
         rate, delay_ms = self._rate_of(connection.ip), 0
         if rate < MAX_INT:
             delay_ms = self._rates.delay_ms(connection.ip, self._clock.monotonic_ms(), rate)
-        is_full = len(self.waiting) + len(self._turned_away) >= WAITING_CONNECTIONS
+        is_full = len(self.waiting) + len(self._delayed) >= WAITING_CONNECTIONS
         if delay_ms and is_full:
-            return self._refuse(connection, _too_often(rate))
-        if not delay_ms and not self._has_place(connection):
+            return self._reject(connection, _too_often(rate))
+        if not delay_ms and not self._place(connection):
             if is_full:
-                return self._refuse(connection, self._reason())
-            connection.hold()
+                return self._reject(connection, self._reason())
+            connection.wait_for_place()
             self.waiting.append(connection)
-            self._look_again()
+            self._check_later()
         elif delay_ms:
-            connection.hold()
-            self._turned_away.add(connection)
-            self._clock.call_at(self._clock.now_ms() + delay_ms, lambda: self._turn_away(connection, rate))
+            connection.wait_for_place()
+            self._delayed.add(connection)
+            self._clock.call_at(self._clock.now_ms() + delay_ms, lambda: self._close_delayed(connection, rate))
         else:
             self._count += 1
         self._per_ip[connection.ip] += 1
@@ -109,63 +86,64 @@ class Admission:
         quota = None if self.limit_of_address is None else self.limit_of_address(ip)
         return rate if quota is None else min(rate, int(quota))
 
-    def release(self, connection: Entrant) -> None:
+    def release(self, connection: ConnectionView) -> None:
         """Removes a closed connection from the counts and admits the next waiting connection."""
         self._per_ip[connection.ip] -= 1
         if not self._per_ip[connection.ip]:
             del self._per_ip[connection.ip]
-        if connection in self._turned_away:
-            self._turned_away.remove(connection)
+        if connection in self._delayed:
+            self._delayed.remove(connection)
         elif connection in self.waiting:
-            self._first_is_noted = self._first_is_noted and connection is not self.waiting[0]
+            self._first_is_counted = self._first_is_counted and connection is not self.waiting[0]
             self.waiting.remove(connection)
         else:
             self._count -= 1
-        self._let_in()
+        self._admit_waiting()
 
-    def _has_place(self, connection: Entrant) -> bool:
+    def _place(self, connection: ConnectionView) -> bool:
+        """Gives a new connection its place. Returns False if it must wait for a place."""
         if self._is_of_brokers(connection):
             return self._count < self._room
-        if self.waiting or self._count >= self._places() or self._wait_ms() > 0:
+        if self.waiting or self._count >= self._places() or self._count_first() > 0:
             return False
-        self._first_is_noted = False
+        self._first_is_counted = False
         return True
 
-    def _is_of_brokers(self, connection: Entrant) -> bool:
+    def _is_of_brokers(self, connection: ConnectionView) -> bool:
         config = self._limits()
         return len(config.bound_listeners) > 1 and connection.listener_name == config.inter_broker_listener
 
-    def _wait_ms(self) -> int:
-        """Returns the time that the first waiting connection still waits for the rate; the connection is counted
-        once."""
+    def _count_first(self) -> int:
+        """Counts the first waiting connection in the rate, once, and returns the time that it still waits for the
+        rate."""
         now_ms = self._clock.monotonic_ms()
-        if not self._first_is_noted:
-            self._first_is_noted = True
+        if not self._first_is_counted:
+            self._first_is_counted = True
             limit = self._limits().max_connection_creation_rate
-            self._not_before_ms = now_ms if limit >= MAX_INT else now_ms + self._rate.delay_ms(now_ms, limit)
+            self._not_before_ms = now_ms if limit >= MAX_INT else now_ms + self._rates.delay_ms(None, now_ms, limit)
         return self._not_before_ms - now_ms
 
-    def _let_in(self) -> None:
-        while self.waiting and self._count < self._places() and self._wait_ms() <= 0:
-            self._first_is_noted = False
+    def _admit_waiting(self) -> None:
+        while self.waiting and self._count < self._places() and self._count_first() <= 0:
+            self._first_is_counted = False
             self._count += 1
-            self.waiting.popleft().go_on()
+            self.waiting.popleft().resume()
         if self.waiting:
-            self._look_again()
+            self._check_later()
 
-    def _look_again(self) -> None:
+    def _check_later(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        wait_ms = self._wait_ms() if self._count < self._places() else LOOK_AGAIN_MS
-        self._timer = self._clock.call_at(self._clock.now_ms() + max(wait_ms, 1), self._let_in)
+        wait_ms = self._count_first() if self._count < self._places() else CHECK_MS
+        self._timer = self._clock.call_at(self._clock.now_ms() + max(wait_ms, 1), self._admit_waiting)
 
-    def _turn_away(self, connection: Entrant, rate: int) -> None:
-        if connection in self._turned_away:
-            self._lines.turned_away(connection, _too_often(rate))
+    def _close_delayed(self, connection: ConnectionView, rate: int) -> None:
+        if connection in self._delayed:
+            self._lines.rejected(connection.ip, connection.peer, _too_often(rate))
             connection.cut_off()
 
-    def _refuse(self, connection: Entrant, reason: str) -> bool:
-        self._lines.turned_away(connection, reason)
+    def _reject(self, connection: ConnectionView, reason: str) -> bool:
+        self._lines.rejected(connection.ip, connection.peer, reason)
         return False
 
     def _places(self) -> int:

@@ -1,7 +1,7 @@
 """One client's connection: asyncio's buffered protocol around protocol.connection, with order and back-pressure.
 
-A connection has one request in flight, as in Apache Kafka, except for Produce (at_work.py): while an answer is awaited,
-or the peer is slow to read, further requests wait and the kernel slows the peer down.
+A connection has one request in flight, as in Apache Kafka, except for Produce (in_flight.py): while an answer is
+awaited, or the peer is slow to read, further requests wait and the kernel slows the peer down.
 
 The pause reasons of a connection are one set. The last of them, ENDED, is never removed: an answer, a timer, a turn or
 the transport that comes later sees it and does nothing.
@@ -18,15 +18,27 @@ from broker.exchange.context import ClientConnection, Principal
 from broker.exchange.pending import Answer, Parked, Running
 from broker.exchange.turns import Turn
 from broker.logging import get_logger
-from broker.network.at_work import AtWork, begun, is_produce
 from broker.network.connection_lines import tell_closed
+from broker.network.connection_view import Stall
+from broker.network.in_flight import InFlight, begun, is_produce
 from broker.network.listener import Listener
+from broker.network.pause_reasons import (
+    ANSWER,
+    COMMIT,
+    ENDED,
+    NO_ANSWERS,
+    NO_READING,
+    PEER,
+    PLACE,
+    ROOM,
+    THROTTLED,
+    TURN,
+)
 from broker.network.request_memory import Share
-from broker.network.stalls import MIN_PROGRESS_BYTES, Stall
-from broker.network.unread import counted_bytes, joined
-from broker.network.waits import ANSWER, COMMIT, ENDED, NO_ANSWERS, NO_READING, PEER, PLACE, ROOM, THROTTLED, TURN
+from broker.network.stalls import MIN_PROGRESS_BYTES
+from broker.network.unread import counted_bytes
 from protocol.addresses import canonical
-from protocol.connection import FrameReader
+from protocol.connection import FrameReader, joined
 from protocol.types import Buffer
 
 WRITE_HIGH_WATER_BYTES: Final = 32 * 1024
@@ -54,8 +66,8 @@ class ServerConnection(ClientConnection):
     """
 
     __slots__ = (
-        "_active", "_admitted", "_at_work", "_charged_bytes", "_is_reading", "_partial_bytes", "_queue",
-        "_queued_bytes", "_share", "_unread_bytes", "_waits", "answered", "listener", "memory", "reader", "stall",
+        "_active", "_admitted", "_charged_bytes", "_in_flight", "_is_reading", "_partial_bytes", "_pause_reasons",
+        "_queue", "_queued_bytes", "_share", "_unread_bytes", "answered", "listener", "memory", "reader", "stall",
         "transport",
     )  # fmt: skip
 
@@ -72,33 +84,37 @@ class ServerConnection(ClientConnection):
         """Requests that were answered while the connection held memory."""
         self._admitted = False
         self._active = True
-        self._waits = 0
+        self._pause_reasons = 0
         self._is_reading = True
         self._queue: deque[memoryview] = deque()
         self._queued_bytes = 0
         self._partial_bytes = 0
         self._charged_bytes = 0
         self._share: Share | None = None
-        self._at_work = AtWork()
+        self._in_flight = InFlight()
 
     @property
     def kept_bytes(self) -> int:
         """The bytes that the connection holds of unanswered requests."""
-        return self._queued_bytes + self._at_work.held_bytes + self.reader.held_bytes
+        return self._queued_bytes + self._in_flight.held_bytes + self.reader.held_bytes
 
     @property
     def is_ending(self) -> bool:
         """True if the connection is closing and unsent answers remain."""
-        return bool(self._waits & ENDED)
+        return bool(self._pause_reasons & ENDED)
 
     @property
     def is_read_from(self) -> bool:
         return self._is_reading
 
     @property
-    def waits_to_be_answered(self) -> bool:
-        """True if the connection holds requests, and waits for an answer or for its peer."""
-        return self._charged_bytes > 0 and bool(self._waits & NO_ANSWERS)
+    def waits_for_memory(self) -> bool:
+        return self.memory.waits(self)
+
+    @property
+    def holds_scarce_memory(self) -> bool:
+        """True if it holds requests while memory is short, and waits for an answer or for its peer."""
+        return self._charged_bytes > 0 and bool(self._pause_reasons & NO_ANSWERS) and self.memory.is_short
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -108,11 +124,11 @@ class ServerConnection(ClientConnection):
         self._admitted = self.listener.admission.admit(self)
         if self._admitted:
             self.listener.connections.add(self)
-            if self.listener.strangers is not None:
-                self.reader.max_frame_bytes = self.listener.strangers.take_in(self)
+            if self.listener.unauthenticated is not None:
+                self.reader.max_frame_bytes = self.listener.unauthenticated.add(self)
             self._share = self.memory.join(self.ip)
         else:
-            self._waits = ENDED
+            self._pause_reasons = ENDED
             self.transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -123,16 +139,16 @@ class ServerConnection(ClientConnection):
         self._active = True
         self.received_ns = self.listener.clock.monotonic_ns()
         reader = self.reader
-        waits = self._waits
-        if waits & ENDED or reader.error is not None:
+        pause_reasons = self._pause_reasons
+        if pause_reasons & ENDED or reader.error is not None:
             return  # nothing valid comes after an error; it is reported once the requests before it are answered
         if reader.target() is None:
             memory = self.memory
             frames = reader.cut(memory.receive_buffer[:nbytes], memory.is_short)
         else:
             frames = reader.filled(nbytes)
-        if waits & (NO_ANSWERS | TURN):
-            self._keep(frames)
+        if pause_reasons & (NO_ANSWERS | TURN):
+            self._store(frames)
         else:
             self._answer(frames)
         if reader.held_bytes != self._partial_bytes or reader.is_full:
@@ -142,38 +158,38 @@ class ServerConnection(ClientConnection):
         """Ends the limits of unauthenticated connections: the client has proven its identity."""
         self.principal = principal
         self.reader.max_frame_bytes = self.listener.max_request_bytes
-        if self.listener.strangers is not None:
-            self.listener.strangers.let_go(self)
+        if self.listener.unauthenticated is not None:
+            self.listener.unauthenticated.discard(self)
 
-    def hold(self) -> None:
-        """Answers nothing until `go_on`: the connection waits for its place. The first bytes that come are stored and
+    def wait_for_place(self) -> None:
+        """Answers nothing until `resume`: the connection waits for its place. The first bytes that come are stored and
         pause reading: a transport can't be paused in `connection_made`."""
-        self._waits |= PLACE
+        self._pause_reasons |= PLACE
 
-    def go_on(self, waited_for: int = PLACE) -> None:
+    def resume(self, reason: int = PLACE) -> None:
         """Removes a pause reason, by default the wait for a place, and continues."""
-        self._waits &= ~waited_for
-        self._go_on()
+        self._pause_reasons &= ~reason
+        self._continue()
 
     def throttle(self, delay_ms: int) -> None:
         """Reads and answers nothing for `delay_ms`; answers that are written are still sent."""
-        if self._waits & (ENDED | THROTTLED):
+        if self._pause_reasons & (ENDED | THROTTLED):
             return
-        self._waits |= THROTTLED
-        self._read_or_not()
-        self.listener.clock.call_after(delay_ms, lambda: self.go_on(THROTTLED))
+        self._pause_reasons |= THROTTLED
+        self._update_reading()
+        self.listener.clock.call_after(delay_ms, lambda: self.resume(THROTTLED))
 
     def pause_writing(self) -> None:
-        self._waits |= PEER
+        self._pause_reasons |= PEER
 
     def resume_writing(self) -> None:
-        self._waits &= ~PEER
-        self.listener.unread.let_go(self)
-        self._go_on()
+        self._pause_reasons &= ~PEER
+        self.listener.unread.discard(self)
+        self._continue()
 
     def close(self) -> None:
         """Closes once the written bytes are sent."""
-        if not self._waits & ENDED:
+        if not self._pause_reasons & ENDED:
             self.end()
             self.transport.close()
 
@@ -182,7 +198,7 @@ class ServerConnection(ClientConnection):
         its own. A peer that doesn't even read gets no time to."""
         unread_bytes, before = self.transport.get_write_buffer_size(), self._unread_bytes
         self._unread_bytes = unread_bytes
-        if self._active or self._waits & (ANSWER | COMMIT) or before - unread_bytes >= MIN_PROGRESS_BYTES:
+        if self._active or self._pause_reasons & (ANSWER | COMMIT) or before - unread_bytes >= MIN_PROGRESS_BYTES:
             self._active = False
             return
         logger.debug("connection closed", peer=self.peer, reason="idle longer than connections.max.idle.ms")
@@ -199,9 +215,9 @@ class ServerConnection(ClientConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
         self.end()
-        self.listener.unread.let_go(self)
-        if self.listener.strangers is not None:
-            self.listener.strangers.let_go(self)
+        self.listener.unread.discard(self)
+        if self.listener.unauthenticated is not None:
+            self.listener.unauthenticated.discard(self)
         if self._admitted:
             self._admitted = False
             self.memory.leave(self.ip, self)
@@ -210,11 +226,11 @@ class ServerConnection(ClientConnection):
 
     def end(self) -> None:
         """Stops reading, answering and writing; discards stored requests and cancels the requests in flight."""
-        self._waits |= ENDED
+        self._pause_reasons |= ENDED
         self._queue.clear()
         self._queued_bytes = 0
         self.reader.drop()
-        self._at_work.cancel()
+        self._in_flight.cancel()
         self._account()
 
     def _answer(self, frames: Sequence[memoryview]) -> None:
@@ -226,10 +242,10 @@ class ServerConnection(ClientConnection):
         turn = Turn(self.listener.clock) if count > 1 else None
         try:
             for number, frame in enumerate(frames, 1):
-                if not self._admits(frame):
-                    self._keep(frames[number - 1 :])
+                if self._hold_back(frame):
+                    self._store(frames[number - 1 :])
                     break
-                buffers = self._begin_behind(frame) if self._waits & COMMIT else answer(self, frame)
+                buffers = self._begin_behind(frame) if self._pause_reasons & COMMIT else answer(self, frame)
                 if isinstance(buffers, list):
                     unwritten += buffers
                     if len(buffers) > 1 or len(unwritten) == COALESCED_ANSWERS:
@@ -237,11 +253,11 @@ class ServerConnection(ClientConnection):
                         unwritten = []
                 elif buffers is not None:
                     self._await(buffers, frame)
-                if self._waits & NO_ANSWERS or (turn is not None and number < count and turn.is_over(number)):
-                    self._keep(frames[number:])
+                if self._pause_reasons & NO_ANSWERS or (turn is not None and number < count and turn.is_over(number)):
+                    self._store(frames[number:])
                     break
             else:
-                if not self._queue and not self._waits & COMMIT:
+                if not self._queue and not self._pause_reasons & COMMIT:
                     failed = self.reader.error
         except Exception as error:
             failed = error
@@ -252,54 +268,54 @@ class ServerConnection(ClientConnection):
 
     def _write(self, answers: list[Buffer]) -> None:
         self.transport.writelines(joined(answers))
-        if self._waits & PEER:  # the peer has not read them at once
-            self.listener.unread.hold(self, counted_bytes(answers))
+        if self._pause_reasons & PEER:  # the peer has not read them at once
+            self.listener.unread.add(self, counted_bytes(answers))
 
     def _await(self, answer: Parked | Running, frame: memoryview = NO_FRAME) -> None:
         """Awaits an answer. If the connection has ended meanwhile, cancels it."""
-        if self._waits & ENDED:
+        if self._pause_reasons & ENDED:
             answer.cancel()
             return
-        self._at_work.begin(answer, frame)
-        self._note_at_work()
-        answer.begin(self._settled)
+        self._in_flight.begin(answer, frame)
+        self._note_in_flight()
+        answer.begin(self._write_awaited)
 
-    def _note_at_work(self) -> None:
-        self._waits = self._at_work.waits(self._waits)
-        if self._at_work.held_bytes:
+    def _note_in_flight(self) -> None:
+        self._pause_reasons = self._in_flight.pause_reasons(self._pause_reasons)
+        if self._in_flight.held_bytes:
             self._account()
 
-    def _admits(self, frame: memoryview) -> bool:
-        """True if this request may begin. Any request but Produce waits for the requests in flight."""
-        if self._waits & COMMIT and not is_produce(frame):
-            self._waits ^= COMMIT | ANSWER
-        return not self._waits & ANSWER
+    def _hold_back(self, frame: memoryview) -> bool:
+        """Makes any request but Produce wait for the requests in flight. Returns True if this request waits."""
+        if self._pause_reasons & COMMIT and not is_produce(frame):
+            self._pause_reasons ^= COMMIT | ANSWER
+        return bool(self._pause_reasons & ANSWER)
 
     def _begin_behind(self, frame: memoryview) -> Answer:
         """Begins a Produce behind the requests in flight, which are answered first."""
-        self._at_work.add(begun(self.listener.answer, self, frame), frame)
-        self._note_at_work()
+        self._in_flight.add(begun(self.listener.answer, self, frame), frame)
+        self._note_in_flight()
         return None
 
-    def _keep(self, frames: Sequence[memoryview]) -> None:
+    def _store(self, frames: Sequence[memoryview]) -> None:
         """Stores requests for later and stops reading. Frames in the shared buffer, which the next read overwrites, are
         copied."""
-        if self._waits & ENDED:
+        if self._pause_reasons & ENDED:
             return
         shared = self.memory.receive_buffer.obj
         for frame in frames:
             self._queue.append(memoryview(bytearray(frame)) if frame.obj is shared else frame)
             self._queued_bytes += len(frame)
         if self._queue:
-            self._waits |= TURN
-            if not self._waits & NO_ANSWERS:
-                asyncio.get_running_loop().call_soon(self._go_on)
+            self._pause_reasons |= TURN
+            if not self._pause_reasons & NO_ANSWERS:
+                asyncio.get_running_loop().call_soon(self._continue)
             self._account()
-        self._read_or_not()
+        self._update_reading()
 
     def ask_for_room(self) -> None:
         """Tries again to get memory for the next frame."""
-        if not self._waits & ENDED:
+        if not self._pause_reasons & ENDED:
             self._account()
 
     def _account(self) -> None:
@@ -310,25 +326,25 @@ class ServerConnection(ClientConnection):
         elif memory.first is self and not reader.held_bytes:
             memory.pass_on()
         self._partial_bytes = reader.held_bytes
-        more_bytes = self._queued_bytes + self._at_work.held_bytes + self._partial_bytes - self._charged_bytes
+        more_bytes = self._queued_bytes + self._in_flight.held_bytes + self._partial_bytes - self._charged_bytes
         if more_bytes and self._share is not None:
             self._charged_bytes += more_bytes
             memory.hold(self._share, more_bytes)
 
     def _give_room(self) -> None:
         reader = self.reader
-        is_ahead = self._waits & (NO_ANSWERS | TURN) and reader.held_bytes >= READ_AHEAD_BYTES
+        is_ahead = self._pause_reasons & (NO_ANSWERS | TURN) and reader.held_bytes >= READ_AHEAD_BYTES
         if not is_ahead and self._share is not None and self.memory.grants(self, self._share, reader.growth_bytes):
             reader.grow()
-            self._waits &= ~ROOM
+            self._pause_reasons &= ~ROOM
         else:
-            self._waits |= ROOM
-        self._read_or_not()
+            self._pause_reasons |= ROOM
+        self._update_reading()
 
-    def _read_or_not(self) -> None:
+    def _update_reading(self) -> None:
         """Pauses or resumes reading from the socket, according to the pause reasons."""
-        reads = not self._waits & NO_READING
-        if reads == self._is_reading or self._waits & ENDED:
+        reads = not self._pause_reasons & NO_READING
+        if reads == self._is_reading or self._pause_reasons & ENDED:
             return
         self._is_reading = reads
         if reads:
@@ -338,14 +354,14 @@ class ServerConnection(ClientConnection):
 
     def fail(self, error: BaseException) -> None:
         """Closes this connection and logs the reason in one line."""
-        if self._waits & ENDED:
+        if self._pause_reasons & ENDED:
             return
         self.listener.lines.failed(self, error)
         self.close()
 
-    def _settled(self, answer: Answer | BaseException) -> None:
+    def _write_awaited(self, answer: Answer | BaseException) -> None:
         """Writes an awaited answer; a request that must wait again is awaited again."""
-        if self._waits & ENDED:
+        if self._pause_reasons & ENDED:
             if isinstance(answer, (Parked, Running)):
                 answer.cancel()
             return
@@ -354,24 +370,24 @@ class ServerConnection(ClientConnection):
         if isinstance(answer, BaseException):
             self.fail(answer)
         elif answer is None or isinstance(answer, list):
-            written, failed = self._at_work.answered(answer)
+            written, failed = self._in_flight.answered(answer)
             if written:
                 self._write(written)
-            if self._at_work.first is None:
-                self._waits &= ~(ANSWER | COMMIT)
+            if self._in_flight.first is None:
+                self._pause_reasons &= ~(ANSWER | COMMIT)
             else:
-                self._await(self._at_work.first)
+                self._await(self._in_flight.first)
             if failed is not None:
                 self.fail(failed)
             elif self.refused_because:
-                self.listener.dismiss(self, self.refused_because)
+                self.listener.linger(self, self.refused_because)
             else:
-                self._go_on()
+                self._continue()
         else:
             self._await(answer)
 
-    def _go_on(self) -> None:
-        """Continues with the requests stored by `_keep`, as many as one turn allows, then with the socket."""
+    def _continue(self) -> None:
+        """Continues with the requests stored by `_store`, as many as one turn allows, then with the socket."""
         self._answer_queued()
         if self._charged_bytes:
             self._account()
@@ -380,20 +396,20 @@ class ServerConnection(ClientConnection):
         queue = self._queue
         turn, number = Turn(self.listener.clock), 0
         while queue and not (number and turn.is_over(number)):
-            if self._waits & NO_ANSWERS or not self._admits(queue[0]):
+            if self._pause_reasons & NO_ANSWERS or self._hold_back(queue[0]):
                 return
             number += 1
             frame = queue.popleft()
             self.begun_ns = self.listener.clock.monotonic_ns()
             self._queued_bytes -= len(frame)
             self._answer((frame,))
-        if self._waits & NO_ANSWERS:
+        if self._pause_reasons & NO_ANSWERS:
             return
         if queue:
-            asyncio.get_running_loop().call_soon(self._go_on)
+            asyncio.get_running_loop().call_soon(self._continue)
         elif self.reader.error is not None:
-            if not self._waits & COMMIT:
+            if not self._pause_reasons & COMMIT:
                 self.fail(self.reader.error)
         else:
-            self._waits &= ~TURN
-            self._read_or_not()
+            self._pause_reasons &= ~TURN
+            self._update_reading()

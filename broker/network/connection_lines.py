@@ -5,24 +5,15 @@ Bugs of the broker, which have a stack trace, have a log limiter of their own, s
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final
 
 from broker.exchange.context import ClientConnection
 from broker.exchange.log_limiter import LogLimiter
 from broker.logging import get_logger
+from broker.network.connection_view import ConnectionView
 from protocol.errors import ProtocolError
 
 logger: Final = get_logger("broker.network.connection")
-
-
-class Told(Protocol):
-    """A connection named in a log line."""
-
-    @property
-    def ip(self) -> str: ...
-
-    @property
-    def peer(self) -> str: ...
 
 
 class ConnectionLines:
@@ -33,17 +24,17 @@ class ConnectionLines:
         self._of_peers = LogLimiter()
         self._faults = faults
 
-    def turned_away(self, connection: Told, reason: str) -> None:
+    def rejected(self, ip: str, peer: str, reason: str) -> None:
         """Logs that a connection is rejected."""
-        if self._of_peers.allows(connection.ip):
-            logger.warning("connection refused", peer=connection.peer, reason=reason)
+        if self._of_peers.allows(ip):
+            logger.warning("connection refused", peer=peer, reason=reason)
 
-    def closed(self, connection: Told, reason: str) -> None:
+    def closed(self, connection: ConnectionView, reason: str) -> None:
         """Logs that a connection is closed because its peer failed to do something."""
         if self._of_peers.allows(connection.ip):
             logger.warning("connection closed", peer=connection.peer, reason=reason)
 
-    def failed(self, connection: Told, error: BaseException) -> None:
+    def failed(self, connection: ConnectionView, error: BaseException) -> None:
         """Logs that a connection is closed because of what its peer sent, or because of a bug of the broker."""
         if not isinstance(error, ProtocolError):
             if self._faults.allows(connection.ip):
@@ -51,7 +42,7 @@ class ConnectionLines:
         elif self._of_peers.allows(connection.ip):
             logger.warning("connection closed", peer=connection.peer, reason=error.message, offset=error.offset)
 
-    def lost(self, connection: Told, error: Exception | None) -> None:
+    def lost(self, connection: ConnectionView, error: Exception | None) -> None:
         """Logs that a connection is closed by an error that its peer didn't cause, such as a write that the system
         rejects."""
         if error is None or isinstance(error, (ConnectionError, TimeoutError)):

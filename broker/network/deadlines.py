@@ -14,14 +14,14 @@ T = TypeVar("T")
 class Deadlines(Generic[T]):
     """The items that wait for their deadlines, in order of arrival."""
 
-    __slots__ = ("_clock", "_deadlines_ms", "_pass_one", "_timer", "_wait_ms")
+    __slots__ = ("_clock", "_deadlines_ms", "_expire", "_timer", "_wait_ms")
 
-    def __init__(self, clock: Clock, wait_ms: int, pass_one: Callable[[T], None]) -> None:
-        """Calls `pass_one` with each item whose deadline has passed, after the item is removed. Each item waits for
+    def __init__(self, clock: Clock, wait_ms: int, expire: Callable[[T], None]) -> None:
+        """Calls `expire` with each item whose deadline has passed, after the item is removed. Each item waits for
         `wait_ms`, 1 or more."""
         self._clock = clock
         self._wait_ms = wait_ms
-        self._pass_one = pass_one
+        self._expire = expire
         self._deadlines_ms: OrderedDict[T, int] = OrderedDict()
         """The deadlines, of the longest waiting item first."""
         self._timer: Timer | None = None
@@ -55,7 +55,7 @@ class Deadlines(Generic[T]):
         now_ms = self._clock.monotonic_ms()
         try:
             while self._deadlines_ms and self._first_ms() <= now_ms:
-                self._pass_one(self.pop())
+                self._expire(self.pop())
         finally:  # after an error over one item, the others are handled in the next turn
             if self._deadlines_ms and self._timer is None:
                 self._arm()

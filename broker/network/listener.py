@@ -8,31 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from broker.clock import Clock
 from broker.exchange.context import AnswerBuffers, ClientConnection, Context
 from broker.exchange.pending import Answer
-from broker.network.admission import Admission, Entrant
+from broker.network.admission import Admission
 from broker.network.connection_lines import ConnectionLines
+from broker.network.connection_view import ConnectionView
 from broker.network.request_memory import RequestMemory
-from broker.network.stalls import Suspect, close_if_stalled
-from broker.network.strangers import Stranger, Strangers
+from broker.network.stalls import close_if_stalled
+from broker.network.unauthenticated import UnauthenticatedConnections
 from broker.network.unread import UnreadAnswers
-
-
-class Accepted(Entrant, Suspect, Protocol):
-    """A connection as its listener sees it."""
-
-    def close(self) -> None:
-        """Closes once the written bytes are sent."""
-
-    def close_if_idle(self) -> None:
-        """Closes the connection if nothing came since the last call."""
-
-
-class Dismissible(Stranger, Accepted, Protocol):
-    """A connection that can be closed after its last answer."""
 
 
 class Listener:
@@ -51,10 +37,10 @@ class Listener:
         memory: RequestMemory,
         unread: UnreadAnswers,
         lines: ConnectionLines,
-        strangers: Strangers | None = None,
+        unauthenticated: UnauthenticatedConnections | None = None,
     ) -> None:
-        """`strangers` has the connections that must authenticate or complete the TLS handshake first; None if they need
-        neither."""
+        """`unauthenticated` has the connections that must authenticate or complete the TLS handshake first; None if
+        they need neither."""
         self.name = name
         self.answer = answer
         self.finish = finish
@@ -64,19 +50,19 @@ class Listener:
         self.memory = memory
         self.unread = unread
         self.lines = lines
-        self.strangers = strangers
-        self.connections: set[Accepted] = set()
+        self.unauthenticated = unauthenticated
+        self.connections: set[ConnectionView] = set()
         self._empty = asyncio.Event()
 
-    def dismiss(self, connection: Dismissible, reason: str) -> None:
+    def linger(self, connection: ConnectionView, reason: str) -> None:
         """Closes a connection after its last answer. If clients authenticate, they have a moment to read it."""
-        if self.strangers is not None:
-            self.strangers.dismiss(connection, reason)
+        if self.unauthenticated is not None:
+            self.unauthenticated.linger(connection, reason)
         else:
             self.lines.closed(connection, reason)
             connection.close()
 
-    def forget(self, connection: Accepted, error: Exception | None) -> None:
+    def forget(self, connection: ConnectionView, error: Exception | None) -> None:
         """Removes a connection that is closed, by its peer, by this broker or by an error."""
         self.lines.lost(connection, error)
         self.connections.remove(connection)

@@ -31,8 +31,8 @@ def trim() -> Callable[[int], int] | None:
 
 def give_back(memory: RequestMemory) -> None:
     """Returns free pages to the system if much was held and most of it has been released."""
-    let_go_bytes = memory.most_bytes - memory.held_bytes
-    if let_go_bytes < WORTH_BYTES or let_go_bytes < memory.held_bytes:
+    released_bytes = memory.most_bytes - memory.held_bytes
+    if released_bytes < WORTH_BYTES or released_bytes < memory.held_bytes:
         return
     memory.most_bytes = memory.held_bytes
     malloc_trim = trim()

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Final, Protocol
+from typing import Final
+
+from broker.network.connection_view import ConnectionView
 
 RECEIVE_BUFFER_BYTES: Final = 512 * 1024
 """The most that one read can take: several produce batches of the usual 16 KiB to 64 KiB in one system call."""
@@ -37,13 +39,6 @@ PRODUCE: Final = b"\0\0"
 def cost_bytes(frame: memoryview) -> int:
     """Returns the memory that a request takes at worst while its answer waits."""
     return len(frame) if bytes(frame[: len(PRODUCE)]) == PRODUCE else len(frame) * OBJECT_BYTES
-
-
-class Holder(Protocol):
-    """A connection that holds memory, or waits for memory."""
-
-    def ask_for_room(self) -> None:
-        """Tries again to get memory."""
 
 
 class Share:
@@ -73,9 +68,9 @@ class RequestMemory:
         self.receive_buffer = self._buffer
         """The buffer of all connections, because a read is handled before the next starts; only a part of it while
         memory is short."""
-        self._waiting: dict[Holder, int] = {}
+        self._waiting: dict[ConnectionView, int] = {}
         """The waiting connections in order of arrival, with the bytes that each needs."""
-        self.first: Holder | None = None
+        self.first: ConnectionView | None = None
         """The connection that continues beyond the limit."""
 
     def join(self, ip: str) -> Share:
@@ -86,7 +81,7 @@ class RequestMemory:
         share.connections += 1
         return share
 
-    def leave(self, ip: str, connection: Holder) -> None:
+    def leave(self, ip: str, connection: ConnectionView) -> None:
         """Removes a connection that is closed and no longer holds memory."""
         self._waiting.pop(connection, None)
         if self.first is connection:
@@ -109,7 +104,7 @@ class RequestMemory:
         if more_bytes < 0 and self._waiting:
             asyncio.get_running_loop().call_soon(self._offer)
 
-    def grants(self, connection: Holder, share: Share, more_bytes: int) -> bool:
+    def grants(self, connection: ConnectionView, share: Share, more_bytes: int) -> bool:
         """True if a frame gets `more_bytes` now. Otherwise `ask_for_room` is called on the connection later."""
         fits = self.held_bytes + more_bytes <= self.limit_bytes and share.held_bytes + more_bytes <= self.share_bytes
         if not fits:
@@ -121,7 +116,7 @@ class RequestMemory:
         self._waiting.pop(connection, None)
         return True
 
-    def waits(self, connection: Holder) -> bool:
+    def waits(self, connection: ConnectionView) -> bool:
         return connection in self._waiting
 
     def pass_on(self) -> None:

@@ -5,13 +5,11 @@ Kafka leaves them until connections.max.idle.ms, which a byte now and then postp
 
 from __future__ import annotations
 
-import asyncio
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from broker.logging import get_logger
-from broker.network.connection_lines import ConnectionLines, Told
-from broker.network.request_memory import Holder, RequestMemory
-from protocol.connection import FrameReader
+from broker.network.connection_lines import ConnectionLines
+from broker.network.connection_view import ConnectionView, Stall
 
 logger: Final = get_logger("broker.network.connection")
 
@@ -36,62 +34,21 @@ REASONS: Final = {
 }
 
 
-class Stall(NamedTuple):
-    """The state of a connection when it was checked, and the time since when it made no progress."""
-
-    kind: int
-    frame: int
-    """The number of the frame, or of the answer, that the connection is at."""
-    moved_bytes: int
-    since_ms: int
-
-
-class Suspect(Holder, Told, Protocol):
-    """A connection that may have stalled."""
-
-    @property
-    def reader(self) -> FrameReader: ...
-
-    @property
-    def memory(self) -> RequestMemory: ...
-
-    @property
-    def transport(self) -> asyncio.Transport: ...
-
-    stall: Stall | None
-    """The stall of the last check."""
-
-    @property
-    def answered(self) -> int: ...
-
-    @property
-    def is_ending(self) -> bool: ...
-
-    @property
-    def is_read_from(self) -> bool: ...
-
-    @property
-    def waits_to_be_answered(self) -> bool: ...
-
-    def cut_off(self) -> None:
-        """Closes without waiting for the written bytes to be sent."""
-
-
-def stall_of(connection: Suspect, now_ms: int) -> Stall | None:
+def stall_of(connection: ConnectionView, now_ms: int) -> Stall | None:
     """Returns the stall that a connection may be in; None if it holds nothing that others need."""
     reader = connection.reader
     if connection.is_ending:
         return Stall(ENDS, 0, -connection.transport.get_write_buffer_size(), now_ms)
-    if connection.memory.waits(connection):
+    if connection.waits_for_memory:
         return Stall(WAITS_FOR_ROOM, reader.frames_begun, 0, now_ms)
-    if connection.waits_to_be_answered and connection.memory.is_short:
+    if connection.holds_scarce_memory:
         return Stall(HOLDS, connection.answered, 0, now_ms)
     if reader.held_bytes and connection.is_read_from:
         return Stall(ARRIVES, reader.frames_begun, reader.arrived_bytes, now_ms)
     return None
 
 
-def looked_at(connection: Suspect, now_ms: int) -> Stall | None:
+def stall_since(connection: ConnectionView, now_ms: int) -> Stall | None:
     """Returns the connection's stall, which began at an earlier check if there was no progress since."""
     stall, before = stall_of(connection, now_ms), connection.stall
     if stall is None or before is None or stall[:2] != before[:2]:
@@ -99,16 +56,16 @@ def looked_at(connection: Suspect, now_ms: int) -> Stall | None:
     return stall if stall.moved_bytes >= before.moved_bytes + MIN_PROGRESS_BYTES else before
 
 
-def reason(connection: Suspect, stall: Stall, timeout_ms: int) -> str:
+def reason(connection: ConnectionView, stall: Stall, timeout_ms: int) -> str:
     """Returns the reason for closing the connection, for the log."""
     reader = connection.reader
     text = REASONS[stall.kind].format(size=reader.announced_bytes, arrived=reader.arrived_bytes)
     return f"{text} within {timeout_ms} ms (odradek.request.stall.timeout.ms)"
 
 
-def close_if_stalled(connection: Suspect, lines: ConnectionLines, now_ms: int, timeout_ms: int) -> None:
+def close_if_stalled(connection: ConnectionView, lines: ConnectionLines, now_ms: int, timeout_ms: int) -> None:
     """Closes a connection that holds memory without progress for `timeout_ms`; cuts it off if it is closing already."""
-    connection.stall = stall = looked_at(connection, now_ms)
+    connection.stall = stall = stall_since(connection, now_ms)
     if stall is None or now_ms - stall.since_ms < timeout_ms:
         return
     if connection.is_ending:

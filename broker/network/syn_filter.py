@@ -51,11 +51,11 @@ def packed(ip: str) -> bytes:
     return address[len(MAPPED) :] if address.startswith(MAPPED) else address
 
 
-def unheard(address: bytes, source_at: int) -> list[bytes]:
+def dropped(address: bytes, source_at: int) -> list[bytes]:
     """Returns instructions that drop segments from an address, and continue for any other address."""
     steps: list[bytes] = []
     for at in range(0, len(address), WORD_BYTES):
-        left = 2 * ((len(address) - at) // WORD_BYTES - 1) + 1  # the words after this one, and the return
+        left = 2 * ((len(address) - at) // WORD_BYTES - 1) + 1  # the words that follow, and the return
         (word,) = struct.unpack_from(">I", address, at)
         steps += [
             instruction(LOAD_WORD, FROM_IP_HEADER + source_at + at),
@@ -67,8 +67,8 @@ def unheard(address: bytes, source_at: int) -> list[bytes]:
 def program(ips: Collection[str]) -> bytes:
     """Returns the filter that drops requests to connect from these addresses."""
     addresses = [packed(ip) for ip in ips]
-    of_ipv4 = [step for address in addresses if len(address) == IPV4_BYTES for step in unheard(address, IPV4_SOURCE_AT)]
-    of_ipv6 = [step for address in addresses if len(address) != IPV4_BYTES for step in unheard(address, IPV6_SOURCE_AT)]
+    of_ipv4 = [step for address in addresses if len(address) == IPV4_BYTES for step in dropped(address, IPV4_SOURCE_AT)]
+    of_ipv6 = [step for address in addresses if len(address) != IPV4_BYTES for step in dropped(address, IPV6_SOURCE_AT)]
     passed = instruction(RETURN, WHOLE)
     return b"".join(
         (

@@ -14,8 +14,9 @@ import contextlib
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
+from broker.network.connection_view import ConnectionView
 from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
@@ -31,44 +32,49 @@ JOINED_BYTES: Final = 16 * 1024
 call."""
 
 
-class Secured(Protocol):
-    """A connection above TLS."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
-    def get_buffer(self, sizehint: int) -> memoryview: ...
-    def buffer_updated(self, nbytes: int) -> None: ...
-    def pause_writing(self) -> None: ...
-    def resume_writing(self) -> None: ...
-    def connection_lost(self, exc: Exception | None) -> None: ...
-
-    def fail(self, error: BaseException) -> None:
-        """Closes the connection because of what the peer sent."""
-
-
-Ready: TypeAlias = Callable[[Secured, bytes | None], None]
+Ready: TypeAlias = Callable[[ConnectionView, bytes | None], None]
 """Called when the handshake is done, with the connection and the peer's certificate in DER, if it sent a certificate.
 Raises ProtocolError."""
 
-Refuse: TypeAlias = Callable[[Secured, str], None]
+Refuse: TypeAlias = Callable[[ConnectionView, str], None]
 """Called when the handshake has failed, with the reason: closes the connection once its peer has read the alert."""
 
 
 class TlsTransport:
     """One connection's TLS: an asyncio.BufferedProtocol by its methods, and a transport to the connection above it."""
 
-    __slots__ = ("_backlog", "_buffer", "_incoming", "_is_closing", "_is_open", "_is_paused", "_is_reading",
-                 "_outgoing", "_raw", "_ready", "_refuse", "_secured", "_tls", "_wants_close",
-                 "backlog_bytes")  # fmt: skip
+    __slots__ = (
+        "_backlog",
+        "_buffer",
+        "_connection",
+        "_incoming",
+        "_is_closing",
+        "_is_open",
+        "_is_paused",
+        "_is_reading",
+        "_outgoing",
+        "_raw",
+        "_ready",
+        "_refuse",
+        "_tls",
+        "_wants_close",
+        "backlog_bytes",
+    )  # fmt: skip
 
     def __init__(
-        self, context: ssl.SSLContext, buffer: memoryview, make: Callable[[], Secured], ready: Ready, refuse: Refuse
+        self,
+        context: ssl.SSLContext,
+        buffer: memoryview,
+        make: Callable[[], ConnectionView],
+        ready: Ready,
+        refuse: Refuse,
     ) -> None:
         """`buffer` is shared by all connections: read bytes are decrypted before the next read starts."""
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._buffer = buffer
-        self._secured = make()
+        self._connection = make()
         self._ready = ready
         self._refuse = refuse
         self._raw: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
@@ -87,7 +93,7 @@ class TlsTransport:
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast(asyncio.Transport, transport)
-        self._secured.connection_made(cast(asyncio.BaseTransport, self))
+        self._connection.connection_made(cast(asyncio.BaseTransport, self))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
@@ -105,12 +111,12 @@ class TlsTransport:
         """Also pauses reading while the peer doesn't read: TLS itself answers some messages (key updates,
         renegotiations), and these answers would not be counted."""
         self._is_paused = True
-        self._read_or_not()
-        self._secured.pause_writing()
+        self._update_reading()
+        self._connection.pause_writing()
 
     def resume_writing(self) -> None:
         self._is_paused = False
-        self._read_or_not()
+        self._update_reading()
         try:
             self._flush()
         except ssl.SSLError as error:
@@ -120,13 +126,13 @@ class TlsTransport:
         if self._wants_close:
             self._finish()
         else:
-            self._secured.resume_writing()
+            self._connection.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closing = True
         self._backlog.clear()
         self.backlog_bytes = 0
-        self._secured.connection_lost(exc)
+        self._connection.connection_lost(exc)
 
     # What arrives.
 
@@ -138,7 +144,7 @@ class TlsTransport:
         except ssl.SSLError as error:
             self._broken(error)
         except ProtocolError as error:
-            self._secured.fail(error)
+            self._connection.fail(error)
         if not self._is_closing:
             self._send()
 
@@ -149,12 +155,12 @@ class TlsTransport:
             return False
         self._is_open = True
         self._send()
-        self._ready(self._secured, self._tls.getpeercert(binary_form=True))
+        self._ready(self._connection, self._tls.getpeercert(binary_form=True))
         return not self._is_closing
 
     def _read(self) -> None:
         while self._is_reading and not self._is_closing:
-            target = self._secured.get_buffer(-1)
+            target = self._connection.get_buffer(-1)
             count, size = 0, len(target)
             is_last = False
             try:
@@ -170,14 +176,14 @@ class TlsTransport:
                 self._end_of_peer(count)
                 return
             if count:
-                self._secured.buffer_updated(count)
+                self._connection.buffer_updated(count)
             if is_last:
                 return
 
     def _end_of_peer(self, count: int) -> None:
         """Answers close_notify with close_notify, for which asyncio's clients wait half a minute."""
         if count:
-            self._secured.buffer_updated(count)
+            self._connection.buffer_updated(count)
         if not self._is_closing:
             self._finish()
 
@@ -187,10 +193,10 @@ class TlsTransport:
         what = "TLS" if self._is_open else "the TLS handshake"
         reason = (error.reason or str(error)).lower().replace("_", " ")
         if self._is_open:
-            self._secured.fail(ProtocolError(f"{what} failed: {reason}", offset=0))
+            self._connection.fail(ProtocolError(f"{what} failed: {reason}", offset=0))
         else:
             self._is_closing = True
-            self._refuse(self._secured, f"{what} failed: {reason}")
+            self._refuse(self._connection, f"{what} failed: {reason}")
 
     # What is sent.
 
@@ -241,7 +247,7 @@ class TlsTransport:
         if self._outgoing.pending:
             self._raw.write(self._outgoing.read())
 
-    # The transport of what is secured.
+    # The transport of the connection.
 
     def close(self) -> None:
         """Closes once the written bytes are sent."""
@@ -269,15 +275,15 @@ class TlsTransport:
 
     def pause_reading(self) -> None:
         self._is_reading = False
-        self._read_or_not()
+        self._update_reading()
 
     def resume_reading(self) -> None:
         """Resumes reading: first the bytes that are here already, though not within this call."""
         self._is_reading = True
-        self._read_or_not()
-        asyncio.get_running_loop().call_soon(self._go_on)
+        self._update_reading()
+        asyncio.get_running_loop().call_soon(self._continue)
 
-    def _read_or_not(self) -> None:
+    def _update_reading(self) -> None:
         if self._raw.is_closing():
             return
         if self._is_reading and not self._is_paused:
@@ -285,7 +291,7 @@ class TlsTransport:
         else:
             self._raw.pause_reading()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         if self._is_reading and not self._is_closing and not self._wants_close:
             self._advance()
 

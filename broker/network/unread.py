@@ -10,22 +10,16 @@ from __future__ import annotations
 
 import mmap
 from collections import OrderedDict
-from typing import Final, Protocol
+from typing import Final
 
-from broker.network.connection_lines import ConnectionLines, Told
+from broker.network.connection_lines import ConnectionLines
+from broker.network.connection_view import ConnectionView
 from protocol.types import Buffer
 
 REASON: Final = (
     "its peer has not read {size} bytes of answers, and all connections together hold more than {limit} "
     "(odradek.unread.answers.max.bytes)"
 )
-
-
-MANY_BUFFERS: Final = 1024
-"""The most buffers that the system accepts in one write (IOV_MAX)."""
-
-SMALL_BYTES: Final = 4096
-"""Buffers below this are copied into larger ones, which costs less than to write each on its own."""
 
 
 def counted_bytes(answers: list[Buffer]) -> int:
@@ -37,33 +31,6 @@ def is_mapped(answer: Buffer) -> bool:
     return isinstance(answer, memoryview) and isinstance(answer.obj, mmap.mmap)
 
 
-def joined(answers: list[Buffer]) -> list[Buffer]:
-    """Returns the same bytes in fewer buffers if there are many: an answer about a hundred thousand partitions has more
-    than a million buffers, and libuv writes at most 1,048,576 at once."""
-    if len(answers) <= MANY_BUFFERS:
-        return answers
-    result: list[Buffer] = []
-    small: list[Buffer] = []
-    for answer in answers:
-        if len(answer) < SMALL_BYTES:
-            small.append(answer)
-            continue
-        if small:
-            result.append(b"".join(small))
-            small = []
-        result.append(answer)
-    if small:
-        result.append(b"".join(small))
-    return result
-
-
-class SlowReader(Told, Protocol):
-    """A connection whose peer has unread answers."""
-
-    def cut_off(self) -> None:
-        """Closes without waiting for the written bytes to be sent."""
-
-
 class UnreadOfAddress:
     """The unread answers of one address's connections, the longest waiting first."""
 
@@ -71,7 +38,7 @@ class UnreadOfAddress:
 
     def __init__(self) -> None:
         self.held_bytes = 0
-        self.connections: OrderedDict[SlowReader, int] = OrderedDict()
+        self.connections: OrderedDict[ConnectionView, int] = OrderedDict()
 
 
 class UnreadAnswers:
@@ -83,7 +50,7 @@ class UnreadAnswers:
         self.held_bytes = 0
         self._addresses: dict[str, UnreadOfAddress] = {}
 
-    def hold(self, connection: SlowReader, size_bytes: int) -> None:
+    def add(self, connection: ConnectionView, size_bytes: int) -> None:
         """Counts bytes of a new answer that the peer has not read."""
         if not size_bytes:
             return
@@ -96,7 +63,7 @@ class UnreadAnswers:
         while self.held_bytes > self.limit_bytes and self._may_cut_off():
             self._cut_one_off()
 
-    def let_go(self, connection: SlowReader) -> int:
+    def discard(self, connection: ConnectionView) -> int:
         """Removes a connection's unread answers: they are read, or never will be. Returns their size."""
         address = self._addresses.get(connection.ip)
         if address is None:
@@ -115,6 +82,6 @@ class UnreadAnswers:
     def _cut_one_off(self) -> None:
         most = max(self._addresses.values(), key=lambda address: address.held_bytes)
         connection = next(iter(most.connections))
-        size_bytes = self.let_go(connection)
+        size_bytes = self.discard(connection)
         self._lines.closed(connection, REASON.format(size=size_bytes, limit=self.limit_bytes))
         connection.cut_off()

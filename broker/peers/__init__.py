@@ -1,11 +1,11 @@
-"""Connections to other brokers, for all code here that is a client.
+"""Connections to other brokers, for all code here that acts as a client.
 
-A `Connection` is one connection, a `Peer` connects when it is needed, `Peers` has a `Peer` for each node id. Every
-request has a deadline and is sent at most once; errors (`protocol/peer_errors.py`) say whether it was sent. A request
-that timed out keeps its place, so that its late answer is dropped.
+A `Connection` is one connection, a `Peer` connects when needed, `Peers` has a `Peer` for each node id. Every request
+has a deadline and is sent at most once; errors (`protocol/peer_errors.py`) say if it was sent. A request that timed out
+keeps its place in the order, so that its late answer is dropped.
 
-Light to import, for commands that run for a moment: nothing outside the standard library, and asyncio only in the parts
-that need it.
+Commands that run for a moment import this package, so it imports only the standard library, and asyncio only in the
+parts that need it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from broker.peers.address import Address
-    from broker.peers.backoff import Backoff
     from broker.peers.connection import Connection, connect
     from broker.peers.pool import Peer, Peers
     from broker.peers.settings import Settings
 
-__all__ = ["Address", "Backoff", "Connection", "Peer", "Peers", "Settings", "connect"]
+__all__ = ["Address", "Connection", "Peer", "Peers", "Settings", "connect"]
 
 _MODULES = {
     "Address": "address",
-    "Backoff": "backoff",
     "Connection": "connection",
     "connect": "connection",
     "Peer": "pool",

@@ -8,7 +8,7 @@ from protocol.numbers import port_number
 
 
 class Address(NamedTuple):
-    """A host, by name or number, and a TCP port."""
+    """A host, as a name or an IP address, and a TCP port."""
 
     host: str
     port: int
@@ -18,8 +18,9 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Parses HOST:PORT, as in bootstrap.servers, with an IPv6 host in brackets. Raises ValueError with the
-        reason."""
+        """Returns the address in HOST:PORT, as in bootstrap.servers, with an IPv6 address in brackets. Raises
+        ValueError with the reason.
+        """
         host, _, port = text.strip().rpartition(":")
         bare = host.removeprefix("[").removesuffix("]")
         number = port_number(port)

@@ -1,7 +1,7 @@
 """The asyncio side of `protocol.client`: a socket, futures, and one timer.
 
-An answer belongs to the caller of `send`. Its record batches are views of a buffer that nothing else writes to: the
-frame's own buffer if it came in pieces, as large frames do, or a copy of a small frame.
+The caller of `send` owns its answer. The record batches in it are views of a buffer that nothing else writes to: the
+frame's own buffer if it arrived in pieces, as large frames do, or a copy of a small frame.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final, TypeVar, cast
 
-from broker.clock import Clock, Timer
+from broker.clock import Clock, Timer, done_by
 from broker.peers.address import Address
 from broker.peers.settings import Settings
-from broker.peers.waiting import done_by, retrieve
 from protocol.client import OutboundConnection
 from protocol.client_states import ConnectionState
 from protocol.errors import ProtocolError
@@ -25,24 +24,27 @@ from protocol.schema import ANY_VERSION
 R = TypeVar("R")
 
 RECEIVE_BUFFER_BYTES: Final = 64 * 1024
-"""Answers up to this size usually come whole. Larger answers are read into a buffer of their own after the first piece,
-so a larger buffer here would mean more copying, not less."""
+"""Size of the receive buffer: smaller answers usually arrive whole. The rest of a larger answer is read into a buffer
+of its own, so a larger receive buffer would mean more copying, not less.
+"""
 
 WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
-"""Requests not yet accepted by the kernel beyond which no more are encoded."""
+"""Bytes of requests that wait for the kernel; above this, no more requests are encoded."""
 
 SESSION_SHARE: Final = 0.85
-"""The part of a session after which a new one begins, the earliest in Kafka's clients (KIP-368)."""
+"""Share of a session after which a new connection replaces it; Kafka's clients reauthenticate at this share or later
+(KIP-368).
+"""
 
 LINGER_MS: Final = 1000
-"""Time that a closed connection has to send earlier requests."""
+"""Time that a closed connection has to send its earlier requests."""
 
 
 async def connect(address: Address, settings: Settings, clock: Clock, *, timeout_ms: int | None = None) -> Connection:
-    """Returns a connection that is ready for requests, within `timeout_ms` (by default `settings.connect_timeout_ms`).
+    """Returns a connection that is ready for requests. `timeout_ms` is `settings.connect_timeout_ms` by default.
 
-    Raises PeerUnavailable if there is none, HandshakeFailed if the peer rejects it, ProtocolError if the peer uses
-    another protocol.
+    Raises PeerUnavailable if there is no connection in time, HandshakeFailed if the peer rejects it, ProtocolError if
+    the peer uses another protocol.
     """
     allowed_ms = settings.connect_timeout_ms if timeout_ms is None else timeout_ms
     deadline_ms = clock.monotonic_ms() + allowed_ms
@@ -54,8 +56,8 @@ async def connect(address: Address, settings: Settings, clock: Clock, *, timeout
             raise PeerUnavailable(str(address), f"no connection within {allowed_ms} ms")
         dialing.result()
         await connection.ready()
-    except (OSError, ValueError, OverflowError) as error:  # the latter two: the host or port is impossible
-        reason = str(error) or "the peer closed the connection"  # in the middle of a TLS handshake
+    except (OSError, ValueError, OverflowError) as error:  # ValueError and OverflowError: an impossible host or port
+        reason = str(error) or "the peer closed the connection"  # during a TLS handshake
         raise PeerUnavailable(str(address), f"cannot be connected to: {reason}") from error
     finally:
         if not dialing.done():
@@ -66,7 +68,7 @@ async def connect(address: Address, settings: Settings, clock: Clock, *, timeout
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A connection to another broker, made by `connect`. Once it has ended, for any reason, it is never reopened."""
+    """A connection to another broker, opened by `connect`. It is never reopened once it has ended."""
 
     def __init__(self, address: Address, settings: Settings, clock: Clock, deadline_ms: int) -> None:
         """`deadline_ms` is the time by which the connection must be ready."""
@@ -74,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_used_ms = clock.monotonic_ms()
         """The time of the last request."""
         self.renew_ms: int | None = None
-        """The time at which another connection should replace it, before the peer ends its session."""
+        """The time at which a new connection should replace it, because the peer will end its session."""
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._deadline_ms = deadline_ms
@@ -97,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timer_ms = 0
         self._flush_is_due = False
         self._is_lingering = False
-        """True while requests from before `close` may still be sent."""
+        """True while requests that were made before `close` may still be sent."""
 
     @property
     def is_ready(self) -> bool:
@@ -125,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
         """Sends a request in the highest version that both sides support, up to `max_version`, and returns its answer,
         of class `response`.
 
-        Waits for its turn if many requests are in flight. Raises RequestTimedOut, PeerUnavailable, ConnectionClosed,
+        Waits if too many requests are in flight. Raises RequestTimedOut, PeerUnavailable, ConnectionClosed,
         UnsupportedVersion, or ProtocolError for a malformed answer. A cancelled caller doesn't affect the connection.
         """
         answer = await self._request(request, response, timeout_ms, max_version)
@@ -133,11 +135,11 @@ class Connection(asyncio.BufferedProtocol):
         return answer
 
     async def tell(self, request: object, *, timeout_ms: int, max_version: int = ANY_VERSION) -> None:
-        """Sends a request without an answer, a Produce with acks=0: returns once it is sent."""
+        """Sends a request that has no answer, a Produce with acks=0. Returns once it is sent."""
         await self._request(request, None, timeout_ms, max_version)
 
     async def close(self) -> None:
-        """Closes; unanswered requests end with ConnectionClosed. Returns when the socket is closed."""
+        """Closes the connection. Unanswered requests end with ConnectionClosed. Returns when the socket is closed."""
         transport = self._transport
         if transport is None:
             self.abort()
@@ -151,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
             await asyncio.wait([self._lost])
 
     def abort(self) -> None:
-        """Closes at once, and drops unsent requests."""
+        """Closes the connection at once, and drops unsent requests."""
         self._end(self._client.close())
         if self._transport is not None:
             self._transport.abort()
@@ -244,7 +246,7 @@ class Connection(asyncio.BufferedProtocol):
                 future.set_exception(error)
 
     def _end(self, outcomes: list[RequestOutcome]) -> None:
-        """Ends the connection."""
+        """Completes the requests with their outcomes, after the connection has ended."""
         self._settle(outcomes)
         if not self._settled.done():
             self._settled.set_result(None)
@@ -253,8 +255,9 @@ class Connection(asyncio.BufferedProtocol):
             self._timer = None
 
     def _flush_soon(self) -> None:
-        """Flushes all requests of this turn of the event loop together at its end: a write costs more than a
-        request."""
+        """Flushes all requests of this turn of the event loop together at its end, because a write costs more than a
+        request.
+        """
         if not self._flush_is_due:
             self._flush_is_due = True
             self._loop.call_soon(self._flush)
@@ -267,7 +270,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.writelines(buffers)
 
     def _arm(self) -> None:
-        """Sets the one timer for all deadlines, at or before the next."""
+        """Sets the one timer for all deadlines to the next deadline, or leaves it if it fires earlier."""
         alarm_ms = self._client.alarm_ms
         if alarm_ms is None or (self._timer is not None and self._timer_ms <= alarm_ms):
             return
@@ -280,3 +283,9 @@ class Connection(asyncio.BufferedProtocol):
     def _ring(self) -> None:
         self._timer = None
         self._go_on(self._client.expire(self._clock.monotonic_ms()))
+
+
+def retrieve(ended: asyncio.Future[R]) -> None:
+    """Retrieves a future's exception, so that asyncio doesn't report it as unseen if no caller awaits it."""
+    if not ended.cancelled():
+        ended.exception()

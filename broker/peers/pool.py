@@ -1,4 +1,4 @@
-"""Connections to many brokers, made when needed and made again when lost."""
+"""Connections to many brokers, opened when needed and again when lost."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from broker.clock import Clock
+from broker.clock import Clock, done_by, pause
 from broker.peers.address import Address
-from broker.peers.connection import Connection, connect
+from broker.peers.connection import Connection, connect, retrieve
 from broker.peers.settings import Settings
-from broker.peers.waiting import done_by, pause, retrieve
 from protocol.peer_errors import ConnectionClosed, HandshakeFailed, PeerError, PeerUnavailable, RequestTimedOut
 from protocol.schema import ANY_VERSION
 
@@ -20,8 +19,8 @@ R = TypeVar("R")
 class Peer:
     """Another broker, by its address, with at most one connection.
 
-    A request is sent once. If it certainly wasn't sent, a connection is made again, after a pause, until the request's
-    timeout; only the caller can decide whether to repeat a request that may have been carried out.
+    A request is sent once. If it certainly wasn't sent, the connection is opened again, after a pause, until the
+    request's timeout. Only the caller can decide if a request that may have been carried out can be repeated.
     """
 
     def __init__(self, address: Address, settings: Settings, clock: Clock, draw: Callable[[], float]) -> None:
@@ -33,7 +32,7 @@ class Peer:
         self._connection: Connection | None = None
         self._dialing: asyncio.Task[None] | None = None
         self._dials = 0
-        """Consecutive connections, or attempts to connect, without an answered request."""
+        """Number of attempts to connect, successful or not, since the last answered request."""
         self._dialed_ms = 0
         self._is_closed = False
 
@@ -50,10 +49,10 @@ class Peer:
         max_version: int = ANY_VERSION,
         max_dials: int | None = None,
     ) -> R:
-        """Returns the answer, as `Connection.send` does; `timeout_ms` is for everything together. With `max_dials`,
-        gives up after as many failed attempts to connect, if there is time for them.
+        """Returns the answer, as `Connection.send` does; `timeout_ms` covers everything. With `max_dials`, gives up
+        after so many failed attempts to connect, even if time is left.
 
-        Raises as `Connection.send` and `connect` do.
+        Raises the errors of `Connection.send` and `connect`.
         """
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         dials = 0
@@ -71,14 +70,14 @@ class Peer:
             return answer
 
     async def tell(self, request: object, *, timeout_ms: int, max_version: int = ANY_VERSION) -> None:
-        """Sends a request without an answer, as `Connection.tell` does."""
+        """Sends a request that has no answer, as `Connection.tell` does."""
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         connection = await self._ready(deadline_ms, timeout_ms, None)
         left_ms = max(deadline_ms - self._clock.monotonic_ms(), 0)
         await connection.tell(request, timeout_ms=left_ms, max_version=max_version)
 
     async def connection(self, *, timeout_ms: int) -> Connection:
-        """Returns the connection, made if there is none, for callers that need the peer's versions."""
+        """Returns the connection, opened if needed, for callers that need the peer's versions."""
         return await self._ready(self._clock.monotonic_ms() + timeout_ms, timeout_ms, None)
 
     async def close(self) -> None:
@@ -99,7 +98,7 @@ class Peer:
             self._connection.abort()
 
     async def _ready(self, deadline_ms: int, timeout_ms: int, max_dials: int | None) -> Connection:
-        """Returns the connection, or makes one; all waiting callers share it."""
+        """Returns the connection, or opens it; all waiting callers share it."""
         failures = 0
         reason = "no connection"
         while not self._is_closed:
@@ -135,7 +134,7 @@ class Peer:
         return connection
 
     async def _dial(self) -> None:
-        """Makes a connection, after the pause that is due."""
+        """Opens a connection, after the pause that is due."""
         try:
             if self._dials:
                 delay_ms = self._settings.backoff.delay_ms(self._dials, self._draw())
@@ -161,7 +160,7 @@ class Peers:
         self._is_closed = False
 
     def place(self, addresses: Mapping[int, Address]) -> None:
-        """Sets the addresses of all nodes. Connections to nodes that are gone, or have another address, are closed."""
+        """Sets the addresses of all nodes. Closes connections to nodes that are gone, or have a new address."""
         for node, peer in tuple(self._nodes.items()):
             if addresses.get(node) != peer.address:
                 self._nodes.pop(node).abort()
@@ -185,10 +184,10 @@ class Peers:
     async def send_any(
         self, request: object, response: type[R], *, timeout_ms: int, max_version: int = ANY_VERSION
     ) -> R:
-        """Returns the answer of any broker that can be reached: a connected broker if there is one, otherwise one after
-        the other, repeatedly until the timeout. For requests that every broker answers alike, such as Metadata.
+        """Returns the answer of any broker that can be reached. Tries connected brokers first, then the others, again
+        and again until the timeout. For requests that every broker answers alike, such as Metadata.
 
-        If no broker can be reached, raises the last one's error.
+        If no broker can be reached, raises the error of the last attempt.
         """
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         last: PeerError = PeerUnavailable("bootstrap servers", "there are none")

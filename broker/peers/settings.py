@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from broker.peers.address import Address
-from broker.peers.backoff import Backoff
+from protocol.backoff import Backoff
 from protocol.handshake import Authenticator
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.peer_traffic import PeerTraffic
@@ -21,7 +21,8 @@ SOFTWARE_NAME: Final = "odradek"
 
 Dial: TypeAlias = Callable[[Address, Callable[[], asyncio.BufferedProtocol]], Awaitable[object]]
 """Opens a stream to an address for a protocol: plain, with TLS, or over a simulated network. Raises OSError or
-ValueError if it can't connect."""
+ValueError if it can't connect.
+"""
 
 
 async def dial_tcp(address: Address, protocol: Callable[[], asyncio.BufferedProtocol]) -> None:
@@ -47,7 +48,7 @@ def dial_tls(context: ssl.SSLContext) -> Dial:
 
 
 class Settings(NamedTuple):
-    """The settings of a connection, and its limits of requests in flight."""
+    """The settings of a connection, and its limits on requests in flight."""
 
     client_id: str | None = SOFTWARE_NAME
     software_version: str = "unknown"
@@ -55,12 +56,13 @@ class Settings(NamedTuple):
     limits: InFlightLimits = InFlightLimits()
     """The limits of each connection."""
     backoff: Backoff = Backoff()
-    """The pause between a connection without an answer and the next attempt."""
+    """The pause before connecting again, if the last connection brought no answer."""
     connect_timeout_ms: int = 10_000
-    """The timeout for a connection to be ready (socket.connection.setup.timeout.ms of Kafka's clients)."""
+    """Timeout for a connection to become ready (socket.connection.setup.timeout.ms of Kafka's clients)."""
     max_idle_ms: int = 540_000
-    """Idle time after which a connection isn't used again: less than the ten minutes after which brokers close it
-    (connections.max.idle.ms), so that no request is lost with it."""
+    """Idle time after which a connection isn't used again. Less than the ten minutes after which brokers close it
+    (connections.max.idle.ms), so that no request is lost with it.
+    """
     authenticators: tuple[Authenticator, ...] = ()
     dial: Dial = dial_tcp
     traffic: PeerTraffic | None = None

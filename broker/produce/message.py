@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
+from broker.exchange.eager import begin
 from broker.exchange.leaders import nodes
+from broker.exchange.turns import Turns
 from broker.produce import writing
 from broker.produce.request import (
     FIRST_TOPIC_ID_VERSION,
@@ -36,18 +40,33 @@ FIRST_LEADER_VERSION = 10
 def parsed(request: ProduceRequest, version: int) -> ParsedProduce:
     """Returns the request as `wire.parse` returns it."""
     topics: list[ProducedTopic] = []
+    for _ in parse_each(request, version, topics):
+        pass
+    return ParsedProduce(version, request.transactional_id, request.acks, request.timeout_ms, topics)
+
+
+async def parsed_in_turns(request: ProduceRequest, version: int, turns: Turns) -> ParsedProduce:
+    """Returns what `parsed` returns, for a request of many partitions whose buffer is its own."""
+    topics: list[ProducedTopic] = []
+    for _ in parse_each(request, version, topics):
+        await turns.next()
+    return ParsedProduce(version, request.transactional_id, request.acks, request.timeout_ms, topics)
+
+
+def parse_each(request: ProduceRequest, version: int, topics: list[ProducedTopic]) -> Iterator[None]:
+    """Adds the topics that have partitions to `topics`; yields after each partition."""
     uses_ids = version >= FIRST_TOPIC_ID_VERSION
     comes_first = True
     for data in request.topic_data:
         if not data.partition_data:
             continue
         topic = ProducedTopic(data.topic_id, True) if uses_ids else ProducedTopic(compact(data.name), False, data.name)
+        topics.append(topic)
         for partition in data.partition_data:
             produced = parsed_partition(topic, partition, version, comes_first)
             comes_first = comes_first and not produced.is_transactional
             topic.partitions.append(produced)
-        topics.append(topic)
-    return ParsedProduce(version, request.transactional_id, request.acks, request.timeout_ms, topics)
+            yield
 
 
 def parsed_partition(
@@ -69,27 +88,53 @@ def parsed_partition(
 
 
 def response(broker: Broker, context: Context, request: ParsedProduce) -> object:
-    """Returns the answer: written in place, or a message, which has partitions' errors and their leaders (KIP-951)."""
+    """Returns the answer: written in place, or a message, which has partitions' errors and their leaders (KIP-951), or
+    the rest of the work on a message of many partitions, which a thread encodes."""
+    if context.is_large:
+        return begin(response_in_turns(broker, context, request))
     if request.first_error == ErrorCode.NONE and request.version >= writing.FIRST_VERSION:
         return writing.encoded(context.correlation_id, request)
     message = ProduceResponse(responses=[answered(broker, topic) for topic in request.topics])
     return message if request.version < FIRST_LEADER_VERSION else with_leaders(broker, context, message, request)
 
 
+async def response_in_turns(broker: Broker, context: Context, request: ParsedProduce) -> ProduceResponse:
+    """Returns the answer as a message."""
+    turns = Turns(broker.clock)
+    message = ProduceResponse(responses=[])
+    for topic in request.topics:
+        await turns.next()
+        answers = await turns.map(answered_partition, topic.partitions)
+        message.responses.append(answered_topic(broker, topic, answers))
+    if request.version < FIRST_LEADER_VERSION:
+        return message
+    leaders: dict[int, None] = {}
+    for topic, answer in zip(request.topics, message.responses, strict=True):
+        name = topic.name(broker.replicas) or ""
+        await turns.map(partial(add_leader, broker, name, leaders), answer.partition_responses)
+    return with_endpoints(broker, context, message, leaders)
+
+
 def answered(broker: Broker, topic: ProducedTopic) -> TopicProduceResponse:
     """Returns a topic's part of the message."""
-    answers = [
-        PartitionProduceResponse(
-            index=partition.index,
-            error_code=partition.error_code,
-            base_offset=partition.base_offset,
-            log_append_time_ms=partition.log_append_time_ms,
-            log_start_offset=partition.log_start_offset,
-            record_errors=list(partition.record_errors),
-            error_message=partition.error_message,
-        )
-        for partition in topic.partitions
-    ]
+    return answered_topic(broker, topic, list(map(answered_partition, topic.partitions)))
+
+
+def answered_partition(partition: ProducedPartition) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=partition.index,
+        error_code=partition.error_code,
+        base_offset=partition.base_offset,
+        log_append_time_ms=partition.log_append_time_ms,
+        log_start_offset=partition.log_start_offset,
+        record_errors=list(partition.record_errors),
+        error_message=partition.error_message,
+    )
+
+
+def answered_topic(
+    broker: Broker, topic: ProducedTopic, answers: list[PartitionProduceResponse]
+) -> TopicProduceResponse:
     if topic.uses_id:
         return TopicProduceResponse(topic_id=topic.key, partition_responses=answers)
     return TopicProduceResponse(name=topic.name(broker.replicas) or "", partition_responses=answers)
@@ -99,12 +144,24 @@ def with_leaders(broker: Broker, context: Context, message: ProduceResponse, req
     """Adds the leaders of the partitions that other brokers lead to the response (KIP-951)."""
     leaders: dict[int, None] = {}
     for topic, answers in zip(request.topics, message.responses, strict=True):
+        name = topic.name(broker.replicas) or ""
         for answer in answers.partition_responses:
-            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                name = topic.name(broker.replicas) or ""
-                leader_id, leader_epoch = broker.replicas.current_leader(name, answer.index)
-                answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
-                leaders[leader_id] = None
+            add_leader(broker, name, leaders, answer)
+    return with_endpoints(broker, context, message, leaders)
+
+
+def add_leader(broker: Broker, name: str, leaders: dict[int, None], answer: PartitionProduceResponse) -> None:
+    """Adds the leader of a partition to its answer and to `leaders`, if another broker leads it."""
+    if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        leader_id, leader_epoch = broker.replicas.current_leader(name, answer.index)
+        answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
+        leaders[leader_id] = None
+
+
+def with_endpoints(
+    broker: Broker, context: Context, message: ProduceResponse, leaders: dict[int, None]
+) -> ProduceResponse:
+    """Adds the endpoints of these brokers."""
     if leaders:
         message.node_endpoints = [
             NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)

@@ -25,18 +25,22 @@ NO_RECORD_ERRORS: Final[Sequence[BatchIndexAndErrorMessage]] = ()
 class ProducedTopic:
     """A topic of a request: its key is its id since version 13, and before its name as flexible versions encode it."""
 
-    __slots__ = ("_name", "key", "partitions", "uses_id")
+    __slots__ = ("_name", "is_unknown", "key", "partitions", "uses_id")
 
     def __init__(self, key: bytes, uses_id: bool, name: str | None = None) -> None:
         self.key = key
         self.uses_id = uses_id
         self._name = name
+        self.is_unknown = False
+        """True once no topic had the id. It stays unknown for the request: a topic that is created while the request
+        waits was not authorized."""
         self.partitions: list[ProducedPartition] = []
 
     def name(self, replicas: Replicas) -> str | None:
         """Returns the topic's name; None if no topic has the id."""
-        if self._name is None:
+        if self._name is None and not self.is_unknown:
             self._name = replicas.name_of(self.key) if self.uses_id else str(self.key[1:], "utf-8", AS_JAVA)
+            self.is_unknown = self._name is None
         return self._name
 
 
@@ -83,6 +87,10 @@ class ProducedPartition:
         self.log_start_offset = log_start_offset(error, partition)
         self.records = NO_RECORDS
 
+    def deny(self) -> None:
+        """Sets the answer to TOPIC_AUTHORIZATION_FAILED."""
+        self.fail(KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+
     def appended(self, partition: Partition, appended: Appended) -> None:
         """Sets the answer to the offsets of the append."""
         self.partition = partition
@@ -109,7 +117,7 @@ class ParsedProduce:
         self.topics = topics
         """The topics that have partitions, in the order of their answers."""
         self.partitions = [partition for topic in topics for partition in topic.partitions]
-        self.is_transactional = any(partition.is_transactional for partition in self.partitions)
+        self.is_transactional = True in [partition.is_transactional for partition in self.partitions]
         """True if at least one batch is part of a transaction."""
         self.verified: Verified = NOTHING
         """The coordinator's verification of the transactional batches."""
@@ -122,11 +130,8 @@ class ParsedProduce:
                 return partition.error_code
         return ErrorCode.NONE
 
-    def deny(self, denied: list[ProducedTopic]) -> None:
-        """Answers these topics with TOPIC_AUTHORIZATION_FAILED, after all others."""
-        for topic in denied:
-            for partition in topic.partitions:
-                partition.fail(KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    def put_last(self, denied: list[ProducedTopic]) -> None:
+        """Answers these topics, which were denied, after all others."""
         if denied:
             keys = {id(topic) for topic in denied}
             self.topics = [topic for topic in self.topics if id(topic) not in keys] + denied

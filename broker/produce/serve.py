@@ -40,12 +40,19 @@ def serve(broker: Broker, context: Context, request: ParsedProduce) -> object:
     """Returns the answer, None with acks=0, or an object that will have the answer: a DelayedProduce, or the rest of
     the work if a coordinator or a thread is awaited. Raises ProtocolError if an append with acks=0 fails."""
     if request.is_transactional and not may_write_transaction(broker, context, request.transactional_id):
-        return reject_all(broker, context, request)
+        error = rejection_of_all(request)
+        for produced in request.partitions:
+            produced.fail(error)
+        return acknowledge(broker, context, request)
     if len(request.partitions) > ENTRIES:
         request.hold_records()
         return begin(outcome(broker.record_work.to_its_end(serve_in_turns(broker, context, request))))
-    if broker.authorizes:
-        request.deny([topic for topic in request.topics if not may_write(broker, context, topic)])
+    if broker.authorizer is not None:
+        denied = [topic for topic in request.topics if not may_write(broker, context, topic)]
+        for topic in denied:
+            for produced in topic.partitions:
+                produced.deny()
+        request.put_last(denied)
     if request.is_transactional:
         verification = begin(verified_batches(broker, request))
         if isinstance(verification, Waiting):
@@ -69,12 +76,24 @@ async def serve_verified(
     return await answer if isinstance(answer, Waiting) else answer
 
 
+async def serve_large(broker: Broker, context: Context, request: ParsedProduce) -> object:
+    """Serves a request of so many partitions that a thread decoded it."""
+    if request.is_transactional and not may_write_transaction(broker, context, request.transactional_id):
+        error = rejection_of_all(request)
+        await Turns(broker.clock).map(lambda produced: produced.fail(error), request.partitions)
+        answer = acknowledge(broker, context, request)
+        return await answer if isinstance(answer, Waiting) else answer
+    return await serve_in_turns(broker, context, request)
+
+
 async def serve_in_turns(broker: Broker, context: Context, request: ParsedProduce) -> object:
     """Serves a request of many partitions, in turns with other requests."""
-    if broker.authorizes:
+    if broker.authorizer is not None:
         turns = Turns(broker.clock)
         written = await turns.map(lambda topic: may_write(broker, context, topic), request.topics)
-        request.deny([topic for topic, may in zip(request.topics, written, strict=True) if not may])
+        denied = [topic for topic, may in zip(request.topics, written, strict=True) if not may]
+        await turns.map(ProducedPartition.deny, [produced for topic in denied for produced in topic.partitions])
+        request.put_last(denied)
     if request.is_transactional:
         request.verified = await verified_batches(broker, request)
     return await append_rest(broker, context, request, 0)
@@ -88,25 +107,26 @@ def may_write_transaction(broker: Broker, context: Context, transactional_id: st
     if transactional_id is None:
         return False
     operation, resource = WRITE_TRANSACTIONAL_ID
-    return broker.authorizer.allows(context, operation, resource, transactional_id)
+    authorizer = broker.authorizer
+    return authorizer is None or authorizer.allows(context, operation, resource, transactional_id)
 
 
 def may_write(broker: Broker, context: Context, topic: ProducedTopic) -> bool:
     """True if the client may write to the topic. An unknown topic id has no name to check: its error comes later."""
     name = topic.name(broker.replicas)
     operation, resource = WRITE_TOPIC
-    return name is None or broker.authorizer.allows(context, operation, resource, name)
+    authorizer = broker.authorizer
+    return name is None or authorizer is None or authorizer.allows(context, operation, resource, name)
 
 
-def reject_all(broker: Broker, context: Context, request: ParsedProduce) -> object:
-    """Returns the answer that rejects the whole request, including unknown partitions: without a transactional id, with
-    the error of records that are not even a batch, if any; otherwise with TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+def rejection_of_all(request: ParsedProduce) -> RecordsRejected:
+    """Returns the error of a transactional request that is rejected as a whole, including unknown partitions: without a
+    transactional id, the error of records that are not even a batch, if any; otherwise
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
     error = RecordsRejected(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.transactional_id is None:
-        error = next((p.rejection for p in request.partitions if p.is_corrupt and p.rejection is not None), error)
-    for produced in request.partitions:
-        produced.fail(error)
-    return acknowledge(broker, context, request)
+        return next((p.rejection for p in request.partitions if p.is_corrupt and p.rejection is not None), error)
+    return error
 
 
 # Appends
@@ -201,7 +221,7 @@ def append(
 
 def leader(broker: Broker, produced: ProducedPartition) -> Partition:
     """Returns the partition, which this broker leads. Raises KafkaError."""
-    led = broker.replicas.by_key.get(produced.topic.key)
+    led = None if produced.topic.is_unknown else broker.replicas.by_key.get(produced.topic.key)
     partition = None if led is None else led.get(produced.index)
     return partition or broker.replicas.leader(produced.topic.name(broker.replicas), produced.index)
 
@@ -247,7 +267,8 @@ async def flush(broker: Broker, context: Context, request: ParsedProduce) -> obj
         if produced.partition is not None and produced.partition.must_flush
     ]
     await asyncio.gather(*flushes)
-    return when_committed(broker, context, request)
+    answer = when_committed(broker, context, request)
+    return await answer if isinstance(answer, Waiting) else answer
 
 
 def when_committed(broker: Broker, context: Context, request: ParsedProduce) -> object:

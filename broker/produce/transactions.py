@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.exchange.turns import Turns
 from broker.produce.request import ParsedProduce
 from broker.produce.verification import NOTHING, Supports, Verified, all_failed, verify
 from protocol.errors import ErrorCode, KafkaError
@@ -22,7 +23,7 @@ FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
 async def verified_batches(broker: Broker, request: ParsedProduce) -> Verified:
     """Verifies the request's batches with the transaction's coordinator, for partitions that are here."""
     transactional_id = request.transactional_id
-    here = batches_here(broker, request)
+    here = await batches_here(broker, request)
     if not here or transactional_id is None:
         return NOTHING
     if len({(header.producer_id, header.producer_epoch) for header in here.values()}) > 1:
@@ -32,10 +33,12 @@ async def verified_batches(broker: Broker, request: ParsedProduce) -> Verified:
     return await verify(broker, transactional_id, here, supports, broker.clock.now_ms())
 
 
-def batches_here(broker: Broker, request: ParsedProduce) -> dict[TopicPartition, BatchHeader]:
+async def batches_here(broker: Broker, request: ParsedProduce) -> dict[TopicPartition, BatchHeader]:
     """Returns the headers of producers' transactional batches, for partitions on this broker."""
     headers: dict[TopicPartition, BatchHeader] = {}
+    turns = Turns(broker.clock)
     for produced in request.partitions:
+        await turns.next()
         if produced.is_transactional and not produced.error_code:
             name = produced.topic.name(broker.replicas)
             header = read_header(produced.records)

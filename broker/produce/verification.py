@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from broker.clock import pause
 from broker.coordinators.translations import (
     PRODUCERS_BEFORE_KIP_588,
     PRODUCES,
@@ -204,7 +205,7 @@ async def add_or_verify(
             is_ending = error.code is ErrorCode.CONCURRENT_TRANSACTIONS and supports is Supports.ADDING
             if not is_ending or clock.monotonic_ms() >= give_up_ms:
                 return dict.fromkeys(names, _as_fenced(error))
-        await asyncio.sleep(config.add_partitions_to_txn_retry_backoff_ms / 1000)
+        await pause(clock, config.add_partitions_to_txn_retry_backoff_ms)
 
 
 def _not_in(

@@ -37,6 +37,10 @@ MAX_ONE_BYTE: Final = 0x7F
 """The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
 
 
+MANY_PARTITIONS: Final = 1000
+"""More partitions than these are decoded in a thread, and served in turns: some milliseconds."""
+
+
 def parse(_broker: Broker, context: Context, frame: memoryview, front: bytes, position: int) -> ParsedProduce | None:
     """Returns the request whose body is at `position`. Returns None for an unusual request, which the codec decodes or
     rejects: with tags, long names, many topics, or records that are not exactly one batch."""
@@ -59,6 +63,7 @@ def parse_body(version: int, frame: memoryview, front: bytes, position: int) -> 
     if not 1 <= topic_count <= MAX_ONE_BYTE:
         return None
     topics: list[ProducedTopic] = []
+    total = 0
     base, at = 0, at + 7  # `front` is the frame from `base` on
     uses_ids = version >= FIRST_TOPIC_ID_VERSION
     for _ in range(topic_count - 1):
@@ -69,7 +74,8 @@ def parse_body(version: int, frame: memoryview, front: bytes, position: int) -> 
         at += key_length
         topic = ProducedTopic(front[start:at], uses_ids)
         partition_count = front[at]
-        if not 1 < partition_count <= MAX_ONE_BYTE:
+        total += partition_count - 1
+        if not 1 < partition_count <= MAX_ONE_BYTE or total > MANY_PARTITIONS:
             return None
         at += 1
         for _ in range(partition_count - 1):

@@ -9,10 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from broker.clock import Clock
+from broker.clock import Clock, pause
 from broker.logging import get_logger
-from broker.peers.backoff import Backoff
-from broker.peers.waiting import pause
 from broker.replica.isr import Isr
 from broker.replica.isr_changes import (
     CommittedIsr,
@@ -28,25 +26,30 @@ from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
 from broker.replica.roles import Leading
 from coordinator.cluster.controller import Controller
+from protocol.backoff import Backoff
 from protocol.errors import KafkaError
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 BACKOFF: Final = Backoff(initial_ms=50, max_ms=1_000)
-"""Pause before a request that failed, or whose error allows a retry, is sent again: at first as short as Kafka's."""
+"""Pause before a failed request, or a request whose error allows a retry, is sent again. The first is as short as
+Kafka's.
+"""
 
 AlterPartition: TypeAlias = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
-"""Raises KafkaError if the outcome of the request is unknown, or the response has a top-level error."""
+"""Sends an AlterPartition request. Raises KafkaError if its outcome is unknown, or the response has a top-level
+error.
+"""
 
 logger = get_logger("broker.replica")
 
 
 def altered_by(controller: Controller) -> AlterPartition:
-    """Returns the way of AlterPartition to a controller."""
+    """Returns the function that sends AlterPartition to a controller."""
     return lambda request: controller.submit(request, AlterPartitionResponse)
 
 
 class AlterPartitionManager:
-    """The ISR changes in flight: one at a time for each partition, one request at a time for all of them."""
+    """The ISR changes that wait for the controller: one at a time for each partition, one request at a time for all."""
 
     def __init__(
         self,
@@ -64,18 +67,19 @@ class AlterPartitionManager:
         self._clock = clock
         self._draw = draw
         self.shrinks = 0
-        """Committed changes by which a follower left, since the start."""
+        """Number of committed changes that removed a follower, since the start."""
         self.expands = 0
-        """Committed changes by which a follower joined, since the start."""
+        """Number of committed changes that added a follower, since the start."""
         self.failed = 0
-        """Changes that the controller rejected."""
+        """Number of changes that the controller rejected."""
         self._changes = IsrChanges(broker_id)
         self._sending: asyncio.Task[None] | None = None
 
     def propose(self, partition: Partition, isr: Isr) -> None:
-        """Makes the leader wait for the change, and sends it. If an earlier change of its partition isn't answered yet,
-        nothing happens: its leader will propose again for the same reason. Changes that are proposed in one turn of the
-        event loop are sent together."""
+        """Makes the leader wait for the change, and sends it. Does nothing if an earlier change of the partition isn't
+        answered yet, because its leader will propose again for the same reason. Changes that are proposed in one
+        turn of the event loop are sent together.
+        """
         role = partition.role
         assert isinstance(role, Leading)
         change = proposed_change(partition.name, partition.topic_id, role, isr, self._broker_epoch())
@@ -104,7 +108,7 @@ class AlterPartitionManager:
         while (request := self._changes.next_request(self._broker_epoch(), self._is_pending)) is not None:
             try:
                 failures = 0 if await self._is_settled_by(request) else failures + 1
-            except Exception as error:  # a bug: ISRs must still change
+            except Exception as error:  # a bug must not end the changes of ISRs
                 logger.error("changes of in-sync replicas failed", exc_info=error)
                 self._changes.failed()
                 failures += 1
@@ -138,7 +142,9 @@ class AlterPartitionManager:
             self.shrinks += 1
 
     def _is_open_after(self, change: IsrChange, verdict: Verdict) -> bool:
-        """Applies the verdict to the leader. True if the leader still waits for the same change, and may ask again."""
+        """Applies the controller's verdict to the leader. True if the leader still waits for the same change, and may
+        retry.
+        """
         partition = self._waiting(change)
         if partition is None:
             return False
@@ -157,7 +163,7 @@ class AlterPartitionManager:
         return self._waiting(change) is not None
 
     def _waiting(self, change: IsrChange) -> Partition | None:
-        """Returns the partition whose leader here waits for the change."""
+        """Returns the partition whose leader waits for the change; None if no leader here does."""
         partition = self._replicas.topic(change.name.topic).get(change.name.partition)
         is_same = partition is not None and partition.topic_id == change.topic_id
         return partition if partition is not None and is_same and is_pending(partition.role, change) else None

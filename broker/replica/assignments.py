@@ -5,7 +5,7 @@ Source: kafka.server.metadata.BrokerMetadataPublisher and ReplicaManager.applyDe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -57,7 +57,7 @@ def differs_in_one_character(topic_id: Uuid | None, other: Uuid) -> bool:
 
 
 class Assignments:
-    """Subscribed to the image: applies its changes to `replicas` and `logs`."""
+    """Applies the image's changes to `replicas` and `logs`."""
 
     def __init__(
         self,
@@ -91,13 +91,14 @@ class Assignments:
         return self._node.node_id
 
     def take_over(self) -> None:
-        """Opens all assigned partitions as the broker starts; then follows each change."""
+        """Opens all assigned partitions as the broker starts, then applies each change."""
         self._set_aside_former()
         for topic in self.image.topics():
             for index, partition in topic.partitions.items():
                 self.open(topic, index, partition)
         self._set_aside_strays()
-        self._configure_broker()
+        for _ in self._configure_broker():
+            pass
         self._loader.subscribe(self.changed)
 
     def _set_aside_former(self) -> None:
@@ -113,19 +114,33 @@ class Assignments:
                 self.logs.set_stray_aside(stored.topic_partition)
 
     def _set_aside_strays(self) -> None:
-        """Sets aside the logs that the metadata does not assign to this broker: they stay on disk under another name,
-        and are not served."""
+        """Sets aside the logs that the metadata does not assign to this broker: renames them, and does not serve
+        them.
+        """
         assigned = {partition.name for partition in self.replicas}
         for name in [stored.topic_partition for stored in self.logs if stored.topic_partition not in assigned]:
             logger.warning("stray log set aside", partition=str(name))
             self.logs.set_stray_aside(name)
 
     def changed(self, delta: Delta) -> None:
-        """Applies the changes of a committed batch."""
+        """Applies the changes of a committed batch: a few at once, and many in steps, as Kafka's brokers do in another
+        thread."""
+        self.new_logs.changes.run(self._apply(delta))
+
+    def _apply(self, delta: Delta) -> Iterator[None]:
+        """Yields after each partition. A change that fails doesn't prevent the others."""
+        configured: set[ConfigResource] = set()
         for change in delta.changes:
+            if isinstance(change, ConfigChanged):
+                if change.resource in configured:  # the image has all of the resource's changes
+                    continue
+                configured.add(change.resource)
             handle = HANDLERS.get(type(change))
             if handle is not None:
-                handle(self, change)
+                try:
+                    yield from handle(self, change)
+                except Exception as error:
+                    self._loader.on_fault(error)
 
     def log_config(self, name: str) -> LogConfig:
         return self._config.effective.log_config(self.image.topic_configs(name))
@@ -159,7 +174,7 @@ class Assignments:
             self.replicas.set_offline(name, topic.topic_id)
 
     def open_offline(self) -> None:
-        """Tries again to open the offline partitions, as when a full disk has free space again."""
+        """Retries to open the offline partitions, for example when a full disk has free space again."""
         for topic in self.image.topics():
             for index, partition in topic.partitions.items():
                 if self.replicas.is_offline(TopicPartition(topic.name, index)):
@@ -168,11 +183,13 @@ class Assignments:
     def _log(
         self, name: TopicPartition, topic_id: Uuid, directory_id: Uuid | None, is_new: bool, *, is_alone: bool
     ) -> Log:
-        """Returns the partition's log on disk, or else a new log in the directory that the metadata assigns to it.
+        """Returns the partition's log on disk, or a new log in the directory that the metadata assigns to it.
 
-        A replica whose directory was replaced starts empty if the node allows it, because the broker registered with
-        the loss of the directory; the only replica of a partition does so only if all directories were replaced. Raises
-        KafkaError: KAFKA_STORAGE_ERROR if the log may be in a directory that is offline, because an empty log would
+        If the replica's directory was replaced and the node allows it, the replica starts empty, because the broker
+        registered with the loss of the directory. The only replica of a partition starts empty only if all directories
+        were replaced.
+
+        Raises KafkaError: KAFKA_STORAGE_ERROR if the log may be in an offline directory, because an empty log would
         look as if the partition had never had records (LogManager.getOrCreateLog).
         """
         log_dir = None
@@ -188,14 +205,16 @@ class Assignments:
         config = self.log_config(name.topic)
         return self.logs.create(name, topic_id, config, self._clock.now_ms(), log_dir=log_dir)
 
-    def _created(self, change: PartitionCreated) -> None:
+    def _created(self, change: PartitionCreated) -> Iterator[None]:
         topic, index, partition = change
         if self.node_id in partition.replicas and not self.new_logs.make(topic.name, partial(self._make, topic, index)):
             self.replicas.set_pending(TopicPartition(topic.name, index), topic.topic_id)
+        yield
 
     def _make(self, topic: Topic, index: int) -> None:
-        """Creates the log of a new partition as it is assigned by now; later, if the log of a deleted partition of the
-        same name must be removed first."""
+        """Creates the log of a new partition as it is currently assigned. If the log of a deleted partition of the same
+        name must be removed first, creates it later.
+        """
         name = TopicPartition(topic.name, index)
         deleted = self._deleting.get(name)
         if deleted is None:
@@ -205,26 +224,37 @@ class Assignments:
             after_truncation(deleted.truncation, partial(self._make_after, topic, index))
 
     def _make_after(self, topic: Topic, index: int) -> None:
-        """Creates the log of a new partition whose name is free now, unless the partition was deleted meanwhile."""
+        """Creates the log of a new partition after the former log of its name is gone, unless the partition was deleted
+        meanwhile.
+        """
         if self.image.topic(topic.name) is topic and self.replicas.is_absent(TopicPartition(topic.name, index)):
             self._make(topic, index)
 
-    def _partition_changed(self, change: PartitionChanged) -> None:
-        topic, index, _, after = change
+    def _partition_changed(self, change: PartitionChanged) -> Iterator[None]:
+        """Applies the newest assignment: a log that was created in a later step already has it, and its leader epoch
+        must not decrease. A partition that was deleted meanwhile remains until its deletion is applied.
+        """
+        topic = self.image.topic_by_id(change.topic.topic_id)
+        assigned = None if topic is None else topic.partitions.get(change.partition_index)
+        if topic is not None and assigned is not None:
+            self._reassign(topic, change.partition_index, assigned)
+        yield
+
+    def _reassign(self, topic: Topic, index: int, assigned: PartitionRegistration) -> None:
         partition = self.replicas.topic(topic.name).get(index)
         name = TopicPartition(topic.name, index)
-        if self.node_id not in after.replicas:
+        if self.node_id not in assigned.replicas:
             self._remove(name, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif partition is not None:
-            self._assign(partition, after)
+            self._assign(partition, assigned)
         elif name in self._deleting:  # it had a replica here until now, whose log isn't deleted yet
             self.replicas.set_pending(name, topic.topic_id)
             after_truncation(self._deleting[name].truncation, partial(self._make_after, topic, index))
         elif not self.replicas.is_absent(name):
-            self.open(topic, index, after)
+            self.open(topic, index, assigned)
 
     def _assign(self, partition: Partition, assigned: PartitionRegistration) -> None:
-        """Sets the partition's role to the role that the metadata assigns."""
+        """Gives the partition the role that the metadata assigns."""
         now_ms = self._clock.now_ms()
         role = next_role(partition.role, assigned, self.node_id, partition.log_end_offset, now_ms)
         partition.become(role, now_ms)
@@ -241,9 +271,11 @@ class Assignments:
         broker = self.image.brokers.get(broker_id)
         return NO_BROKER_EPOCH if broker is None or broker.fenced else broker.epoch
 
-    def _broker_changed(self, change: BrokerChanged) -> None:
+    def _broker_changed(self, change: BrokerChanged) -> Iterator[None]:
         """Commits records that waited only for a replica whose broker may no longer be in sync. The replica was about
-        to join the ISR, so its partitions don't change, and no further request may come that would commit them."""
+        to join the ISR, so the metadata of its partitions doesn't change, and there may be no later request that
+        commits them.
+        """
         broker = self.image.brokers.get(change.broker_id)
         if broker is not None and broker.active:
             return
@@ -253,15 +285,18 @@ class Assignments:
             holds = isinstance(role, Leading) and change.broker_id in role.followers
             if holds and partition.high_watermark < partition.log_end_offset:
                 partition.advance(now_ms)
+        yield
 
-    def _deleted(self, change: TopicDeleted) -> None:
+    def _deleted(self, change: TopicDeleted) -> Iterator[None]:
         self.new_logs.forget(change.topic.name)
         for index in change.topic.partitions:
             self._remove(TopicPartition(change.topic.name, index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            yield
 
     def _remove(self, name: TopicPartition, code: ErrorCode) -> None:
-        """Removes a partition that was deleted, or no longer has a replica here, and deletes its log; requests that
-        wait for it get this error."""
+        """Removes a partition that was deleted, or no longer has a replica here, and deletes its log. Requests that
+        wait for it get the error `code`.
+        """
         self._moves.forget(name)
         partition = self.replicas.remove(name, code)
         if partition is not None:
@@ -272,16 +307,19 @@ class Assignments:
         del self._deleting[name]
         self.logs.delete(name, self._clock.now_ms())
 
-    def _configured(self, change: ConfigChanged) -> None:
+    def _configured(self, change: ConfigChanged) -> Iterator[None]:
         if change.resource.type is ResourceType.BROKER:
-            self._configure_broker()
+            yield from self._configure_broker()
         if change.resource.type is not ResourceType.TOPIC:
             return
-        config = self.log_config(change.resource.name)
-        for partition in self.replicas.topic(change.resource.name).values():
-            partition.configure(config)
+        partitions = list(self.replicas.topic(change.resource.name).values())
+        if partitions:  # a new topic's logs get its configs when they are created
+            config = self.log_config(change.resource.name)
+            for partition in partitions:
+                partition.configure(config)
+                yield
 
-    def _configure_broker(self) -> None:
+    def _configure_broker(self) -> Iterator[None]:
         """Applies the dynamic options of this broker, and the cluster's defaults, over the static options."""
         own = ConfigResource(ResourceType.BROKER, str(self.node_id))
         cluster, broker = self.image.configs(DEFAULT_BROKER), self.image.configs(own)
@@ -289,12 +327,13 @@ class Assignments:
         for problem in self._config.layers.problems:
             logger.warning("dynamic option not used", problem=problem)
         self.logs.verification_enabled = self._config.effective.transaction_partition_verification_enable
-        for partition in self.replicas:
+        for partition in list(self.replicas):
             partition.configure(self.log_config(partition.name.topic))
             partition.log.producer_state.verification_enabled = self.logs.verification_enabled
+            yield
 
 
-HANDLERS: dict[type, Callable[[Assignments, Any], None]] = {
+HANDLERS: dict[type, Callable[[Assignments, Any], Iterator[None]]] = {
     PartitionCreated: Assignments._created,
     PartitionChanged: Assignments._partition_changed,
     TopicDeleted: Assignments._deleted,

@@ -1,4 +1,4 @@
-"""A coroutine's wait for a commit of a partition."""
+"""Lets a coroutine wait for a commit of a partition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def committed(partition: Partition, offset: int, timeout_ms: int) -> None:
 
 
 def settle(done: asyncio.Future[None], error: KafkaError | None) -> None:
-    """Sets a future to the outcome of a commit: no error, or its error. Does nothing if the future is done."""
+    """Completes a future with the outcome of a commit: None or the error. Does nothing if the future is done."""
     if done.done():
         return
     if error is None:

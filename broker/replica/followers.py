@@ -14,7 +14,7 @@ from protocol.errors import ErrorCode
 
 
 class FollowerFetch(NamedTuple):
-    """One partition of a follower's Fetch, and when it came."""
+    """The part of a follower's Fetch for one partition, and its time of receipt."""
 
     broker_id: int
     broker_epoch: int
@@ -26,11 +26,11 @@ class FollowerFetch(NamedTuple):
 
 
 def check_follower(partition: Partition, broker_id: int, current_leader_epoch: int) -> Leading:
-    """Returns the leader's role for a request of a broker that has another replica.
+    """Returns the leader's role, for a request of a broker that has another replica.
 
     Raises NOT_LEADER_OR_FOLLOWER if this broker doesn't lead. A broker without a replica may know of an assignment that
-    hasn't come here yet, and tries again: UNKNOWN_LEADER_EPOCH, or NOT_LEADER_OR_FOLLOWER if it didn't send its leader
-    epoch.
+    this broker doesn't know yet, and gets a retriable error: UNKNOWN_LEADER_EPOCH, or NOT_LEADER_OR_FOLLOWER if it
+    didn't send its leader epoch.
     """
     role = partition.role
     if not isinstance(role, Leading):
@@ -42,8 +42,9 @@ def check_follower(partition: Partition, broker_id: int, current_leader_epoch: i
 
 
 def follower_fetched(partition: Partition, fetch: FollowerFetch, current_leader_epoch: int = NO_EPOCH) -> None:
-    """Records a follower's progress, which may join the ISR by it, and may commit records. Raises as `check_follower`
-    does, and NOT_LEADER_OR_FOLLOWER if the broker has registered again since (KIP-903)."""
+    """Records a follower's progress, by which the follower may join the ISR and records may be committed. Raises the
+    errors of `check_follower`, and NOT_LEADER_OR_FOLLOWER if the broker has registered again since (KIP-903).
+    """
     role = check_follower(partition, fetch.broker_id, current_leader_epoch)
     says_epoch = fetch.broker_epoch != NO_BROKER_EPOCH
     if says_epoch and fetch.broker_epoch < partition.rules.broker_epoch(fetch.broker_id):
@@ -58,14 +59,16 @@ def follower_fetched(partition: Partition, fetch: FollowerFetch, current_leader_
     if follower.log_end_offset != before.log_end_offset or partition.high_watermark < partition.log_end_offset:
         partition.advance(fetch.received_ms)  # another follower that blocked the commit may be fenced or late by now
     if follower.log_start_offset != before.log_start_offset:
-        for waiter in tuple(partition.append_waiters):  # a deletion may be complete by now
+        for waiter in tuple(partition.append_waiters):  # a deletion may be complete now
             waiter.wake()
 
 
 def shrink_isr(partition: Partition, now_ms: int) -> None:
-    """Proposes an ISR without the replicas that have been behind for replica.lag.time.max.ms. Commits records that
-    waited only for a follower that was about to join and has been behind for as long: if its broker is dead, no fetch
-    comes that would commit them."""
+    """Proposes an ISR without the replicas that have been behind for replica.lag.time.max.ms.
+
+    Commits records that waited only for a follower that was about to join and has been behind for as long: if its
+    broker is dead, no fetch arrives that would commit them.
+    """
     role = partition.role
     if isinstance(role, Leading) and not role.is_alone:
         end = partition.log_end_offset

@@ -20,9 +20,11 @@ OFFSET_BYTES: Final = 8
 
 
 class BeginsInBatch(KafkaError):
-    """The leader's log starts inside its first batch (after DeleteRecords), and so does its answer. An empty follower
-    must start at that batch's base offset. So must a follower whose log ends inside the batch and has its first offset
-    below the leader's log start: nothing can tell whether its records are the leader's."""
+    """The leader's log starts inside its first batch (after DeleteRecords), and the fetched records start with that
+    batch. An empty follower must start at the batch's base offset. So must a follower whose log ends inside the
+    batch and has its first offset below the leader's log start, because it can't tell if its records are the
+    leader's.
+    """
 
     def __init__(self, partition: Partition, base_offset: int) -> None:
         message = f"{partition.name}: the leader's first batch begins at offset {base_offset}"
@@ -34,7 +36,7 @@ def append_as_follower(
     partition: Partition, records: memoryview, leader_epoch: int, leader_log_start: int, now_ms: int
 ) -> int:
     """Appends the batches that the leader of this epoch has after the log's end, and returns the number of offsets
-    added. A batch of a newer epoch is left out (KAFKA-18723), with all batches behind it; so is an incomplete batch.
+    added. Leaves out an incomplete batch, and a batch of a newer epoch with all batches after it (KAFKA-18723).
 
     Raises KafkaError, with nothing written: FENCED_LEADER_EPOCH if this replica doesn't follow in that epoch,
     CORRUPT_MESSAGE or INVALID_RECORD for damaged batches, UNKNOWN_SERVER_ERROR for offsets that go back, BeginsInBatch,
@@ -55,9 +57,8 @@ def append_as_follower(
 def take_watermarks(partition: Partition, high_watermark: int, log_start_offset: int) -> None:
     """Sets the high watermark and the log start offset to the leader's.
 
-    The high watermark moves no further than the log's end, and never back: a new leader that doesn't know yet what is
-    committed would otherwise make a follower forget it (KIP-207). Retention deletes segments below the log start
-    offset.
+    The high watermark never exceeds the log's end, and never goes back: otherwise a new leader that doesn't know yet
+    what is committed would make a follower forget it (KIP-207). Retention deletes segments below the log start offset.
     """
     log = partition.log
     committed = min(high_watermark, log.log_end_offset)

@@ -1,7 +1,9 @@
 """The in-sync replicas of a partition, as its leader tracks them: the committed ISR, proposed changes, and the high
 watermark.
 
-Values and rules without time or sockets: offsets and the time go in, the high watermark and proposed changes come out.
+These are values and rules without time or sockets: offsets and the time go in, the high watermark and proposed changes
+come out.
+
 Source: kafka.cluster.Partition (CommittedPartitionState, PendingExpandIsr, PendingShrinkIsr) and Replica (KIP-497,
 KIP-841, KIP-903).
 """
@@ -26,8 +28,8 @@ NO_REPLICAS: Final[frozenset[int]] = frozenset()
 class Isr(NamedTuple):
     """In-sync replicas: the committed ISR, and at most one change that the controller hasn't answered.
 
-    Until it has answered, the leader doesn't know which of the two sets holds, so records count as committed when all
-    replicas of the larger set have them.
+    Until the controller answers, the leader doesn't know which of the two sets is in force, so records are committed
+    only when all replicas of the larger set have them.
     """
 
     committed: frozenset[int]
@@ -41,7 +43,7 @@ class Isr(NamedTuple):
 
     @property
     def maximal(self) -> frozenset[int]:
-        """All replicas that are in sync, or may be by now: a record that all of them have is committed."""
+        """All replicas that are, or may already be, in sync: a record that all of them have is committed."""
         return self.committed | self.expanding
 
     @property
@@ -117,16 +119,16 @@ class IsrRules(NamedTuple):
 
 
 NO_OTHERS: Final = IsrRules(lambda _: False, lambda: 0)
-"""The rules when there is one broker."""
+"""The rules of a cluster with one broker."""
 
 
 def committed_offset(
     leader_end_offset: int, isr: Isr, followers: Collection[Follower], min_isr: int, rules: IsrRules, now_ms: int
 ) -> int:
     """Returns the offset below which all counted replicas have every record; NO_OFFSET if fewer than `min_isr` are in
-    sync, when nothing more may be committed.
+    sync, because nothing more may be committed then.
 
-    A caught-up follower that may join the ISR counts already: otherwise the high watermark would always run ahead of it
+    A caught-up follower that may join the ISR counts already; otherwise the high watermark would always run ahead of it
     (KAFKA-8722). A follower that may not join doesn't count (KAFKA-15021).
     """
     if len(isr.committed) < min_isr:

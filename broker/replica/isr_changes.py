@@ -1,8 +1,10 @@
 """Proposed changes of in-sync replicas: queued, requested, answered.
 
-A state machine without time or sockets: changes go in, AlterPartition requests come out; answers go in, and the outcome
-for each partition comes out. Source: kafka.server.DefaultAlterPartitionManager and
-kafka.cluster.Partition.submitAlterPartition (KIP-497, KIP-841, KIP-903).
+A state machine without time or sockets: changes and answers go in; AlterPartition requests, and the outcome for each
+partition, come out.
+
+Source: kafka.server.DefaultAlterPartitionManager and kafka.cluster.Partition.submitAlterPartition (KIP-497, KIP-841,
+KIP-903).
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from protocol.messages.alter_partition import (
 from protocol.types import TopicPartition, Uuid
 
 NOT_APPLIED: Final = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
-"""Errors by which the controller says that the partition epoch is current and the change was not made: the ISR before
-it still holds."""
+"""Errors with which the controller says that the partition epoch is current and the change was not made: the old ISR is
+still in force.
+"""
 
 SUPERSEDED: Final = frozenset(
     {
@@ -36,8 +39,9 @@ SUPERSEDED: Final = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     }
 )
-"""Errors by which the controller says that the partition has changed. An earlier copy of the request may have made the
-change, so it stays pending until the metadata arrives here."""
+"""Errors with which the controller says that the partition has changed. An earlier copy of the request may have made
+the change, so the change stays pending until the metadata arrives.
+"""
 
 
 class InSyncReplica(NamedTuple):
@@ -48,7 +52,7 @@ class InSyncReplica(NamedTuple):
 
 
 class IsrChange(NamedTuple):
-    """The ISR that a leader proposes for a partition, at the partition epoch that it knows."""
+    """The ISR that a leader proposes for a partition, and the partition epoch that it knows."""
 
     name: TopicPartition
     topic_id: Uuid
@@ -76,9 +80,10 @@ Verdict: TypeAlias = CommittedIsr | ErrorCode
 
 
 def proposed_change(name: TopicPartition, topic_id: Uuid, role: Leading, isr: Isr, broker_epoch: int) -> IsrChange:
-    """Returns the change by which this leader, in this epoch of its broker, proposes `isr.proposed`. A follower that
-    hasn't fetched yet has no epoch: if its broker registers again, the controller removes it from the ISR, which raises
-    the partition epoch, and rejects the change."""
+    """Returns the change with which this leader, in this epoch of its broker, proposes `isr.proposed`. A follower that
+    hasn't fetched yet has no broker epoch. If its broker registers again, the controller removes it from the ISR;
+    that raises the partition epoch, so the controller rejects the change.
+    """
     replicas = tuple(
         InSyncReplica(
             broker_id, broker_epoch if broker_id == role.leader_id else role.followers[broker_id].broker_epoch
@@ -102,8 +107,9 @@ def is_pending(role: Role, change: IsrChange) -> bool:
 
 
 def decided(role: Leading, change: IsrChange, verdict: Verdict) -> Leading:
-    """Returns the role after the verdict on the change; the same role if the leader must wait for the metadata or
-    another attempt."""
+    """Returns the role after the controller's verdict on the change; the same role if the leader must wait for the
+    metadata, or retry.
+    """
     if isinstance(verdict, ErrorCode):
         return role.with_isr(role.isr.rolled_back()) if verdict in NOT_APPLIED else role
     if verdict.leader_epoch != role.epoch or verdict.partition_epoch < role.partition_epoch:
@@ -112,7 +118,7 @@ def decided(role: Leading, change: IsrChange, verdict: Verdict) -> Leading:
 
 
 def is_worth_a_retry(verdict: Verdict) -> bool:
-    """True for an error that says nothing about the change itself: the same change may be made later."""
+    """True for an error that says nothing about the change itself, so that a retry of the same change may succeed."""
     return isinstance(verdict, ErrorCode) and verdict not in NOT_APPLIED and verdict not in SUPERSEDED
 
 
@@ -143,8 +149,9 @@ class IsrChanges:
         return alter_partition_request(self._broker_id, broker_epoch, self._in_flight)
 
     def failed(self) -> None:
-        """Ends a request whose outcome is unknown: its changes stay for the next request. A controller that has made a
-        change already rejects it by its partition epoch."""
+        """Ends a request whose outcome is unknown; its changes stay for the next request. If a controller has already
+        made a change, it rejects the retry by its partition epoch.
+        """
         self._in_flight = ()
 
     def answered(self, response: AlterPartitionResponse) -> list[tuple[IsrChange, Verdict]]:

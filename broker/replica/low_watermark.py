@@ -1,4 +1,5 @@
-"""The low watermark of a partition: no live replica has records below it, so a deletion is complete (KIP-107).
+"""The low watermark of a partition: below it no live replica has records. It shows that a deletion is complete
+(KIP-107).
 
 Source: kafka.cluster.Partition.lowWatermarkIfLeader and kafka.server.DelayedDeleteRecords.
 """
@@ -15,7 +16,7 @@ from broker.replica.waiter import Waiter
 from protocol.errors import ErrorCode, KafkaError
 
 NO_APPEND: Final = 1 << 62
-"""More bytes than are appended while a request waits."""
+"""More bytes than can be appended while a request waits."""
 
 
 def low_watermark(partition: Partition) -> int:
@@ -48,8 +49,9 @@ class LowWatermarkWaiter(Waiter):
 
 
 async def deleted_everywhere(partition: Partition, offset: int, timeout_ms: int) -> None:
-    """Returns once the low watermark reaches the offset. Raises REQUEST_TIMED_OUT, and NOT_LEADER_OR_FOLLOWER or the
-    error of a partition that is gone."""
+    """Returns once the low watermark reaches the offset. Raises REQUEST_TIMED_OUT, NOT_LEADER_OR_FOLLOWER, or the error
+    of a removed partition.
+    """
     waiter = LowWatermarkWaiter(partition, offset)
     partition.append_waiters[waiter] = None
     try:

@@ -1,5 +1,6 @@
-"""Moves replicas to other log directories: copies batch by batch while clients are served, then swaps the logs
-(KIP-113)."""
+"""Moves replicas to other log directories: copies a log batch by batch while clients are served, then swaps the logs
+(KIP-113).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import asyncio
 import os
 from typing import Final
 
-from broker.clock import Clock
+from broker.clock import Clock, next_turn, pause
 from broker.disks.work import DiskWork
 from broker.logging import get_logger
 from broker.metadata.node import Node
@@ -24,7 +25,7 @@ logger = get_logger("broker.moves")
 
 
 class Moves:
-    """The moves in progress, a task per replica. A step copies about a megabyte; clients are served between steps."""
+    """The moves in progress, one task per replica. A step copies about a megabyte; clients are served between steps."""
 
     def __init__(
         self, logs: Logs, node: Node, clock: Clock, disk_work: DiskWork, throttle: ReplicationThrottle
@@ -43,8 +44,9 @@ class Moves:
         return os.path.abspath(path)
 
     def begin(self, partition: Partition, path: str) -> None:
-        """Starts to move a replica to the log directory `path`, or stops its move if it is there already. Raises
-        KafkaError: REPLICA_NOT_AVAILABLE while its log is being truncated, which clients retry."""
+        """Starts to move a replica to the log directory `path`; stops its move if the replica is already there. Raises
+        KafkaError: REPLICA_NOT_AVAILABLE, which clients retry, while the log is being truncated.
+        """
         if partition.truncation is not None:
             raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"{partition.name} is being truncated")
         future = self._logs.future(partition.name)
@@ -86,10 +88,8 @@ class Moves:
                 return
             self.throttle.record(future.size_bytes - before_bytes)
             while self.throttle.is_exceeded:
-                from broker.peers.waiting import pause  # a start needs none of peers
-
                 await pause(self._clock, THROTTLED_MS)
-            await asyncio.sleep(0)  # clients have their turn
+            await next_turn()  # clients have their turn
 
     async def _move(self, partition: Partition) -> None:
         name = partition.name

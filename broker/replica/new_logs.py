@@ -1,7 +1,8 @@
-"""Creates the logs of new partitions, a few milliseconds' worth at a time: clients are served between steps.
+"""Creates the logs of new partitions in steps of a few milliseconds; clients are served between steps.
 
-The logs of a topic with a few partitions are created within the change that creates the topic. The logs of a topic with
-thousands follow later, topics taking turns, and the client is answered when all of them exist.
+The logs of a topic with a few partitions are created at once, by the change that creates the topic. The logs of a topic
+with thousands of partitions follow in steps, in which topics take turns; the client gets its answer when all of them
+exist.
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 
 from broker.clock import Clock
-
-STEP_MS = 4
-"""The time that a step delays clients: about ten logs."""
+from broker.replica.steps import STEP_MS, Steps
 
 
 class _Topic:
-    """The logs of a topic that are still to be created."""
+    """The logs of a topic that have not been created yet."""
 
     __slots__ = ("left", "made")
 
@@ -31,6 +30,8 @@ class NewLogs:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.changes = Steps(clock)
+        """Applies committed changes to this broker's partitions, in their order. They may queue new logs."""
         self._topics: OrderedDict[str, _Topic] = OrderedDict()
         """The topics with missing logs, the next topic first."""
         self._step_ends_ms: int | None = None
@@ -38,8 +39,9 @@ class NewLogs:
         self._stopped = False
 
     def make(self, topic: str, work: Callable[[], None]) -> bool:
-        """Calls `work`, which creates a partition's log, and returns True; returns False if that is left for later,
-        behind earlier logs of the topic."""
+        """Calls `work`, which creates a partition's log, and returns True. Returns False if `work` is queued for a
+        later step.
+        """
         if self._stopped:
             return False
         if self._step_ends_ms is None:
@@ -51,21 +53,23 @@ class NewLogs:
         return True
 
     async def made(self, topics: Iterable[str]) -> None:
-        """Returns once the queued logs of these topics exist."""
-        for name in topics:
-            topic = self._topics.get(name)
-            if topic is not None:
-                await topic.made.wait()
+        """Returns once the queued changes are applied, and the queued logs of these topics exist."""
+        await self.changes.over()
+        awaited = [self._topics[name] for name in self._topics.keys() & set(topics)]
+        for topic in awaited:
+            await topic.made.wait()
 
     def forget(self, name: str) -> None:
-        """Removes a deleted topic: its missing logs are not created, and requests that wait for them continue."""
+        """Removes a deleted topic: its queued logs are not created, and requests that wait for them continue."""
         topic = self._topics.pop(name, None)
         if topic is not None:
             topic.made.set()
 
     def stop(self) -> None:
-        """Creates no more logs: requests don't wait for them, and the next start creates them."""
+        """Applies the queued changes, and creates no more logs: the next start creates them. Completes the requests
+        that wait."""
         self._stopped = True
+        self.changes.stop()
         for name in list(self._topics):
             self.forget(name)
 

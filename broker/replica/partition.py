@@ -1,8 +1,10 @@
 """Partition: a replica with its role, and the only way to append to it and to commit.
 
 Handlers and coordinators use Partition, never Log, and wait for commits through it. It has two kinds of waiters:
-followers wait for the log's end to move; consumers, acks=all and coordinators wait for the high watermark. If this is
-the only replica, both move in the same call. Source: kafka.cluster.Partition.
+followers wait for the log's end to advance; consumers, acks=all and coordinators wait for the high watermark. If this
+is the only replica, both advance in the same call.
+
+Source: kafka.cluster.Partition.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ HIGH_WATERMARK: Final = -1
 """DeleteRecords' offset for "all committed records"."""
 
 CommitCallback: TypeAlias = "Callable[[KafkaError | None], None]"
-"""Called with None once an offset is committed, with an error if this leader will not commit it."""
+"""Called with None once an offset is committed, or with an error if this leader will not commit it."""
 
 
 def ignore_role(_: Partition) -> None:
@@ -39,7 +41,7 @@ def ignore_role(_: Partition) -> None:
 
 
 def propose_nothing(partition: Partition, isr: Isr) -> None:
-    """Leaves the ISR as it is, if there is no controller to ask for a change."""
+    """Proposes nothing, because there is no controller to answer."""
 
 
 Propose: TypeAlias = "Callable[[Partition, Isr], None]"
@@ -80,17 +82,21 @@ class Partition(Replica):
         self.gone = ErrorCode.NONE
         """The error of requests for a retired replica; NONE while it is in use."""
         self.tenure = 0
-        """Number of times that another broker took over, or the replica was retired: earlier appends may be lost."""
+        """Number of times that another broker took over, or the replica was retired. Appends of an earlier tenure may
+        be lost.
+        """
         self.traffic = TopicTraffic()
         """The counts of its topic, once it is one of the broker's replicas."""
         self.truncation: Truncation | None = None
         """Set while a thread truncates the log."""
         self.waiters: dict[Waiter, None] = {}
-        """Requests that wait for commits, in order of arrival: a set's order would change from run to run."""
+        """Requests that wait for commits, in order of arrival. A dict and not a set, so that the order is the same in
+        every run.
+        """
         self.append_waiters: dict[Waiter, None] = {}
         """Requests that wait for appends."""
         self.held: dict[Waiter, None] = {}
-        """Followers' fetches that have records but are held back to batch more, until something waits for commits."""
+        """Followers' fetches that have records but are held back to batch more, until a request waits for commits."""
         self.commits: list[tuple[int, CommitCallback]] = []
         """Callbacks for offsets to be committed, by offset."""
 
@@ -105,9 +111,10 @@ class Partition(Replica):
         return isinstance(self.role, Leading)
 
     def become(self, role: Role, now_ms: int) -> None:
-        """Changes the role, unless a newer role was assigned before. A new leader's epoch begins at its log's end.
-        Commits continue to wait with the same leader, and fail with another. While a thread truncates the log, the role
-        is deferred."""
+        """Changes the role, unless a newer role has been assigned. A new leader's epoch begins at its log's end.
+        Requests for commits keep waiting if the leader stays the same, and fail if it changes. While a thread
+        truncates the log, the role is deferred.
+        """
         if self.truncation is not None:
             self.truncation.defer(role, now_ms)
             return
@@ -127,7 +134,9 @@ class Partition(Replica):
         self.wake_all()
 
     def retire(self, code: ErrorCode) -> None:
-        """Retires a replica that this broker no longer has: all waits fail with this error, which names no leader."""
+        """Retires a replica that this broker no longer has: all waiting requests fail with the error `code`, which
+        names no leader.
+        """
         self.role, self.is_alone = Following(partition_epoch=self.role.partition_epoch), False
         self.gone = code
         self._fail_commits(KafkaError(code))
@@ -135,7 +144,7 @@ class Partition(Replica):
         self.wake_all()
 
     def check_leads(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Raises LeaderMoved as `check_epoch` does, and NOT_LEADER_OR_FOLLOWER if this broker doesn't lead."""
+        """Raises LeaderMoved if `check_epoch` does, or with NOT_LEADER_OR_FOLLOWER if this broker doesn't lead."""
         self.check_epoch(current_leader_epoch)
         if not isinstance(self.role, Leading):
             raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -149,7 +158,7 @@ class Partition(Replica):
 
     @property
     def is_behind(self) -> bool:
-        """True while a new leader doesn't know whether all its records of earlier epochs are committed."""
+        """True while a new leader doesn't know if all its records of earlier epochs are committed."""
         role = self.role
         return isinstance(role, Leading) and role.epoch_start > self.log.high_watermark
 
@@ -162,9 +171,12 @@ class Partition(Replica):
     # Its log
 
     async def truncate(self, offset: int, leader_epoch: int, disk_work: DiskWork, *, fully: bool = False) -> bool:
-        """Truncates the log to the offset, or removes `fully` all records, in a thread: the leader of that epoch
-        doesn't have them. Returns True if the log ends earlier. Raises FENCED_LEADER_EPOCH if this replica doesn't
-        follow in that epoch, and LogDirFailure, after which it is retired."""
+        """Truncates the log to the offset in a thread, because the leader of that epoch doesn't have the later records;
+        if `fully`, removes all records. Returns True if the log becomes shorter.
+
+        Raises FENCED_LEADER_EPOCH if this replica doesn't follow in that epoch, and LogDirFailure, after which the
+        replica is retired.
+        """
         while self.truncation is not None:
             await self.truncation.over()
         role, log = self.role, self.log
@@ -233,9 +245,11 @@ class Partition(Replica):
         for_all: bool = False,
         settled: Settled | None = None,
     ) -> Appended:
-        """Appends and wakes the waiters. Raises KafkaError or TooLong with nothing written. `guard` is the result of
-        `start_verification` for a transaction's first records; `for_all` requires min.insync.replicas; `settled` are
-        the settled records after TooLong."""
+        """Appends and wakes the waiters. Raises KafkaError or TooLong with nothing written.
+
+        `guard` is the result of `start_verification` for a transaction's first records. `for_all` requires
+        min.insync.replicas. `settled` has the validated records if an earlier call raised TooLong.
+        """
         if not self.is_alone:
             return self._append_replicated(records, now_ms, origin, guard, for_all, settled)
         log = self.log
@@ -279,11 +293,12 @@ class Partition(Replica):
         self.advance(now_ms)
 
     def end_transaction(self, marker: memoryview, transaction_version: int, now_ms: int) -> int:
-        """Appends the marker that commits or aborts a producer's transaction, and returns the offset after it. Raises
-        KafkaError with nothing written: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
-        NOT_LEADER_OR_FOLLOWER.
+        """Appends the marker that commits or aborts a producer's transaction, and returns the offset after it.
 
-        Wakes all waiters: they may wait for the transaction's records, which were held back until now.
+        Raises KafkaError with nothing written: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
+        NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER.
+
+        Wakes all waiters, because they may wait for the transaction's records, which were held back until now.
         """
         self.check_in_sync()
         log = self.log
@@ -339,8 +354,9 @@ class Partition(Replica):
                 waiter.wake()
 
     def when_committed(self, offset: int, then: CommitCallback) -> None:
-        """Calls `then` once every record below the offset is committed: at once if they are. `then` gets a KafkaError
-        if this broker no longer leads, because the records may then be committed or lost."""
+        """Calls `then` once every record below the offset is committed, or at once if they are. `then` gets a
+        KafkaError if this broker no longer leads, because the records may be committed or lost.
+        """
         if offset <= self.log.high_watermark:
             then(None)
         else:
@@ -359,8 +375,11 @@ class Partition(Replica):
 
     def commit_error(self, offset: int, tenure: int) -> ErrorCode | None:
         """Returns the error code of an append with acks=all that was made in this tenure and ends at the offset: NONE
-        once it is committed, None until that is known. NOT_ENOUGH_REPLICAS_AFTER_APPEND if it is committed, but by now
-        fewer replicas are in sync than min.insync.replicas requires."""
+        once it is committed, None until that is known.
+
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND if it is committed, but now fewer replicas are in sync than min.insync.replicas
+        requires.
+        """
         role = self.role
         if self.gone:
             return self.gone
@@ -377,7 +396,7 @@ class Partition(Replica):
         return bool(self.waiters or self.commits)
 
     def add_waiter(self, waiter: Waiter) -> None:
-        """Wakes a waiter at commits from now on."""
+        """Lets commits wake a waiter from now on."""
         self.waiters[waiter] = None
         self._release_held()
 

@@ -1,4 +1,4 @@
-"""The replica that a consumer reads from: any replica that a capable client asks, and preferably a replica in its rack.
+"""The replica that a consumer reads from: any replica if the consumer supports that, preferably a replica in its rack.
 
 Source: KIP-392; ReplicaManager.findPreferredReadReplica, RackAwareReplicaSelector, ReplicaView.comparator.
 """
@@ -22,8 +22,9 @@ class RackAwareSelector(NamedTuple):
     rack: str
 
     def select(self, partition: Partition, offset: int) -> int | None:
-        """Returns the follower to read from. None if this broker doesn't lead, is itself in the consumer's rack, or no
-        follower in that rack is in sync and has the offset."""
+        """Returns the follower to read from. Returns None if this broker doesn't lead, is itself in the consumer's
+        rack, or no follower in that rack is in sync and has the offset.
+        """
         role = partition.role
         if not isinstance(role, Leading) or self._is_near(role.leader_id):
             return None
@@ -43,14 +44,16 @@ class RackAwareSelector(NamedTuple):
 
 
 def progress(follower: Follower) -> tuple[int, int, int]:
-    """Returns the sort key of followers in one rack: the follower with most records, and then the latest to catch up,
-    is preferred."""
+    """Returns the sort key of followers in one rack: the follower with the most records is preferred, then the one that
+    caught up last.
+    """
     return follower.log_end_offset, follower.caught_up_ms, follower.replica_id
 
 
 def check_readable(partition: Partition, current_leader_epoch: int) -> None:
-    """Raises FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER if the replica is gone, or its log is
-    being truncated, so that the consumer asks the leader."""
+    """Raises FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH. Raises NOT_LEADER_OR_FOLLOWER, so that the consumer asks the
+    leader, if the replica is gone or its log is being truncated.
+    """
     partition.check_epoch(current_leader_epoch)
     if partition.gone or partition.truncation is not None:
         raise partition.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)

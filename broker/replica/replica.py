@@ -1,7 +1,8 @@
 """Replica: a log of this broker as the rest of the broker reads it, whichever broker leads its partition.
 
-Code outside this folder doesn't use its `log`, so that no appended record passes for a committed one. Source: the reads
-of kafka.log.UnifiedLog.
+Code outside this folder doesn't use its `log`, so that uncommitted records can't be mistaken for committed records.
+
+Source: the reads of kafka.log.UnifiedLog.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ NO_OFFSET: Final = -1
 
 
 class LogOffsetSnapshot:
-    """The offsets of a partition at one moment, as one answer reports them. Source: Kafka's class of this name."""
+    """The offsets of a partition at one moment, for one answer. Source: Kafka's class of this name."""
 
     __slots__ = ("end", "high_watermark", "last_stable_offset", "log_start_offset")
 
@@ -141,9 +142,10 @@ class Replica:
         return offset == log.high_watermark and log.first_unstable_offset is None
 
     def read(self, snapshot: LogOffsetSnapshot, offset: int, max_bytes: int, at_least_one: bool) -> memoryview:
-        """Returns the batches from the one that holds `offset` up to the snapshot's end, the last one perhaps cut short
-        by `max_bytes`; with `at_least_one` the first is whole, however large. Raises OFFSET_OUT_OF_RANGE,
-        KAFKA_STORAGE_ERROR."""
+        """Returns the batches from the batch that contains `offset` up to the snapshot's end; the last may be cut off
+        by `max_bytes`. With `at_least_one`, the first batch is whole, however large. Raises OFFSET_OUT_OF_RANGE,
+        KAFKA_STORAGE_ERROR.
+        """
         log = self.log
         if not snapshot.log_start_offset <= offset <= log.log_end_offset:
             raise log.out_of_range(offset)
@@ -152,11 +154,11 @@ class Replica:
         return log.view(offset, max_bytes, snapshot.end, min_one=at_least_one)
 
     def read_all(self, offset: int, max_bytes: int) -> ReadResult:
-        """Returns whole batches up to the log's end, committed or not, for a coordinator that loads."""
+        """Returns whole batches up to the log's end, committed or not, for a coordinator that loads its state."""
         return self.log.read(offset, max_bytes)
 
     def cold_read(self, offset: int, max_bytes: int) -> ColdRead | None:
-        """Returns the part of a read that would wait for the device; None if no such part is known."""
+        """Returns the part of a read that would have to wait for the disk; None if no such part is known."""
         return self.log.cold_read(offset, max_bytes)
 
     def aborted_in(self, offset: int, records: memoryview) -> list[AbortedTxn]:
@@ -204,7 +206,7 @@ class Replica:
     def forget_producers(self, now_ms: int) -> None:
         """Removes the producers that have been idle for producer.id.expiration.ms."""
         if self.log.is_being_truncated:
-            return  # the truncation rebuilds its producers
+            return  # the truncation rebuilds the producers
         self.log.producer_state.remove_expired(now_ms)
 
     async def flushed(self, disk_work: DiskWork) -> None:
@@ -223,7 +225,9 @@ class Replica:
         )
 
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """True if a transaction of the producer is open here. Raises INVALID_PRODUCER_EPOCH if it was fenced."""
+        """True if a transaction of the producer is open here. Raises INVALID_PRODUCER_EPOCH if the producer was
+        fenced.
+        """
         entry = self.log.producer_state.producers.get(producer_id)
         if entry is not None and epoch < entry.epoch:
             raise KafkaError(
@@ -232,5 +236,7 @@ class Replica:
         return entry is not None and entry.has_ongoing_transaction(epoch)
 
     def check_end_of_transaction(self, marker: memoryview, transaction_version: int) -> None:
-        """Raises the errors of `end_transaction` about the producer and its coordinator; writes nothing."""
+        """Checks a marker without writing it. Raises the errors of `end_transaction` about the producer and its
+        coordinator.
+        """
         self.log.check_marker(marker, transaction_version)

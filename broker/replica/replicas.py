@@ -18,13 +18,13 @@ from protocol.types import NO_UUID, TopicPartition, Uuid
 
 
 def compact(topic: str) -> bytes:
-    """Returns a topic name as flexible versions encode it: after its length."""
+    """Returns a topic name as flexible versions encode it, with its length in front."""
     name = topic.encode()
     return uvarint(len(name) + 1) + name
 
 
 class Replicas:
-    """The partitions that are here, ready to be read and appended to."""
+    """The partitions that have a replica on this broker, ready for reads and appends."""
 
     def __init__(self, image: Image) -> None:
         self._image = image
@@ -32,22 +32,23 @@ class Replicas:
         self._led: dict[str, dict[int, Partition]] = {}
         """The partitions that this broker leads."""
         self._names: dict[Uuid, str] = {}
+        self._ids: dict[str, set[Uuid]] = {}
         self._absent: dict[str, dict[int, ErrorCode]] = {}
-        """Partitions without a log here, not yet or no longer, with the error that answers their requests."""
+        """Partitions whose log doesn't exist here yet, or no longer, with the error for their requests."""
         self._subscribers: list[Callable[[Partition], None]] = []
         self._role_subscribers: list[Callable[[Partition], None]] = []
         self.traffic = Traffic()
         self.by_key: dict[bytes, dict[int, Partition]] = {}
         """The partitions that this broker leads, of topics that clients write to: by topic id, and by topic name as
-        `compact` encodes it. Requests for other partitions leave the fast paths."""
+        `compact` encodes it. The fast paths serve only these partitions.
+        """
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._partitions.values():
             yield from partitions.values()
 
     def subscribe_to_roles(self, subscriber: Callable[[Partition], None]) -> None:
-        """Calls `subscriber` with every present partition whenever its role changes, and when the partition is
-        removed."""
+        """Calls `subscriber` with each partition whenever its role changes, and when it is removed."""
         self._role_subscribers.append(subscriber)
 
     def subscribe(self, subscriber: Callable[[Partition], None]) -> None:
@@ -65,13 +66,14 @@ class Replicas:
             subscriber(partition)
 
     def _of(self, topic: str, topic_id: Uuid) -> dict[int, Partition]:
-        """Returns the partitions of a topic, which has partitions here from now on."""
+        """Returns the dict of a topic's partitions; creates it if the topic had no partition here."""
         partitions, led = self._partitions.setdefault(topic, {}), self._led.setdefault(topic, {})
         by_clients = not names.is_internal(topic)
         if by_clients:
             self.by_key[compact(topic)] = led
         if topic_id != NO_UUID:
             self._names[topic_id] = topic
+            self._ids.setdefault(topic, set()).add(topic_id)
             if by_clients:
                 self.by_key[topic_id] = led
         return partitions
@@ -90,8 +92,9 @@ class Replicas:
             subscriber(partition)
 
     def remove(self, name: TopicPartition, code: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) -> Partition | None:
-        """Removes a partition that was deleted, or no longer has a replica here; requests that wait for it fail with
-        this error."""
+        """Removes a partition that was deleted, or no longer has a replica here. Requests that wait for it fail with
+        the error `code`.
+        """
         self._not_absent(name)
         partitions = self._partitions.get(name.topic, {})
         partition = partitions.pop(name.partition, None)
@@ -108,7 +111,7 @@ class Replicas:
         self._led.pop(topic, None)
         self.traffic.forget(topic)
         self.by_key.pop(compact(topic), None)
-        for topic_id in [topic_id for topic_id, name in self._names.items() if name == topic]:
+        for topic_id in self._ids.pop(topic, ()):
             del self._names[topic_id]
             self.by_key.pop(topic_id, None)
 
@@ -194,8 +197,9 @@ class Replicas:
         return (NO_LEADER, NO_EPOCH) if assigned is None else (assigned.leader, assigned.leader_epoch)
 
     def leader(self, topic: str | None, index: int, current_leader_epoch: int = NO_EPOCH) -> Partition:
-        """Returns a partition that this broker leads, in the epoch that the client expects. Raises as `partition` does,
-        and LeaderMoved: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
+        """Returns a partition that this broker leads, in the epoch that the client expects. Raises the errors of
+        `partition`, and LeaderMoved: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
+        """
         partition = self.partition(topic, index)
         partition.check_leads(current_leader_epoch)
         return partition

@@ -1,4 +1,4 @@
-"""The role of a replica in its partition, leader or follower, and its next role by the metadata.
+"""The role of a replica in its partition, leader or follower, and its next role according to the metadata.
 
 Source: kafka.cluster.Partition.makeLeader and makeFollower.
 """
@@ -25,7 +25,7 @@ class LeaderMoved(KafkaError):
 
 
 class Following(NamedTuple):
-    """Another broker leads, or none does. The log's epochs come with the leader's records."""
+    """Another broker leads, or no broker does. The epochs in the log come with the leader's records."""
 
     leader_id: int = topic.NO_LEADER
     epoch: int = NO_EPOCH
@@ -47,7 +47,7 @@ class Leading:
         partition_epoch: int = 0,
     ) -> None:
         self.leader_id = leader_id
-        """This broker."""
+        """The id of this broker."""
         self.epoch = epoch
         self.epoch_start = epoch_start
         """The log end offset when the epoch began: the offset of the epoch's first record."""
@@ -60,7 +60,7 @@ class Leading:
         return f"Leading(epoch {self.epoch} from {self.epoch_start}, {self.isr}, {[*self.followers.values()]})"
 
     def with_isr(self, isr: Isr, partition_epoch: int | None = None) -> Leading:
-        """Returns the role with another ISR: proposed, or committed at that partition epoch."""
+        """Returns the role with another ISR, which is proposed, or committed at that partition epoch."""
         if partition_epoch is None:
             partition_epoch = self.partition_epoch
         return Leading(self.leader_id, self.epoch, self.epoch_start, isr, self.followers, partition_epoch)
@@ -95,7 +95,7 @@ def next_role(
         former = before.followers
         if before.epoch == assigned.leader_epoch:
             if before.partition_epoch == assigned.partition_epoch:
-                isr = before.isr  # the answer came before the metadata: proposals made since may still be committed
+                isr = before.isr  # the answer came before the metadata: proposals since then may still be committed
             followers = {replica_id: former.get(replica_id) or Follower(replica_id) for replica_id in others}
             return Leading(broker_id, before.epoch, before.epoch_start, isr, followers, assigned.partition_epoch)
     followers = {

@@ -1,6 +1,6 @@
-"""Replication throttles: limits the rate of copying replicas that an operator has named (KIP-73, KIP-113).
+"""Replication throttles: limit the rate of copying the replicas that an operator has named (KIP-73, KIP-113).
 
-A throttle never delays a replica that is in sync. Source: ReplicationQuotaManager, ReplicaManager.shouldLeaderThrottle,
+A throttle never delays an in-sync replica. Source: ReplicationQuotaManager, ReplicaManager.shouldLeaderThrottle,
 RemoteLeaderEndPoint.shouldFollowerThrottle.
 """
 
@@ -13,7 +13,7 @@ from broker.clock import Clock
 from broker.config.broker_config import BrokerConfig
 from broker.config.live import LiveConfig
 from broker.config.throttles import ThrottleOptions
-from coordinator.replication.rate import SampledRate
+from coordinator.rate import Rate
 from storage.config import MAX_LONG
 
 ALL_REPLICAS: Final = ("*",)
@@ -21,12 +21,12 @@ MS_PER_S: Final = 1000
 
 
 class ReplicationThrottle:
-    """The rate of throttled replicas' bytes on one side, compared with its limit."""
+    """The bytes per second of throttled replicas on one side, compared with the limit."""
 
     def __init__(self, clock: Clock, limit: Callable[[], int], samples: int, window_s: int) -> None:
         self._clock = clock
         self._limit = limit
-        self._rate = SampledRate(samples, window_s * MS_PER_S)
+        self._rate = Rate(samples, window_s * MS_PER_S, least_windows=1)
 
     @property
     def is_on(self) -> bool:
@@ -39,7 +39,7 @@ class ReplicationThrottle:
         return self.is_on and self._rate.per_second(self._clock.monotonic_ms()) > self._limit()
 
     def record(self, size_bytes: int) -> None:
-        """Counts bytes of throttled replicas, also while there is no limit."""
+        """Counts bytes of throttled replicas, even if there is no limit."""
         self._rate.record(size_bytes, self._clock.monotonic_ms())
 
 
@@ -76,5 +76,5 @@ def throttles(config: LiveConfig) -> ThrottleOptions:
 
 
 def names(replicas: Sequence[str], partition: int, broker_id: int) -> bool:
-    """True if a topic's list of throttled replicas has this partition's replica on that broker."""
+    """True if a topic's list of throttled replicas contains this partition's replica on that broker."""
     return tuple(replicas) == ALL_REPLICAS or f"{partition}:{broker_id}" in replicas

@@ -1,5 +1,6 @@
-"""Creates topics and partitions: the controller creates them, and the answer waits until clients can write to them
-here."""
+"""Creates topics and partitions: the controller creates them; the answer waits until clients can write to them on this
+broker.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from broker.replica.new_logs import NewLogs
 from coordinator.cluster.controller import THIS_BROKER, Asker, Controller
 
-if TYPE_CHECKING:  # a start needs none of these messages
+if TYPE_CHECKING:  # imported with the first request
     from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
     from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 

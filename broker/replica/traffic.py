@@ -1,4 +1,4 @@
-"""Counts the traffic of clients and other brokers by topic: plain integers, which a metrics scrape reads.
+"""Counts the traffic of clients and other brokers by topic, in plain integers that a metrics scrape reads.
 
 Source: org.apache.kafka.storage.log.metrics.BrokerTopicMetrics.
 """
@@ -21,7 +21,9 @@ EXPECTED_APPEND_ERRORS: Final = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
-"""Errors that Kafka doesn't count as failed appends: a client's error, or a change of leaders (ReplicaManager)."""
+"""Errors that don't count as failed appends, as in Kafka: errors of clients, and changes of leaders
+(ReplicaManager).
+"""
 
 EXPECTED_READ_ERRORS: Final = frozenset(
     {
@@ -36,11 +38,11 @@ EXPECTED_READ_ERRORS: Final = frozenset(
         ErrorCode.OFFSET_OUT_OF_RANGE,
     }
 )
-"""Errors that Kafka doesn't count as failed reads."""
+"""Errors that don't count as failed reads, as in Kafka."""
 
 
 class TopicTraffic:
-    """The counts of one topic, which the partitions of the topic share. They only grow."""
+    """The counts of one topic, shared by its partitions. They only grow."""
 
     __slots__ = (
         "appends",
@@ -58,19 +60,18 @@ class TopicTraffic:
 
     def __init__(self) -> None:
         self.appends = 0
-        """Appends to a partition that were attempted, as Kafka's TotalProduceRequestsPerSec counts them."""
+        """Attempted appends to a partition, as in Kafka's TotalProduceRequestsPerSec."""
         self.failed_appends = 0
         self.messages_in = 0
         self.bytes_in = 0
         self.produce_conversions = 0
-        """Records that came as messages of an older format."""
+        """Records that producers sent in an older message format."""
         self.reads = 0
-        """Reads of a partition, as Kafka's TotalFetchRequestsPerSec counts them: also repeated reads of a waiting
-        fetch."""
+        """Reads of a partition, as in Kafka's TotalFetchRequestsPerSec; each retry of a waiting fetch counts."""
         self.failed_reads = 0
         self.bytes_out = 0
         self.fetch_conversions = 0
-        """Records that were sent as messages of an older format."""
+        """Records that were sent to consumers in an older message format."""
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
 
@@ -89,27 +90,27 @@ class TopicTraffic:
         self.replication_bytes_out += other.replication_bytes_out
 
     def appended(self, base_offset: int, last_offset: int, size_bytes: int) -> None:
-        """Counts an append of these offsets, also of a duplicate."""
+        """Counts an append of these offsets, including a duplicate's."""
         self.appends += 1
         self.messages_in += last_offset - base_offset + 1
         self.bytes_in += size_bytes
 
     def append_failed(self, code: ErrorCode) -> None:
-        """Counts an append that raised."""
+        """Counts an append that failed."""
         self.appends += 1
         if code not in EXPECTED_APPEND_ERRORS:
             self.failed_appends += 1
 
 
 class Traffic:
-    """The counts of all topics. The counts of removed topics stay in the total, which must not go back."""
+    """The counts of all topics. The counts of removed topics stay in the total, which must never go down."""
 
     def __init__(self) -> None:
         self._topics: dict[str, TopicTraffic] = {}
         self._gone = TopicTraffic()
 
     def topic(self, name: str) -> TopicTraffic:
-        """Returns the counts of a topic, which begin with the first call."""
+        """Returns the counts of a topic, which the first call creates."""
         counts = self._topics.get(name)
         if counts is None:
             counts = self._topics[name] = TopicTraffic()
@@ -122,7 +123,7 @@ class Traffic:
             self._gone.add(counts)
 
     def read_failed(self, name: str, code: ErrorCode) -> None:
-        """Counts a read of a partition of the topic that raised."""
+        """Counts a failed read of a partition of the topic."""
         if code not in EXPECTED_READ_ERRORS:
             self.topic(name).failed_reads += 1
 

@@ -1,7 +1,9 @@
-"""The truncation of a follower's log by a thread, and the work that waits for its end.
+"""The truncation of a follower's log in a thread, and the work that waits for its end.
 
-Meanwhile the partition keeps its role, follower: it is neither appended to nor read. The next role that the metadata
-assigns waits, and so does other work on the log. Source: kafka.cluster.Partition.truncateTo and its lock.
+Meanwhile the partition remains a follower, and can be neither appended to nor read. The next role that the metadata
+assigns waits, and so does other work on the log.
+
+Source: kafka.cluster.Partition.truncateTo and its lock.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ class Truncation:
 
     def __init__(self) -> None:
         self.next_role: tuple[Role, int] | None = None
-        """The newest role that was assigned meanwhile, and when, in ms."""
+        """The newest role that was assigned meanwhile, and its time in ms."""
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._then: list[Callable[[], None]] = []
 
     def defer(self, role: Role, now_ms: int) -> None:
-        """Defers the role until the truncation ends, unless a newer role is assigned."""
+        """Defers the role until the truncation ends; it replaces an earlier deferred role."""
         if self.next_role is None or role.partition_epoch >= self.next_role[0].partition_epoch:
             self.next_role = role, now_ms
 
@@ -33,7 +35,7 @@ class Truncation:
         self._then.append(work)
 
     def end(self, error: BaseException | None) -> None:
-        """Ends the truncation: its waiters continue."""
+        """Ends the truncation, and lets its waiters continue."""
         if error is None:
             self._done.set_result(None)
         else:
@@ -43,7 +45,7 @@ class Truncation:
             work()
 
     async def over(self) -> None:
-        """Returns once the truncation is over; raises the thread's error. A cancellation does not stop the thread."""
+        """Returns once the truncation is over; raises the thread's error. Cancelling it does not stop the thread."""
         await asyncio.shield(self._done)
 
 

@@ -1,1 +1,3 @@
-"""The asyncio side of `coordinator.replication`: fetches from other brokers that lead partitions, and follows them."""
+"""The asyncio side of `coordinator.replication`: fetches from the leaders of other brokers, and applies their
+answers.
+"""

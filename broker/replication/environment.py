@@ -1,4 +1,4 @@
-"""The environment of a fetcher: its broker, the cluster, time and disks."""
+"""The environment of a fetcher: its broker, the cluster, the clock and the disks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Connect: TypeAlias = Callable[[Address, str], LeaderConnection]
 
 
 class ReplicationEnvironment(NamedTuple):
-    """This broker and its cluster, time and disks."""
+    """This broker, the cluster, the clock and the disks."""
 
     image: Image
     node: Node
@@ -49,7 +49,9 @@ class ReplicationEnvironment(NamedTuple):
     clock: Clock
     disk_work: DiskWork
     connect: Connect
-    """Connects a fetcher. Each has a connection of its own: a fetch that waits delays the requests after it."""
+    """Opens the connection of a fetcher. Fetchers don't share connections, because a waiting fetch delays the requests
+    after it.
+    """
     throttle: ReplicationThrottle
     """The throttle of this broker's reads from leaders."""
 
@@ -69,16 +71,16 @@ class ReplicationEnvironment(NamedTuple):
         return bool(replicas) and names(replicas, partition.name.partition, self.node.node_id)
 
     def must_wait(self, followed: FollowedPartition[Partition]) -> bool:
-        """True if throttled replicas exceed their limit, and this is a throttled replica."""
+        """True if this replica is throttled and the throttled replicas exceed their limit."""
         return self.throttle.is_on and self.is_throttled(followed.replica) and self.throttle.is_exceeded
 
     def note_throttled(self, partition: Partition, size_bytes: int) -> None:
-        """Counts the bytes for a replica, if it is throttled."""
+        """Counts the bytes of a replica if it is throttled."""
         if self.is_throttled(partition):
             self.throttle.record(size_bytes)
 
     def options(self) -> FetcherOptions:
-        """Returns the options in force."""
+        """Returns the current options."""
         config = self.config.effective
         return FetcherOptions(
             max_wait_ms=config.replica_fetch_wait_max_ms,

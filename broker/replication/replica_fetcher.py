@@ -1,7 +1,9 @@
-"""A fetcher: a task that fetches from one leader, over a connection of its own, and applies the answers.
+"""A fetcher: a task that fetches from one leader, over its own connection, and applies the answers.
 
-Appends are made on the event loop, as for Produce, a few milliseconds' worth in a turn; work that waits for a disk is
-done in a thread, during which its partition isn't fetched and all others are. Source: Kafka's ReplicaFetcherThread.
+Appends run on the event loop, as for Produce, a few milliseconds in each turn. Work that waits for a disk runs in a
+thread; meanwhile its partition isn't fetched, but all others are.
+
+Source: Kafka's ReplicaFetcherThread.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Final, NamedTuple
 
+from broker.clock import done_by, next_turn
 from broker.logging import get_logger
-from broker.peers.waiting import done_by
 from broker.replica.following import BeginsInBatch, append_as_follower, take_watermarks
 from broker.replica.partition import Partition
 from broker.replication.environment import LeaderConnection, ReplicationEnvironment
@@ -28,10 +30,10 @@ from protocol.peer_errors import PeerError, PeerUnavailable
 from storage.failure import LogDirFull
 
 TURN_MS: Final = 4
-"""Time for which batches are appended before others have their turn on the event loop."""
+"""Time for which batches are appended before the event loop serves others."""
 
 TRANSIENT: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD, ErrorCode.FENCED_LEADER_EPOCH})
-"""Errors of an append that the next answer may not have: a damaged answer, or a moment when the role changes."""
+"""Errors of an append that may not occur with the next answer: the answer was damaged, or the role was changing."""
 
 SOON_OVER: Final = frozenset({
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -39,10 +41,10 @@ SOON_OVER: Final = frozenset({
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 })  # fmt: skip
-"""Errors of a leader that gets a new topic, or its role, a moment after its followers."""
+"""Errors that a leader returns for a moment, if it gets a new topic, or its role, later than its followers."""
 
 REFUSED_MS: Final = 10_000
-"""Time for which replicas get such errors before they are logged: ten tries, by the default backoff."""
+"""Time for which replicas get such errors before they are logged: ten attempts with the default backoff."""
 
 logger = get_logger("broker.replication")
 
@@ -52,11 +54,11 @@ class _Problem(NamedTuple):
 
     since_ms: int
     logged: str
-    """The latest reason that was logged; empty if none was."""
+    """The last reason that was logged; empty if none was."""
 
 
 class ReplicaFetcher:
-    """The partitions of one leader that share a fetcher id."""
+    """Fetches the partitions of one leader that have the same fetcher id."""
 
     def __init__(self, leader_id: int, fetcher_id: int, environment: ReplicationEnvironment) -> None:
         self.leader_id = leader_id
@@ -73,11 +75,11 @@ class ReplicaFetcher:
         """The leader's registration, from which `_peer` was made."""
         self._problem = ""
         self._problems: dict[PartitionKey, _Problem] = {}
-        """The problem of each failing partition: it is logged once, not at every try."""
+        """The problem of each failing partition. It is logged once, not at every attempt."""
         self._ended_sessions = 0
         """Consecutive answers that ended the session."""
         self._changed = asyncio.get_running_loop().create_future()
-        """Done when there may be something new to fetch."""
+        """Done when there may be more to fetch."""
         self._task: asyncio.Task[None] | None = None
         self._at_disk: set[asyncio.Task[None]] = set()
 
@@ -126,7 +128,7 @@ class ReplicaFetcher:
                 self._fetcher.unanswered(self._clock.monotonic_ms())
 
     async def _round(self) -> None:
-        """Sends one request, and applies its answer; or waits until there is something to request."""
+        """Sends one request and applies its answer, or waits until there is something to request."""
         environment = self._environment
         self._changed = asyncio.get_running_loop().create_future()
         request = self._fetcher.request(self._clock.monotonic_ms(), environment.identity)
@@ -175,8 +177,9 @@ class ReplicaFetcher:
         return peer
 
     def _session_ended(self, reason: str) -> None:
-        """Requests another session at once after a leader has dropped it; after a second time in a row, pauses
-        first."""
+        """Requests a new session at once after the leader has dropped the session; after a second time in a row, pauses
+        first.
+        """
         self._ended_sessions += 1
         if self._ended_sessions > 1:
             self._tell(reason)
@@ -196,7 +199,7 @@ class ReplicaFetcher:
         refused: dict[str, list[FollowedPartition[Partition]]] = {}
         for step in steps:
             if step.partition not in self._fetcher:
-                continue  # it is no longer followed, or in another epoch, since others had their turn
+                continue  # no longer followed, or in another epoch, since the event loop served others
             if isinstance(step, Replicate):
                 self._replicate(step)
             elif isinstance(step, Correct):
@@ -204,7 +207,7 @@ class ReplicaFetcher:
             elif self._is_news(step.partition, step.code.name, REFUSED_MS if step.code in SOON_OVER else 0):
                 refused.setdefault(step.code.name, []).append(step.partition)
             if self._clock.monotonic_ms() - begun_ms >= TURN_MS:
-                await asyncio.sleep(0)
+                await next_turn()
                 begun_ms = self._clock.monotonic_ms()
         for reason, partitions in refused.items():
             self._tell_refused(reason, partitions)
@@ -249,7 +252,7 @@ class ReplicaFetcher:
             self._fetcher.fail(followed)
 
     def _tell_refused(self, reason: str, partitions: list[FollowedPartition[Partition]]) -> None:
-        """Logs one line for all replicas with the same error in an answer."""
+        """Logs one line for all replicas that have the same error in an answer."""
         first, count = str(partitions[0].name), len(partitions)
         event = "the leader does not serve replicas"
         logger.warning(event, leader=self.leader_id, reason=reason, partitions=count, partition=first)
@@ -260,7 +263,7 @@ class ReplicaFetcher:
             logger.warning(event, partition=name, leader=self.leader_id, epoch=epoch, reason=reason)
 
     def _is_news(self, followed: FollowedPartition[Partition], reason: str, after_ms: int = 0) -> bool:
-        """True if the replica has had problems for `after_ms`, and this isn't the last one that was logged."""
+        """True if the replica has had problems for `after_ms`, and this reason isn't the last that was logged."""
         now_ms = self._clock.monotonic_ms()
         before = self._problems.get(followed.key, _Problem(now_ms, ""))
         is_news = before.logged != reason and now_ms - before.since_ms >= after_ms
@@ -270,7 +273,7 @@ class ReplicaFetcher:
     # Work in a thread
 
     def _at_a_disk(self, followed: FollowedPartition[Partition], work: Coroutine[None, None, None]) -> None:
-        """Fetches the partition again once `work` is done, or no longer if it fails."""
+        """Runs `work` in a thread. Then fetches the partition again, or stops following it if `work` fails."""
         task = asyncio.get_running_loop().create_task(self._until_done(followed, work))
         self._at_disk.add(task)
         task.add_done_callback(self._at_disk.discard)
@@ -289,7 +292,7 @@ class ReplicaFetcher:
             self._wake()
 
     async def _correct(self, step: Correct[Partition]) -> None:
-        """Truncates a log at the offset where it diverges from the leader's."""
+        """Truncates a log to the offset where it diverges from the leader's."""
         followed, offset = step.partition, step.correction.offset
         partition = followed.replica
         end, high_watermark = partition.log_end_offset, partition.high_watermark
@@ -306,19 +309,19 @@ class ReplicaFetcher:
         await partition.truncate(offset, followed.leader_epoch, self._environment.disk_work, fully=is_new)
 
     async def _begin_in_batch(self, step: Replicate[Partition], base_offset: int) -> None:
-        """Empties the log and starts it at a batch that the leader's log starts inside."""
+        """Empties the log, and starts it at the base offset of the batch that the leader's log starts inside."""
         followed = step.partition
         disk_work, epoch = self._environment.disk_work, followed.leader_epoch
         await followed.replica.truncate(base_offset, epoch, disk_work, fully=True)
         self._append(step)
 
     def _tell(self, reason: str) -> None:
-        """Logs a reason, once in a row, not at every try."""
+        """Logs a reason, unless it is the same as the last."""
         if reason != self._problem:
             self._problem = reason
             logger.warning("a leader gave no records", leader=self.leader_id, reason=reason)
 
 
 def key_of(partition: Partition) -> PartitionKey:
-    """Returns the name of a partition in fetches."""
+    """Returns the partition's key in fetches."""
     return PartitionKey(partition.topic_id, partition.name.partition)

@@ -51,8 +51,9 @@ class ReplicaFetchers:
         return list(self._fetchers.values())
 
     def role_changed(self, partition: Partition) -> None:
-        """Follows a partition in its role's epoch, or stops. The log's end is read after the former fetcher has
-        released the partition (KAFKA-13266)."""
+        """Follows a partition in the epoch of its role, or stops following it. The log's end is read after the former
+        fetcher has released the partition (KAFKA-13266).
+        """
         role = partition.role
         if isinstance(role, Following) and role.leader_id != NO_LEADER and not partition.gone and not self._is_stopped:
             self._follow(partition, role.leader_id)
@@ -89,5 +90,7 @@ class ReplicaFetchers:
             fetcher.stop()
 
     def _fetcher_id(self, name: TopicPartition) -> int:
-        """Returns which fetcher of its leader a partition has: those of a topic are spread over all."""
+        """Returns the id of the partition's fetcher; the partitions of a topic are spread over all fetchers of the
+        leader.
+        """
         return (31 * java_hash(name.topic) + name.partition) % self._count

@@ -1,4 +1,4 @@
-"""Who answers the frames of a listener: the dispatcher, or what stands before it."""
+"""The interface that answers a listener's frames: the dispatcher implements it, and the interposer of tests."""
 
 from __future__ import annotations
 

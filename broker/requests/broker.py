@@ -95,17 +95,17 @@ class Broker(Host):
         """By the type of FindCoordinator's key."""
         self.share_groups = ShareGroups(environment, self.groups, self.shares, self.disk_work.workers)
         self.zookeeper_offsets: OldOffsets | None = None
-        """Where requests of version 0 have their offsets, with zookeeper.connect."""
+        """The offsets of requests of version 0, with zookeeper.connect."""
         self.record_work = RecordWork()
         slots = self.config.max_incremental_fetch_session_cache_slots
         self.timeouts = Timeouts(clock)
-        """Ends requests that are parked for too long."""
+        """Expires parked requests."""
         sessions = FetchSessions(slots, lambda: int.from_bytes(os.urandom(4)) >> 1)
         self.fetches = Fetches(live_config, self.replicas, self.image, sessions, clock, self.disk_work, self.timeouts)
 
     @cached_property
     def telemetry(self) -> Telemetry:
-        """The telemetry of clients; made for the first who asks."""
+        """The telemetry of clients; made at its first use."""
         from broker.telemetry.telemetry import Telemetry
 
         telemetry = Telemetry(self.share_groups.environment, self.share_groups.other_leaders, os.urandom)
@@ -115,11 +115,11 @@ class Broker(Host):
 
     @property
     def has_telemetry(self) -> bool:
-        """True once a client, or a scrape, has asked for it."""
+        """True once a client, or a scrape, has used it."""
         return "telemetry" in vars(self)
 
     async def auto_create_topics(self, names: Sequence[str], context: Context) -> Mapping[str, ErrorCode]:
-        """Creates topics for the client of a request, out of its quota, and returns the errors of those that could not
+        """Creates topics for the client of a request, within its quota, and returns the errors of topics that could not
         be created."""
         from broker.requests.requester import requester_of
         from protocol.messages.create_topics import CreateTopicsRequest
@@ -136,7 +136,7 @@ class Broker(Host):
 
     def _auto_created(self, name: str) -> CreatableTopic:
         """Returns a topic with the partitions and replicas that this broker's options set. The controller's defaults
-        decide on a number that is not set here (DefaultAutoTopicCreationManager of 4.3)."""
+        apply to a number that is not set here (DefaultAutoTopicCreationManager of 4.3)."""
         from coordinator.cluster.topics.create import DEFAULT
         from protocol.messages.create_topics import CreatableTopic
 

@@ -1,4 +1,4 @@
-"""Requests that the controller answers, wherever it is."""
+"""Requests that the controller answers, in this process or another."""
 
 from __future__ import annotations
 
@@ -13,5 +13,7 @@ def asker_of(call: HostCall[Request]) -> Asker:
 
 
 async def by_controller(call: HostCall[Request]) -> object:
-    """Returns the controller's answer to a request as it is."""
-    return await call.host.controller.submit(call.request, call.api.response, asker_of(call))
+    """Returns the controller's answer to a request as it is, once this broker has applied the changes."""
+    response: object = await call.host.controller.submit(call.request, call.api.response, asker_of(call))
+    await call.host.new_logs.changes.over()
+    return response

@@ -1,4 +1,4 @@
-"""The argument of a handler: one request, and all that its answer needs."""
+"""The argument of a handler: a request, and the parts of the process that its answer needs."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from broker.exchange.context import ClientConnection, Context
 from broker.exchange.turns import Turns
 from broker.requests.api import Api
 from broker.requests.host import Host
+from coordinator.cluster.topics.topic import Topic
 from protocol.errors import ProtocolError
+from protocol.types import Uuid
 
 if TYPE_CHECKING:
-    from broker.requests.broker import Broker  # of which a controller without a broker needs nothing
+    from broker.requests.broker import Broker  # a controller without a broker needs none of it
 
 Request = TypeVar("Request")
 
 MAX_ANSWER_ITEMS: Final = 1 << 20
-"""The most items of an answer whose request names them, each some hundred bytes of objects: the configs of twenty
-thousand topics, the offsets of a million partitions."""
+"""Maximum number of items in an answer, if the request names them; each is an object of some hundred bytes: the configs
+of twenty thousand topics, the offsets of a million partitions."""
 
 
 class HostCall(Generic[Request]):
-    """One request that is being handled: its message, its context, and the process that got it."""
+    """One request in progress: its message, its context, and the process that received it."""
 
-    __slots__ = ("answer_items", "api", "context", "host", "request", "version")
+    __slots__ = ("_turns", "_unknown_ids", "answer_items", "api", "context", "host", "request", "version")
 
     def __init__(self, api: Api, context: Context, host: Host, request: Request) -> None:
         self.api = api
@@ -35,6 +37,8 @@ class HostCall(Generic[Request]):
         self.host = host
         self.request = request
         self.answer_items = 0
+        self._turns: Turns | None = None
+        self._unknown_ids: set[Uuid] = set()
 
     @property
     def client_id(self) -> str | None:
@@ -45,27 +49,39 @@ class HostCall(Generic[Request]):
         return self.context.connection
 
     def may(self, requirement: Requirement, name: str = CLUSTER_NAME, *, quiet: bool = False) -> bool:
-        """True where the client may do the operation on the resource."""
-        operation, resource = requirement
-        return self.host.authorizer.allows(self.context, operation, resource, name, quiet=quiet)
+        """True if the client may do the operation on the resource."""
+        authorizer, (operation, resource) = self.host.authorizer, requirement
+        return authorizer is None or authorizer.allows(self.context, operation, resource, name, quiet=quiet)
 
     async def permitted(self, requirement: Requirement, names: Iterable[str], *, quiet: bool = False) -> set[str]:
         """Returns the names of the resources on which the client may do the operation."""
+        if self.host.authorizer is None:
+            return set(names)
         distinct = list(dict.fromkeys(names))
         verdicts = await self.turns().map(lambda name: self.may(requirement, name, quiet=quiet), distinct)
         return set(compress(distinct, verdicts))
 
+    def topic_by_id(self, topic_id: Uuid) -> Topic | None:
+        """Returns the topic with this id. An id that was unknown stays unknown for the whole request: otherwise a topic
+        that is created between two turns would be served without having been authorized."""
+        topic = None if topic_id in self._unknown_ids else self.host.image.topic_by_id(topic_id)
+        if topic is None:
+            self._unknown_ids.add(topic_id)
+        return topic
+
     def count(self, items: int) -> None:
-        """Counts items of the answer: members, offsets, configs. Raises ProtocolError once there are too many: a
-        request may name one large thing a hundred thousand times, in a few bytes each."""
+        """Counts items of the answer: members, offsets, configs. Raises ProtocolError if there are too many: a small
+        request may name a large object a hundred thousand times."""
         self.answer_items += items
         if self.answer_items > MAX_ANSWER_ITEMS:
-            reason = f"its answer has more than {MAX_ANSWER_ITEMS} items; ask for less at once"
+            reason = f"its answer has more than {MAX_ANSWER_ITEMS} items; request less at once"
             raise ProtocolError(f"{self.api.key.name} v{self.version}: {reason}", offset=0)
 
     def turns(self) -> Turns:
-        """Returns turns for a request that goes over many entries."""
-        return Turns(self.host.clock)
+        """Returns the turns of this request, for work on many entries."""
+        if self._turns is None:
+            self._turns = Turns(self.host.clock)
+        return self._turns
 
     @property
     def now_ms(self) -> int:

@@ -1,20 +1,20 @@
-"""The table of APIs of a broker whose controllers are elsewhere: it forwards requests to them as they came.
-
-Of changes of configs it keeps those that it refuses itself. Source: Kafka's KafkaApis.forwardToController,
+"""The table of APIs of a broker whose controllers are elsewhere: it forwards requests to them unchanged. Only the
+changes of configs that it rejects itself are not forwarded. Source: Kafka's KafkaApis.forwardToController,
 handleAlterConfigsRequest, ConfigAdminManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from struct import Struct
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from broker.exchange.authorisation import NOTHING
+from broker.exchange.authorisation import inside
 from broker.metadata.forwarding import FORWARDED
 from broker.requests.api import Api, Apis, Handle, Here
 from broker.requests.call import Call
+from broker.requests.config_access import ConfigsRequest
 from broker.requests.parts import PART_ENTRIES
 from broker.requests.requester import requester_of
 from coordinator.cluster.requester import Requester
@@ -34,35 +34,24 @@ R = TypeVar("R")
 
 OF_CONFIGS: Final = frozenset({ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS})
 
+BY_CONTROLLER: Final = inside("by the controller")
+
 THROTTLE_TIME: Final = Struct(">i")
 
-RefusedHere: TypeAlias = "Callable[[object], Mapping[int, object]]"
-"""Returns the answers to the resources of a request for other configs that this broker refuses, by their place."""
-
-
-class NamedResource(Protocol):
-    """A resource of a request for other configs, of either API."""
-
-    resource_type: int
-    resource_name: str
-
-
-class ConfigsRequest(Protocol):
-    """AlterConfigsRequest or IncrementalAlterConfigsRequest."""
-
-    resources: list[NamedResource]
+RefusedHere: TypeAlias = "Callable[[object], Awaitable[Mapping[int, object]]]"
+"""Returns the answers for the resources of a config change that this broker rejects, by their index in the request."""
 
 
 def after(here: Here | None, handle: Handle) -> Handle:
-    """Returns a handler that does the broker's own part first, where there is one."""
+    """Returns a handler that does the broker's own part first, if the API has one."""
     return handle if here is None else lambda call: here(call, handle)
 
 
 class ForwardingApis(Apis):
-    """The same APIs in the same versions, some of them forwarded."""
+    """The table of the same APIs in the same versions, some of which are forwarded."""
 
     def __init__(self, package: str, names: Sequence[str], controllers: Forwarder, refused_here: RefusedHere) -> None:
-        """`names` are those of APIs, and of the modules of `package` that have their rows."""
+        """`names` are the names of APIs, and of the modules in `package` that have their rows."""
         super().__init__(package, names)
         self._controllers = controllers
         self._refused_here = refused_here
@@ -73,14 +62,17 @@ class ForwardingApis(Apis):
         api = super().find(key)
         if api is not None and not is_imported and api.key in FORWARDED:
             handle = self._forward_configs if api.key in OF_CONFIGS else self._forward
-            api = self._rows[key] = api._replace(handle=after(api.here, handle), requires=NOTHING, is_forwarded=True)
+            api = self._rows[key] = api._replace(
+                handle=after(api.here, handle), authorize=BY_CONTROLLER, is_forwarded=True
+            )
         return api
 
     async def _forward(self, call: Call[object]) -> bytes:
         return await self._send(call, call.request)
 
     async def _send(self, call: Call[R], request: object) -> bytes:
-        """Returns the controller's answer. Whom the controller throttles, this broker has wait."""
+        """Returns the controller's answer. If the controller throttles the client, this broker pauses the
+        connection."""
         context = call.context
         body = await self._controllers.forward(request, call.version, requester_of(context))
         if call.api.begins_with_throttle_time(call.version):
@@ -88,8 +80,8 @@ class ForwardingApis(Apis):
         return body
 
     async def _forward_configs(self, call: Call[ConfigsRequest]) -> object:
-        """Returns the controller's answer to the resources that are not refused here, and its own to the others, in the
-        order of the request."""
+        """Returns the controller's answers, and this broker's answers for the resources that it rejects, in the order
+        of the request."""
         request = call.request
         own: dict[int, object] = {}
         turns = call.turns()
@@ -97,7 +89,8 @@ class ForwardingApis(Apis):
             await turns.next()
             part = copy(request)
             part.resources = request.resources[start : start + PART_ENTRIES]
-            own.update((start + index, answer) for index, answer in self._refused_here(part).items())
+            refused = await self._refused_here(part)
+            own.update((start + index, answer) for index, answer in refused.items())
         if not own:
             return await self._send(call, request)
         answer = call.api.response(responses=[])

@@ -20,8 +20,9 @@ def client_of(call: Call[Q]) -> Client:
 
 
 def limited_client_of(call: Call[Q]) -> Client:
-    """Returns the client with what it may know: a pattern that it subscribes with matches no other topics."""
-    if not call.host.authorizes:
+    """Returns the client with its authorization: its subscription's pattern matches only topics that it may
+    describe."""
+    if call.host.authorizer is None:
         return client_of(call)
     return client_of(call)._replace(may_describe=lambda topic: call.may(DESCRIBE_TOPIC, topic, quiet=True))
 

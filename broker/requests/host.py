@@ -1,4 +1,4 @@
-"""Host: the parts that every process has that answers requests, whether it is a broker or a controller."""
+"""Host: the parts that brokers and controllers have in common to answer requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.layers import Layers
 from broker.config.live import LiveConfig
-from broker.exchange.authorisation import AllowEveryone, Authorizer
+from broker.exchange.authorisation import Authorizer
 from broker.exchange.context import ClientConnection
 from broker.exchange.interceptors import Interceptors
 from broker.exchange.log_limiter import LogLimiter
@@ -20,7 +20,7 @@ from broker.exchange.request_times import RequestTimes
 from broker.metadata.opening import ClusterPart
 from broker.replica.new_logs import NewLogs
 from broker.replica.topics import TopicCreator
-from broker.requests.api import Apis, Guards
+from broker.requests.api import Apis
 from broker.workers import Workers
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 UNADVERTISED: Final[frozenset[int]] = frozenset()
 PROCESS_SECRET_BYTES: Final = 32
 CODEC_THREADS: Final = 2
-"""Threads for large requests. They share one interpreter lock, and more of them would only wait for each other."""
+"""Threads for large requests. They share one interpreter lock, so more threads would only wait for each other."""
 
 TELEMETRY: Final = frozenset({int(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS), int(ApiKey.PUSH_TELEMETRY)})
-"""A client that is told of these pushes; without a receiver it is not told, as with Apache Kafka."""
+"""The APIs of telemetry, which ApiVersions lists only if the broker has a receiver, as in Apache Kafka."""
 
 
 class Host:
-    """One running process, as handlers see it that serve brokers' listeners and controllers' ones alike."""
+    """One running process, as seen by handlers that serve both brokers' and controllers' listeners."""
 
     broker_id: int | None = None
     """The id of the broker whose listeners these are; None for a controller's."""
@@ -55,34 +55,32 @@ class Host:
         apis: Apis,
         lead_quorum: Callable[[], LeadingQuorum] | None,
     ) -> None:
-        """`lead_quorum` makes the quorum of a controller in this process, when it is first asked for."""
+        """`lead_quorum` makes the quorum of a controller in this process, at its first use."""
         self.live_config = live_config
         self.clock = clock
         self.image: Image = cluster.image
         """The cluster's state, as of the last committed record that this process has."""
         self.loader: MetadataLoader = cluster.loader
         self.image_as_of_ms = cluster.current_as_of_ms
-        """Gives the monotonic time as of which the image is the cluster's; None where that is always so."""
+        """Returns the monotonic time up to which the image is current; None if it always is."""
         self.controller: Controller = cluster.controller
         self.metadata_snapshots = cluster.snapshots
         self.apis = apis
         self.new_logs = NewLogs(clock)
         self.topics = TopicCreator(self.controller, self.new_logs)
         self.api_versions: dict[int, tuple[int, bytes]] = {}
-        """The body of ApiVersions' response by version, each with the offset of the metadata that it was made of."""
-        self.authorizer: Authorizer = AllowEveryone()
-        self.authorizes = False
-        """True where there is an authorizer to ask."""
-        self.guards: Guards | None = None
-        """The guards of handlers, where there is an authorizer."""
+        """The body of ApiVersions' response by version, each with the offset of the metadata that it was made from."""
+        self.authorizer: Authorizer | None = None
+        """Authorizes requests; None if everything is allowed."""
         self.interceptors = Interceptors(RequestTimes(clock))
-        """Every answer passes through these once."""
+        """Every answer passes through these interceptors once."""
         self.faults = LogLimiter()
-        """Limits the log lines about requests that met a fault of ours."""
+        """Limits the log lines about requests that failed because of a bug of the broker."""
         self.limited_lines: dict[str, LogLimiter] = {}
-        """Limiters of other kinds of lines, by the line that tells how many were suppressed."""
+        """Limiters of other kinds of lines, by the message that reports the number of suppressed lines."""
         self.process_secret = os.urandom(PROCESS_SECRET_BYTES)
-        """Of it the listeners of this process make what nobody may guess, and what all of them have to make alike."""
+        """The secret from which the listeners of this process derive values that must be unpredictable, and equal on
+        all listeners."""
         self.codec_threads = Workers(CODEC_THREADS, "codec")
         """Threads that decode large requests and encode their answers."""
         self._lead_quorum = lead_quorum
@@ -92,7 +90,7 @@ class Host:
 
     @property
     def unadvertised(self) -> frozenset[int]:
-        """APIs that are answered, and that clients are not told of."""
+        """APIs that are served, but not listed in ApiVersions."""
         return UNADVERTISED if self.config.takes_telemetry else TELEMETRY
 
     @staticmethod
@@ -106,21 +104,21 @@ class Host:
 
     @property
     def layers(self) -> Layers:
-        """The options in force, with the sources that they come from."""
+        """The options in force, with their sources."""
         return self.live_config.layers
 
     @cached_property
     def mutation_quotas(self) -> MutationQuotas:
-        """The quotas of changes of the cluster; made for the first who asks for a change."""
+        """The quotas of changes to the cluster; made at the first change."""
         from broker.exchange.mutation_quotas import MutationQuotas
 
         config = self.config
         burst_s = config.controller_quota_window_num * config.controller_quota_window_size_seconds
-        return MutationQuotas(self.loader, self.clock, burst_s)
+        return MutationQuotas(self.image, self.clock, burst_s)
 
     @cached_property
     def quorum(self) -> LeadingQuorum:
-        """The quorum that the controller in this process leads; handlers of a broker that joined another one do not
-        ask for it, since their requests are forwarded."""
+        """The quorum that the controller in this process leads. A broker with remote controllers never uses it, because
+        it forwards these requests."""
         assert self._lead_quorum is not None
         return self._lead_quorum()

@@ -1,5 +1,5 @@
-"""Changes of loggers in IncrementalAlterConfigs: who is asked sets the levels of its own (KIP-412), and the rest is the
-controller's.
+"""Changes of loggers in IncrementalAlterConfigs: the broker that receives the request sets its own levels (KIP-412);
+the controller handles the rest.
 
 Source: kafka.server.ConfigAdminManager, its preprocessing.
 """
@@ -26,8 +26,8 @@ from protocol.messages.incremental_alter_configs import (
 
 
 async def set_own_loggers(call: HostCall[IncrementalAlterConfigsRequest], handle: Handle) -> object:
-    """Returns the answers to all resources, in their order; `handle` has the controller answer for those that are no
-    loggers."""
+    """Returns the answers for all resources, in their order; `handle` has the controller answer for resources other
+    than loggers."""
     resources = call.request.resources
     counts = Counter((one.resource_type, one.resource_name) for one in resources)
 
@@ -50,7 +50,7 @@ async def set_own_loggers(call: HostCall[IncrementalAlterConfigsRequest], handle
 async def answers_of_controller(
     call: HostCall[IncrementalAlterConfigsRequest], handle: Handle
 ) -> list[AlterConfigsResourceResponse]:
-    """Returns the controller's answers, wherever it is."""
+    """Returns the answers of the controller, in this process or another."""
     response = await handle(call)
     if isinstance(response, bytes):
         response, _ = decode(IncrementalAlterConfigsResponse, call.version, response)
@@ -59,7 +59,7 @@ async def answers_of_controller(
 
 
 def is_logger(resource: AlterConfigsResource) -> bool:
-    """True for well-formed changes of loggers; what is wrong with others, the controller says."""
+    """True for well-formed changes of loggers; the controller rejects malformed changes."""
     try:
         check_form(requested_incrementally(resource))
     except KafkaError:

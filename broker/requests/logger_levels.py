@@ -31,7 +31,7 @@ def set_levels(resource: AlterConfigsResource, node_id: int, *, validate_only: b
 
 
 def check_node_id(name: str, node_id: int) -> None:
-    """Raises INVALID_REQUEST where the name of a resource is not this node's id."""
+    """Raises INVALID_REQUEST if the name of a resource is not this node's id."""
     number = whole_number(name)
     if number is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")

@@ -1,4 +1,4 @@
-"""The response that refuses all of a request, for any API: made of the schemas of its two messages.
+"""The response that rejects a whole request, for any API, derived from the schemas of its two messages.
 
 A response has one error for the whole request; or it repeats the lists of the request, with the error in each entry.
 Source: `getErrorResponse` of the classes in org.apache.kafka.common.requests.
@@ -59,9 +59,9 @@ UNKNOWN_FIELDS: Final = frozenset(
         "port",
     }
 )
-"""Numbers that are -1 in a refusal, though 0 is the default of their schema."""
+"""Numbers that are -1 in a rejection, though their schema's default is 0."""
 NULL_FIELDS: Final = frozenset({"protocol_name"})
-"""Texts that are null in a refusal if the version allows it, though the default of their schema is empty."""
+"""Texts that are null in a rejection if the version allows it, though their schema's default is empty."""
 
 BOTH: Final[Mapping[ApiKey, Versions]] = {
     ApiKey.FETCH: parse_versions("0-12"),
@@ -71,19 +71,20 @@ BOTH: Final[Mapping[ApiKey, Versions]] = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: parse_versions("0+"),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: parse_versions("0+"),
 }
-"""The versions of APIs whose response repeats the request although it has an error for the whole of it."""
+"""The versions of APIs whose response repeats the request although it has a top-level error."""
 
 EMPTY: Final[Mapping[ApiKey, Versions]] = {ApiKey.DESCRIBE_LOG_DIRS: parse_versions("0-2")}
 """The versions of APIs that have no place for the error: Apache Kafka answers with an empty response."""
 
 
 class RefusalBuilder:
-    """The version and the error of a response that refuses a request."""
+    """The version and the error of a response that rejects a request."""
 
-    def __init__(self, version: int, error: KafkaError) -> None:
+    def __init__(self, version: int, error: KafkaError, *, explains: bool = False) -> None:
+        """With `explains` the response has a message, even if the message only repeats the code."""
         self._version = version
         self._code = int(error.code)
-        self._message = error_message(error)
+        self._message = error.message if explains else error_message(error)
 
     def response(self, struct: type, request: object, *, repeats: bool) -> object:
         """Returns the response. If it has an error for the whole request, it has no entries unless `repeats`."""
@@ -91,6 +92,13 @@ class RefusalBuilder:
         if SESSION_ID in struct.__wire__:  # type: ignore[attr-defined]  # of any message
             setattr(made, SESSION_ID, getattr(request, SESSION_ID))
         return made
+
+    def entry_of(self, struct: type, name: str, item: object) -> object:
+        """Returns the entry that repeats an item of the request in a list of the response."""
+        items = next(field.kind.items for field in fields_of(struct) if field.name == name)
+        assert items is not None
+        assert items.struct is not None
+        return self._entry(items.struct, item)
 
     def _entry(self, struct: type, item: object) -> object:
         """Returns an entry of the response, which repeats an item of the request."""
@@ -141,10 +149,11 @@ def partition_number(item: object) -> int:
     return next((getattr(item, name) for name in NUMBER_KEYS if hasattr(item, name)), UNKNOWN)
 
 
-def refusal(api: Api, request: object, version: int, error: KafkaError) -> object:
-    """Returns the response that refuses all of a request."""
+def refusal(api: Api, request: object, version: int, error: KafkaError, *, explains: bool = False) -> object:
+    """Returns the response that rejects a whole request."""
     if api.refuse is not None:
         return api.refuse(request, error)
     if version in EMPTY.get(api.key, NONE):
         return api.response()
-    return RefusalBuilder(version, error).response(api.response, request, repeats=version in BOTH.get(api.key, NONE))
+    builder = RefusalBuilder(version, error, explains=explains)
+    return builder.response(api.response, request, repeats=version in BOTH.get(api.key, NONE))

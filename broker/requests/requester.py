@@ -1,4 +1,4 @@
-"""Who sent a request, as the controller is told by a broker that asks it on behalf of its client."""
+"""The client of a request, as a broker passes it to the controller."""
 
 from __future__ import annotations
 

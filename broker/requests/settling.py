@@ -1,8 +1,7 @@
-"""Settles records that take long, in threads: no request keeps the event loop for longer than a moment.
-
-Begun work is finished, whether or not its client is still there: records that were received are appended, as by Apache
-Kafka, and a producer with acks=0 may be gone before. There are few threads, so that the sum of their memory is bounded
-too; further requests wait with nothing but the bytes that they came with, and so do their connections.
+"""Validates records in threads if that takes long, so that no request blocks the event loop for more than a moment.
+Started work is finished even if the client disconnects: received records are appended, as in Apache Kafka, and a
+producer with acks=0 may disconnect early. There are few threads, which bounds their total memory; further requests wait
+with only their received bytes, and so do their connections.
 """
 
 from __future__ import annotations
@@ -23,11 +22,12 @@ T = TypeVar("T")
 log: Final = get_logger("broker.requests.settling")
 
 THREADS: Final = 2
-"""Each works on one batch, and holds a piece of it and a codec's window: 128 MB at most, for zstd's highest level."""
+"""Number of threads. Each works on one batch, and uses memory for a piece of the batch and for a codec's window: at
+most 128 MB, for zstd's highest level."""
 
 
 class RecordWork:
-    """Settles records at length, for appends that would hold the event loop."""
+    """Validates records in threads, for appends that would block the event loop."""
 
     def __init__(self) -> None:
         self._workers = Workers(THREADS, "records")
@@ -39,7 +39,7 @@ class RecordWork:
         return await self.call(partial(settle, own, rules, Origin.CLIENT, now_ms, at_length=True))
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Does other work on records in a thread: finds a record by its time, converts records for older clients."""
+        """Does other work on records in a thread, such as a search by timestamp, or a conversion for older clients."""
         return await self._workers.call(work)
 
     def to_its_end(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
@@ -51,17 +51,18 @@ class RecordWork:
         return awaited
 
     def _ended(self, awaited: asyncio.Future[T], task: asyncio.Task[T]) -> None:
-        """Takes an error of work whose client has gone: it has nobody to answer, and only a bug of ours is logged."""
+        """Handles an error of work whose client has disconnected: no answer is due, and only a bug of the broker is
+        logged."""
         self._begun.discard(task)
         error = None if task.cancelled() else task.exception()
         if isinstance(error, (KafkaError, ProtocolError)):
             if not awaited.cancelled():
-                awaited.exception()  # nobody may come to await it
+                awaited.exception()  # no coroutine may ever await it
         elif error is not None and awaited.cancelled():
             log.error("work on records failed, and its client has gone", exc_info=error)
 
     async def close(self) -> None:
-        """Waits for begun work."""
+        """Waits for started work."""
         if self._begun:
             await asyncio.gather(*self._begun, return_exceptions=True)
         self._workers.close()

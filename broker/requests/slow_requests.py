@@ -1,6 +1,5 @@
-"""Tells the log of requests that took longer than odradek.slow.request.ms, and where their time went.
-
-A wait that the client has asked for, for records or for other members, does not make a request slow.
+"""Logs requests that took longer than odradek.slow.request.ms, with the parts of their time. A wait that the client has
+requested, for records or for other members, does not make a request slow.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ WAITS_AS_IT_WAS_ASKED_TO: Final = frozenset(
 )
 
 MAX_CLIENT_ID: Final = 200
-"""Characters of a client id that a line has; a client may send thousands."""
+"""Maximum characters of a client id in a line; a client may send thousands."""
 
 log = get_logger("broker.requests")
 
 
 class SlowRequests:
-    """Follows the option, from `follow` on."""
+    """Logs slow requests by the current option, from `follow` on."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -34,7 +33,7 @@ class SlowRequests:
         self.lines = host.limited_lines["slow requests without a line"] = LogLimiter()
 
     def follow(self) -> None:
-        """Takes the option over, now and whenever it changes."""
+        """Applies the option, now and whenever it changes."""
         self._times.on_slow = self.note
         self._configure()
         self._host.loader.subscribe(lambda _: self._configure())
@@ -43,7 +42,7 @@ class SlowRequests:
         self._times.slow_ns = self._host.config.odradek_slow_request_ms * NS_PER_MS
 
     def note(self, context: Context, now_ns: int) -> None:
-        """A request is answered that came so long ago: logs it, unless it has waited as it was asked to."""
+        """Logs an answered request that took longer than the limit, unless the client asked the broker to wait."""
         queue_ns, local_ns, remote_ns = parts(context, now_ns)
         at_work_ns = queue_ns + local_ns
         if context.counted_as in WAITS_AS_IT_WAS_ASKED_TO and at_work_ns < self._times.slow_ns:

@@ -1,4 +1,4 @@
-"""The rules that requests for delegation tokens share: who may ask for them, and over which connections.
+"""The rules that all requests for delegation tokens share: which clients may send them, and over which connections.
 
 Source: kafka.server.KafkaApis.allowTokenRequests, ControllerApis.
 """
@@ -20,25 +20,25 @@ from protocol.messages.renew_delegation_token import RenewDelegationTokenRespons
 
 USER_PREFIX: Final = "User:"
 ERROR_TIMESTAMP: Final = -1
-"""The times of a token that a broker refuses (DelegationTokenManager.ErrorTimestamp)."""
+"""The timestamps in the answer to a rejected token request (DelegationTokenManager.ErrorTimestamp)."""
 
 Q = TypeVar("Q")
 R = TypeVar("R", RenewDelegationTokenResponse, ExpireDelegationTokenResponse)
 
 
 def may_ask(call: HostCall[Q]) -> bool:
-    """True for a client that has proven who it is, by something else than a token: a token makes no others, and lives
-    no longer by its own word."""
+    """True for a client that has authenticated, but not with a token: a token must not create or renew tokens."""
     return is_proven(call.connection) and not call.connection.by_token
 
 
 def is_proven(connection: ClientConnection) -> bool:
-    """True where the client authenticated by SASL, or by a certificate."""
+    """True if the client authenticated with SASL or a certificate."""
     return connection.authentication is not None or connection.principal != ANONYMOUS
 
 
 def refused_creation(call: HostCall[CreateDelegationTokenRequest]) -> ErrorCode:
-    """Returns why a token is not made; NONE where it may be. Tokens are for users alone: who shows one is one."""
+    """Returns the error of a token request; NONE if the token may be created. Only users can own tokens, because a
+    token authenticates a user."""
     owner, requester = owner_of(call.request, str(call.context.principal)), str(call.context.principal)
     if not may_ask(call):
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
@@ -51,8 +51,8 @@ def refused_creation(call: HostCall[CreateDelegationTokenRequest]) -> ErrorCode:
 
 
 def refusing_here(refusal: Callable[[HostCall[Q]], object | None]) -> Here:
-    """Returns what a broker does whose controllers are elsewhere: they see nothing of the client's connection, so it
-    refuses what they would, and forwards the rest."""
+    """Returns the handler of a broker with remote controllers: they don't see the client's connection, so the broker
+    rejects the request if the connection may not send it, and forwards it otherwise."""
 
     async def refuse_here(call: HostCall[Q], forward: Handle) -> object:
         return refusal(call) or await forward(call)
@@ -61,8 +61,8 @@ def refusing_here(refusal: Callable[[HostCall[Q]], object | None]) -> Here:
 
 
 def refused_change(response: type[R]) -> Callable[[HostCall[Q]], R | None]:
-    """Returns what answers a change to a token of a client that may not ask for any; None to others: only a token's key
-    says which it is, so that nothing is asked of an authorizer."""
+    """Returns the rule that rejects a change to a token over a connection that may not send token requests. It doesn't
+    ask the authorizer, because only the token's key identifies the token."""
 
     def refusal(call: HostCall[Q]) -> R | None:
         if may_ask(call):

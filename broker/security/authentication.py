@@ -12,7 +12,7 @@ from enum import Enum
 from functools import partial
 from typing import Final, NamedTuple
 
-from broker.clock import NS_PER_MS, Clock
+from broker.clock import NS_PER_MS, Clock, pause
 from broker.config.listener_security import GSSAPI
 from broker.exchange.context import ClientConnection, Principal
 from protocol.api_key import ApiKey
@@ -27,18 +27,18 @@ MIN_REAUTHENTICATION_NS: Final = 1_000 * NS_PER_MS
 class AuthenticationState(Enum):
     """The progress of a connection's authentication."""
 
-    STRANGER = "stranger"
+    UNAUTHENTICATED = "unauthenticated"
     MESSAGES = "messages"
-    """Its mechanism is chosen; its messages come in SaslAuthenticate."""
+    """A mechanism is chosen; its messages arrive in SaslAuthenticate requests."""
     RAW_MESSAGES = "raw messages"
-    """Its mechanism is chosen; its messages come as frames of their own (SaslHandshake v0)."""
+    """A mechanism is chosen; its messages arrive as frames without a request header (SaslHandshake v0)."""
     AUTHENTICATED = "authenticated"
     REFUSED = "refused"
-    """Its authentication failed: it gets the answer and is closed."""
+    """Authentication failed: the client gets the error and is disconnected."""
 
 
 ALLOWED: Final[Mapping[AuthenticationState, frozenset[int]]] = {
-    AuthenticationState.STRANGER: frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}),
+    AuthenticationState.UNAUTHENTICATED: frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}),
     AuthenticationState.MESSAGES: frozenset({ApiKey.SASL_AUTHENTICATE}),
     AuthenticationState.RAW_MESSAGES: frozenset(),
     AuthenticationState.REFUSED: frozenset(),
@@ -74,10 +74,10 @@ class Authentication:
     __slots__ = (
         "_clock",
         "_connection",
+        "_delay_ms",
         "_exchange",
         "_last_ns",
         "_previous",
-        "delay_ms",
         "ends_ns",
         "mechanism",
         "mechanisms",
@@ -99,35 +99,40 @@ class Authentication:
         self.mechanism = ""
         self.refusal = ""
         """The reason why its last message was rejected, until the client acknowledges it, which not all clients do."""
-        self.delay_ms = delay_ms
-        self.state = AuthenticationState.STRANGER
+        self._delay_ms = delay_ms
+        self.state = AuthenticationState.UNAUTHENTICATED
         self.ends_ns = 0
-        """The end of the session, by the monotonic clock; 0 if it has none."""
+        """The end of the session by the monotonic clock; 0 if it doesn't end."""
+
+    async def delay_failure(self) -> None:
+        """Returns when a failed authentication may be answered (connection.failed.authentication.delay.ms)."""
+        await pause(self._clock, self._delay_ms)
 
     @property
     def is_repeated(self) -> bool:
-        """True if the client had authenticated before."""
+        """True if the client had authenticated before on this connection."""
         return self._previous is not None
 
     @property
     def is_over(self) -> bool:
-        """True once the session has ended: only the beginning of another is answered then."""
+        """True once the session has ended; then only the first request of a reauthentication is answered."""
         return bool(self.ends_ns) and self._connection.received_ns > self.ends_ns
 
     def begin_again(self) -> bool:
-        """Begins the reauthentication of a client that sends SaslHandshake; False if it needn't reauthenticate, or did
-        a moment ago."""
+        """Begins a reauthentication for a SaslHandshake. Returns False if the client needn't reauthenticate, or did so
+        a moment ago.
+        """
         now_ns = self._clock.monotonic_ns()
         if not self.ends_ns or now_ns - self._last_ns < MIN_REAUTHENTICATION_NS:
             return False
         self._last_ns = now_ns
         self._previous = Previous(self.mechanism, self._connection.principal)
-        self.state = AuthenticationState.STRANGER
+        self.state = AuthenticationState.UNAUTHENTICATED
         return True
 
     def handshake(self, mechanism: str, version: int) -> ErrorCode:
         """Sets the mechanism that a client chooses."""
-        if self.state is not AuthenticationState.STRANGER:
+        if self.state is not AuthenticationState.UNAUTHENTICATED:
             return ErrorCode.ILLEGAL_SASL_STATE
         if mechanism not in self.mechanisms:
             self.state = AuthenticationState.REFUSED
@@ -144,7 +149,9 @@ class Authentication:
         return is_token and self.handshake(GSSAPI, version=0) is ErrorCode.NONE
 
     async def step(self, message: bytes) -> ExchangeStep:
-        """Processes the next message of the mechanism. Raises SaslError, after which no message is answered."""
+        """Processes the next message of the mechanism. Raises SaslError; then the client gets the error and nothing
+        else.
+        """
         exchange = self._exchange
         assert exchange is not None, "a mechanism is chosen in the states in which messages come"
         try:
@@ -181,7 +188,9 @@ class Authentication:
         self._connection.authenticated(principal)
 
     def _lifetime_ms(self, identity: ProvenIdentity) -> int | None:
-        """Returns the length of the session: until its credential expires, or it must be renewed; None without end."""
+        """Returns the length of the session in ms: until the credential expires, or the client must reauthenticate;
+        None if it doesn't end.
+        """
         limit_ms = self.mechanisms[self.mechanism].max_reauth_ms
         limits = [limit_ms] if limit_ms > 0 else []
         if identity.expires_ms is not None:
@@ -190,5 +199,5 @@ class Authentication:
 
     @property
     def lifetime_ms(self) -> int:
-        """Returns the remaining milliseconds of a session, as its client gets them; 0 if it has no end."""
+        """Returns the remaining ms of the session, for the client; 0 if it doesn't end."""
         return -(-max(0, self.ends_ns - self._clock.monotonic_ns()) // NS_PER_MS) if self.ends_ns else 0

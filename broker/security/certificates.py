@@ -34,7 +34,7 @@ def server_context(options: TlsSettings) -> ssl.SSLContext:
 
 
 def client_context(options: TlsSettings) -> ssl.SSLContext:
-    """Returns the context with which this node connects to others. Raises ConfigError."""
+    """Returns the TLS context for connections to other nodes. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = options.ssl_endpoint_identification_algorithm.lower() == "https"
     _restrict(context, options)
@@ -44,7 +44,7 @@ def client_context(options: TlsSettings) -> ssl.SSLContext:
 
 
 def _restrict(context: ssl.SSLContext, options: TlsSettings) -> None:
-    """Sets versions and cipher suites, and forbids renegotiation, by which one side makes work for the other."""
+    """Sets the TLS versions and cipher suites, and forbids renegotiation, with which a client can cause much work."""
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
     versions = [_version(name) for name in options.ssl_enabled_protocols]
     context.minimum_version, context.maximum_version = min(versions), max(versions)

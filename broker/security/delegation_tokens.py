@@ -13,10 +13,8 @@ from functools import lru_cache, partial
 from typing import Final
 
 from coordinator.cluster.image import Image
-from coordinator.cluster.other_records import delegation_token
 from coordinator.cluster.security.delegation_tokens import has_expired, kind_and_name
 from coordinator.cluster.security.token_keys import token_key
-from protocol.metadata_records.security import DelegationTokenRecord
 from protocol.sasl.scram import DIGESTS, MIN_ITERATIONS, Credential, TokenCredential, TokenLookup
 
 SALT_BYTES: Final = 16
@@ -30,8 +28,8 @@ def token_lookup(image: Image, secret_key: str, mechanism: str, now_ms: Callable
     keys_of = lru_cache(maxsize=CACHED_TOKENS)(partial(token_keys, secret_key, mechanism))
 
     def find(token_id: str) -> TokenCredential | None:
-        token = image.other_records.get(delegation_token(token_id))
-        if not isinstance(token, DelegationTokenRecord) or has_expired(token, now_ms()):
+        token = image.delegation_tokens.find(token_id)
+        if token is None or has_expired(token, now_ms()):
             return None
         return TokenCredential(keys_of(token_id), kind_and_name(token.owner)[1], token.expiration_timestamp)
 

@@ -5,7 +5,6 @@ The gate comes before the dispatcher, and so before every fast path. Listeners w
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -26,7 +25,7 @@ HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
 KEY_BYTES: Final = 2
 
 WHOM: Final = {
-    AuthenticationState.STRANGER: "before authentication",
+    AuthenticationState.UNAUTHENTICATED: "before authentication",
     AuthenticationState.MESSAGES: "during authentication",
     AuthenticationState.REFUSED: "after a failed authentication",
 }
@@ -69,7 +68,7 @@ async def _answer_raw(authentication: Authentication, message: bytes) -> Answer:
     try:
         answer = (await authentication.step(message)).answer
     except SaslError as error:
-        await asyncio.sleep(authentication.delay_ms / 1000)
+        await authentication.delay_failure()
         raise ProtocolError(f"authentication by {authentication.mechanism} failed: {error.reason}", offset=0) from error
     return None if answer is None else [SIZE.pack(len(answer)), answer]
 

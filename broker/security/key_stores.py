@@ -73,7 +73,7 @@ class KeyStore(NamedTuple):
     """A private key and its certificate chain."""
 
     option: str
-    """The option that names it, for errors."""
+    """The option that names the store, for error messages."""
     where: str
     pem: bytes
     password: str
@@ -211,7 +211,7 @@ def check_private(name: str, path: str) -> None:
     except OSError as error:
         raise ConfigError(f"{name}: {path}: {error.strerror}", name=name) from None
     if not stat.S_ISREG(status.st_mode):
-        raise ConfigError(f"{name}: {path}: it is no regular file", name=name)
+        raise ConfigError(f"{name}: {path}: it is not a regular file", name=name)
     if status.st_mode & READABLE_BY_OTHERS:
         mode = f"mode {status.st_mode & 0o777:03o}"
-        raise ConfigError(f"{name}: {path}: others may read it ({mode}); chmod o= it", name=name)
+        raise ConfigError(f"{name}: {path}: other users can read it ({mode}); chmod o= it", name=name)

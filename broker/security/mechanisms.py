@@ -77,7 +77,7 @@ def _beginner(mechanism: MechanismOptions, listener: str, around: Surroundings) 
     if mechanism.login is not None and mechanism.name == PLAIN:
         return partial(PlainServer, mechanism.login.users)
     if mechanism.tokens is not None:
-        from broker.security.oauth.tokens import validator  # no start without tokens needs it
+        from broker.security.oauth.tokens import validator  # imported here because no start without tokens needs it
         from protocol.sasl.oauthbearer import OAuthBearerServer
 
         return partial(OAuthBearerServer, validator(mechanism.tokens, listener, around.clock, around.closing))
@@ -85,7 +85,7 @@ def _beginner(mechanism: MechanismOptions, listener: str, around: Surroundings) 
     shapes, secret = ShapesInUse(around.image, mechanism.name, around.clock), _secret(around)
     find_token: TokenLookup = no_token
     if around.cluster_secret is not None:
-        from broker.security.delegation_tokens import token_lookup  # nor one without delegation tokens
+        from broker.security.delegation_tokens import token_lookup  # needed only with delegation tokens
 
         find_token = token_lookup(around.image, around.cluster_secret, mechanism.name, around.clock.now_ms)
 
@@ -100,9 +100,11 @@ def _beginner(mechanism: MechanismOptions, listener: str, around: Surroundings) 
 
 
 def _secret(around: Surroundings) -> bytes:
-    """Returns the secret from which unknown users get their salts: the same on each broker and after each start if the
-    cluster has a secret, otherwise this process's. A difference between two listeners would reveal that there is no
-    such user."""
+    """Returns the secret for the salts of unknown users: the cluster's, which is the same on each broker and after each
+    start; this process's if the cluster has none.
+
+    If two listeners answered with different salts, a client could tell that the user doesn't exist.
+    """
     if around.cluster_secret is None:
         return around.process_secret
     return hmac.digest(around.cluster_secret.encode(), b"salts of users that do not exist", "sha256")
@@ -125,18 +127,16 @@ class ShapesInUse:
             self._counted_ms = now_ms
             self._counted = Counter(
                 shape_of(_credential(record))
-                for record in self._image.other_records.values()
-                if isinstance(record, UserScramCredentialRecord) and record.mechanism == self._code
+                for record in self._image.scram_credentials
+                if record.mechanism == self._code
             )
         return self._counted
 
 
 def scram_credential(image: Image, mechanism: int, user: str) -> Credential | None:
     """Returns a user's keys for a mechanism, from the metadata log."""
-    record = image.other_records.get(("scram", user, mechanism))
-    if not isinstance(record, UserScramCredentialRecord):
-        return None
-    return _credential(record)
+    record = image.scram_credentials.find(user, mechanism)
+    return None if record is None else _credential(record)
 
 
 def _credential(record: UserScramCredentialRecord) -> Credential:

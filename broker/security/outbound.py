@@ -1,4 +1,4 @@
-"""How this node connects to others: by the security protocol of the listener at which they are reached.
+"""How this node connects to other nodes: with the security protocol of their listener.
 
 Source: org.apache.kafka.common.network.ChannelBuilders.clientChannelBuilder, with a broker's own options.
 """
@@ -15,19 +15,19 @@ from protocol.sasl.authenticator import authenticator
 
 
 def broker_settings(config: BrokerConfig, client_id: str) -> Settings:
-    """Returns how to connect to other brokers. Raises ConfigError."""
+    """Returns the settings of connections to other brokers. Raises ConfigError."""
     return _settings(config, inter_broker_listener(config))._replace(client_id=client_id)
 
 
 def controller_settings(config: BrokerConfig) -> Settings:
-    """Returns how to connect to controllers. Raises ConfigError."""
+    """Returns the settings of connections to controllers. Raises ConfigError."""
     return _settings(config, controller_listener(config))
 
 
 def _settings(config: BrokerConfig, listener: PeerListener) -> Settings:
     settings = Settings()
     if listener.is_tls:
-        from broker.security.certificates import client_context  # no start without TLS needs it
+        from broker.security.certificates import client_context  # imported here because no start without TLS needs it
 
         settings = settings._replace(dial=dial_tls(client_context(config.options_of(listener.name))))
     if listener.is_sasl:

@@ -1,4 +1,4 @@
-"""Stores in PKCS12, as keytool and openssl make them, read as PEM."""
+"""Reads PKCS12 stores, as keytool and openssl create them, and returns them as PEM."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ if TYPE_CHECKING:
 
 
 def key_pem(name: str, path: str, data: bytes, password: str) -> bytes:
-    """Returns the private key of a store and the chain of its certificates; `name` is the option that has the path.
-    Raises ConfigError."""
+    """Returns a store's private key with its certificate chain, as PEM; `name` is the option with the path. Raises
+    ConfigError.
+    """
     store = _loaded(name, path, data, password)
     if store.key is None or store.cert is None:
-        raise ConfigError(f"{name}: {path}: there is no private key with its certificate in it", name=name)
+        raise ConfigError(f"{name}: {path}: it has no private key with its certificate", name=name)
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    others = [one.certificate for one in store.additional_certs]
-    return key + b"".join(one.public_bytes(Encoding.PEM) for one in _chain(store.cert.certificate, others))
+    others = [entry.certificate for entry in store.additional_certs]
+    return key + b"".join(
+        certificate.public_bytes(Encoding.PEM) for certificate in _chain(store.cert.certificate, others)
+    )
 
 
 def trusted_pem(name: str, path: str, data: bytes, password: str | None) -> bytes:
-    """Returns the certificates of a store, all of which are trusted. Raises ConfigError."""
+    """Returns the certificates of a store as PEM; all are trusted. Raises ConfigError."""
     store = _loaded(name, path, data, password)
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    certificates = [one.certificate for one in (store.cert, *store.additional_certs) if one is not None]
+    certificates = [entry.certificate for entry in (store.cert, *store.additional_certs) if entry is not None]
     if not certificates:
-        raise ConfigError(f"{name}: {path}: there are no certificates in it", name=name)
-    return b"".join(one.public_bytes(Encoding.PEM) for one in certificates)
+        raise ConfigError(f"{name}: {path}: it has no certificates", name=name)
+    return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
 
 
 def _loaded(name: str, path: str, data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
@@ -41,18 +44,18 @@ def _loaded(name: str, path: str, data: bytes, password: str | None) -> PKCS12Ke
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
     except ModuleNotFoundError as error:
-        way_out = f"pip install 'odradek[pkcs12]', or make PEM of it: openssl pkcs12 -in {path} -nodes"
+        way_out = f"pip install 'odradek[pkcs12]', or convert it to PEM: openssl pkcs12 -in {path} -nodes"
         raise ConfigError(f"{name}: {path}: PKCS12 needs {error.name}: {way_out}", name=name) from error
     try:
         return load_pkcs12(data, None if password is None else password.encode())
-    except (ValueError, UnsupportedAlgorithm):  # whose words may be of the password
-        raise ConfigError(f"{name}: {path}: it is no PKCS12, or its password is another", name=name) from None
+    except (ValueError, UnsupportedAlgorithm):  # the error's text may contain the password
+        raise ConfigError(f"{name}: {path}: it is not a PKCS12 store, or its password is wrong", name=name) from None
 
 
 def _chain(leaf: Certificate, others: list[Certificate]) -> Iterator[Certificate]:
-    """Yields a certificate, then that of who signed it, and so on: in a store they are in any order."""
+    """Yields a certificate, then its issuer's, and so on. The store may have them in any order."""
     yield leaf
-    by_subject = {one.subject: one for one in reversed(others)}
+    by_subject = {certificate.subject: certificate for certificate in reversed(others)}
     issuer = by_subject.pop(leaf.issuer, None)
     while issuer is not None:
         yield issuer

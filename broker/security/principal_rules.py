@@ -1,7 +1,7 @@
-"""ssl.principal.mapping.rules: the name of a principal, out of the subject of its certificate.
+"""ssl.principal.mapping.rules: maps the subject of a certificate to the name of a principal.
 
-Source: org.apache.kafka.common.security.ssl.SslPrincipalMapper. Patterns are Java's; Python reads those that occur the
-same way, and one that it cannot read stops the start.
+Source: org.apache.kafka.common.security.ssl.SslPrincipalMapper. Patterns have Java's syntax. Python's syntax is the
+same for usual patterns; any other pattern is rejected at the start.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ CASES: Final[dict[str, Callable[[str], str]]] = {"L": str.lower, "U": str.upper,
 
 
 class Rule(NamedTuple):
-    """A pattern for the whole subject, and what takes its place."""
+    """A pattern for the whole subject, and its replacement."""
 
     pattern: re.Pattern[str]
     replacement: str
     case: str
 
     def apply(self, subject: str) -> str | None:
-        """Returns the name; None where the rule is not for this subject.
+        """Returns the name; None if the rule doesn't match the subject.
 
-        As with Java, the pattern is for the whole subject, and then each match in it is replaced, the empty one at its
-        end too: `(.*?)(,.*)?` takes as little as it can.
+        As in Java, the pattern must match the whole subject; then each of its matches in the subject is replaced,
+        including an empty match at the end. So the lazy `(.*?)(,.*)?` first matches as little as possible.
         """
         if self.pattern.fullmatch(subject) is None:
             return None
@@ -44,14 +44,14 @@ class Rule(NamedTuple):
 
 
 class PrincipalRules:
-    """The rules of a listener, in their order."""
+    """The rules of a listener, in order."""
 
     def __init__(self, text: str) -> None:
-        """Raises ConfigError."""
+        """Parses the rules. Raises ConfigError."""
         self._rules = tuple(_rules(text.strip() or DEFAULT))
 
     def name(self, subject: str) -> str | None:
-        """Returns the name of a subject; None where no rule is for it."""
+        """Returns the name of a subject; None if no rule matches."""
         for rule in self._rules:
             name = subject if rule is None else rule.apply(subject)
             if name is not None:
@@ -80,8 +80,9 @@ def _rule(match: re.Match[str]) -> Rule:
 
 
 def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
-    """Returns what a part of a replacement stands for: $1 and ${name} a group, as many digits as there are groups, \\x
-    an x."""
+    """Returns the text for a part of a replacement: \\x is an x, ${name} and $1 are groups; $ takes as many digits as
+    make the number of a group.
+    """
     if reference[1] is not None:
         return reference[1]
     if reference[3] is not None:

@@ -1,4 +1,5 @@
-"""Whether other stores may be set for a listener while it is used: they load, and what clients knew stays true.
+"""Checks new key stores and trust stores of a listener in use: they must load, and clients and brokers must still be
+able to connect.
 
 Source: org.apache.kafka.common.security.ssl.SslFactory.validateReconfiguration, CertificateEntries, SslEngineValidator.
 """
@@ -22,12 +23,11 @@ FAILED: Final = (
     "Validation of dynamic config update of SSLFactory failed: org.apache.kafka.common.config.ConfigException: {}"
 )
 MAX_FLIGHTS: Final = 10
-"""A handshake takes three."""
+"""Maximum number of flights in a handshake; three are usual."""
 
 
 def check_stores(before: BrokerConfig, after: BrokerConfig, names: Iterable[str]) -> None:
-    """Raises ConfigError where options of these names, which have changed, cannot be used by a listener of this node.
-    Reads files."""
+    """Raises ConfigError if a listener of this node can't use the changed options `names`. Reads files."""
     own = [option for name in names if (option := listener_option(name)) is not None]
     changed = {option.listener for option in own if option.option.name.startswith("ssl.")}
     for listener in (*after.bound_listeners, *after.bound_controllers):
@@ -50,7 +50,7 @@ def _check(before: ListenerOptions, after: ListenerOptions) -> None:
 
 
 def check_names(old: bytes | None, new: bytes | None, after: ListenerOptions) -> None:
-    """Raises ConfigError where a certificate is another one's, or lacks names that the one before had."""
+    """Raises ConfigError if the new certificate has another subject, or lacks names that the old certificate has."""
     if old is None or new is None:
         return
     if not after.ssl_allow_dn_changes and subject(old).lower() != subject(new).lower():
@@ -62,7 +62,7 @@ def check_names(old: bytes | None, new: bytes | None, after: ListenerOptions) ->
 
 
 def certificate_of(options: ListenerOptions) -> bytes | None:
-    """Returns a listener's certificate; None where it cannot be read any more."""
+    """Returns a listener's certificate; None if it can no longer be read."""
     try:
         store = key_store(options)
         return None if store is None else store.certificate
@@ -71,8 +71,9 @@ def certificate_of(options: ListenerOptions) -> bytes | None:
 
 
 def _check_peers(before: ListenerOptions, after: ListenerOptions) -> None:
-    """Raises ConfigError where a node with the old stores and one with the new ones would not connect: other brokers
-    get theirs later."""
+    """Raises ConfigError if a node with the old stores and a node with the new stores couldn't connect, because other
+    brokers change theirs later.
+    """
     try:
         old_server, old_client = server_context(before), client_context(before)
     except ConfigError:
@@ -98,8 +99,8 @@ def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
                 return
     except ssl.SSLError as error:
         reason = (error.reason or str(error)).lower().replace("_", " ")
-        problem = f"brokers with the existing stores and those with the new ones would not connect: {reason}"
+        problem = f"brokers with the existing stores and brokers with the new stores could not connect: {reason}"
         raise ConfigError(problem, name="ssl.keystore.location") from error
     raise ConfigError(
-        "a handshake between the existing stores and the new ones has no end", name="ssl.keystore.location"
+        "a handshake between the existing stores and the new stores does not end", name="ssl.keystore.location"
     )

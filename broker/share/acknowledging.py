@@ -1,4 +1,4 @@
-"""Acknowledgements of a ShareFetch or a ShareAcknowledge: checked, applied, and answered by partition.
+"""Acknowledgements of a ShareFetch or a ShareAcknowledge: validated, applied, and answered per partition.
 
 Source: KafkaApis.handleAcknowledgements and validateAcknowledgementBatches (KIP-932, KIP-1222).
 """
@@ -6,9 +6,12 @@ Source: KafkaApis.handleAcknowledgements and validateAcknowledgementBatches (KIP
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple, Protocol, TypeVar
 
+from broker.exchange.turns import Turns
+from broker.exchange.turns import batches as in_batches
 from broker.share.groups import ShareGroups
 from broker.share.sessions import PartitionId
 from coordinator.share_partition.acknowledge import Acknowledgement
@@ -16,6 +19,8 @@ from coordinator.share_partition.states import RENEW, AcknowledgeType
 from protocol.errors import ErrorCode, KafkaError
 
 FIRST_RENEWING_VERSION: Final = 2
+
+Answer = TypeVar("Answer")
 
 
 class AcknowledgedBatch(Protocol):
@@ -37,9 +42,9 @@ class AcknowledgeRules(NamedTuple):
         return RENEW if self.version >= FIRST_RENEWING_VERSION else AcknowledgeType.REJECT
 
 
-def check(batches: Sequence[AcknowledgedBatch], rules: AcknowledgeRules) -> list[Acknowledgement]:
-    """Returns the batches as the share partition takes them. Raises INVALID_REQUEST."""
-    end = -1
+def check(batches: Sequence[AcknowledgedBatch], rules: AcknowledgeRules, end: int = -1) -> list[Acknowledgement]:
+    """Returns the batches in the share partition's form; they must begin after `end`, the last offset of the previous
+    batches. Raises INVALID_REQUEST."""
     acknowledgements = []
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
@@ -58,9 +63,21 @@ def check(batches: Sequence[AcknowledgedBatch], rules: AcknowledgeRules) -> list
     return acknowledgements
 
 
+async def check_all(
+    batches: Sequence[AcknowledgedBatch], rules: AcknowledgeRules, turns: Turns
+) -> list[Acknowledgement]:
+    """Returns the result of `check`, in turns with other requests."""
+    checked: list[Acknowledgement] = []
+    for some in in_batches(batches):
+        await turns.next()
+        checked += check(some, rules, checked[-1].last if checked else -1)
+    return checked
+
+
 class Acknowledging:
-    """The acknowledgements of one request; `results` has each partition's error, or None, once all are durable or have
-    failed."""
+    """The acknowledgements of one request; once all are durable or have failed, `results` has each partition's error,
+    or None.
+    """
 
     __slots__ = ("_done", "_waiting", "results")
 
@@ -86,21 +103,24 @@ class Acknowledging:
             self._done = asyncio.get_running_loop().create_future()
             await self._done
 
-    def acknowledge(
+    async def acknowledge(
         self,
         groups: ShareGroups,
         group_id: str,
         member_id: str,
         acknowledged: Mapping[PartitionId, Sequence[AcknowledgedBatch]],
         rules: AcknowledgeRules,
+        turns: Turns,
     ) -> None:
-        """Applies the acknowledgements to their share partitions. A partition without acknowledgements has a result
-        only if other partitions have some, as in Apache Kafka."""
+        """Applies the acknowledgements to their share partitions. As in Apache Kafka, a partition without
+        acknowledgements has a result only if other partitions have some.
+        """
         by_partition: dict[PartitionId, list[Acknowledgement]] = {}
         for partition_id, batches in acknowledged.items():
+            await turns.next()
             try:
                 groups.check_topic(partition_id)
-                checked = check(batches, rules)
+                checked = await check_all(batches, rules, turns)
                 groups.partition(partition_id)
             except KafkaError as error:
                 self.results[partition_id] = error
@@ -110,25 +130,17 @@ class Acknowledging:
             return
         self._waiting = len(by_partition)
         for partition_id, checked in by_partition.items():
-            if checked:
-                self._acknowledge_one(groups, group_id, member_id, partition_id, checked)
-            else:
-                self._complete(partition_id, None)
-
-    def _acknowledge_one(
-        self,
-        groups: ShareGroups,
-        group_id: str,
-        member_id: str,
-        partition_id: PartitionId,
-        acknowledgements: list[Acknowledgement],
-    ) -> None:
-        hosted = groups.find(group_id, partition_id)
-        if hosted is None or not hosted.engine.is_active:
-            self._complete(partition_id, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            return
-        hosted.refresh()
-        hosted.acknowledge(member_id, acknowledgements, lambda error: self._complete(partition_id, error))
+            await turns.next()
+            done = partial(self._complete, partition_id)
+            if not checked:
+                done(None)
+                continue
+            hosted = groups.find(group_id, partition_id)
+            if hosted is None or not hosted.engine.is_active:
+                done(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                continue
+            hosted.refresh()
+            await hosted.acknowledge(member_id, checked, done, turns)
 
     def _complete(self, partition_id: PartitionId, error: KafkaError | None) -> None:
         self.results[partition_id] = error
@@ -145,9 +157,12 @@ def message_of(error: KafkaError | None) -> str | None:
     return None if error is None else error.message
 
 
-def by_topic(results: Mapping[PartitionId, KafkaError | None]) -> dict[bytes, list[tuple[int, KafkaError | None]]]:
-    """Returns the results by topic, as in responses."""
-    topics: dict[bytes, list[tuple[int, KafkaError | None]]] = {}
+async def by_topic(
+    results: Mapping[PartitionId, KafkaError | None], answer: Callable[[int, KafkaError | None], Answer], turns: Turns
+) -> dict[bytes, list[Answer]]:
+    """Returns the answers of partitions by topic, as in responses."""
+    topics: dict[bytes, list[Answer]] = {}
     for (topic_id, index), error in results.items():
-        topics.setdefault(topic_id, []).append((index, error))
+        await turns.next()
+        topics.setdefault(topic_id, []).append(answer(index, error))
     return topics

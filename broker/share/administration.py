@@ -96,13 +96,13 @@ async def finish_delete(groups: ShareGroups, group_id: str, deletion: Deletion) 
     failed = await delete_state(groups, group_id, deletion.partitions)
     deleted_topics = frozenset(deletion.partitions.keys() - failed.keys())
     if deleted_topics:
-        await groups.coordinator.decided(group_id, deleted, group_id, deleted_topics)
+        await groups.coordinator.submit(group_id, deleted, group_id, deleted_topics)
     return failed
 
 
 async def delete_group_state(groups: ShareGroups, group_id: str) -> None:
     """Deletes all state of a group that will be deleted, if it is a share group without members. Raises KafkaError."""
-    deletion = await groups.coordinator.decided(group_id, begin_delete_all, group_id, None)
+    deletion = await groups.coordinator.submit(group_id, begin_delete_all, group_id, None)
     failed = await delete_state(groups, group_id, deletion.partitions)
     for error in failed.values():
         raise error

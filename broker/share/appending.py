@@ -1,4 +1,4 @@
-"""Appends a batch of the broker's own to a partition, at whichever broker leads it."""
+"""Appends a batch that the broker itself writes to a partition, whichever broker leads it."""
 
 from __future__ import annotations
 

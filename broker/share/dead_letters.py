@@ -1,21 +1,22 @@
-"""The dead-letter queue: records that a share group can't deliver, written to the group's queue topic.
+"""The dead-letter queue: records that a share group can't deliver are written to the group's queue topic.
 
-A record that was rejected, or delivered as often as the limit allows, is ARCHIVING until its letter is in the log, and
-ARCHIVED then. After a crash in between the letter is written again: it may come twice. A letter has the record's
+A record that was rejected, or has reached the delivery limit, is ARCHIVING until its letter is in the log, then
+ARCHIVED. After a crash in between, the letter is written again, so it may appear twice. A letter has the record's
 position and the reason in headers `__dlq.errors.*`; an option of the group adds the record's key and value.
 
-A topic may be a queue if its owner allows it with errors.deadletterqueue.group.enable, and its name has the prefix that
-the cluster requires. If a queue can't be written, delivery continues: its letters are only in the broker's log. Source:
-Kafka's ShareGroupDLQStateManager, ShareGroupDLQValidator (KIP-1191).
+A topic can be a queue if its owner sets errors.deadletterqueue.group.enable, and its name has the prefix that the
+cluster requires. If the queue can't be written, delivery continues, and the letters are only in the broker's log.
+
+Source: Kafka's ShareGroupDLQStateManager, ShareGroupDLQValidator (KIP-1191).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker.clock import pause
 from broker.coordinators.environment import Environment
 from broker.logging import get_logger
 from broker.replica.partition import Partition
@@ -23,6 +24,7 @@ from broker.replica.replica import READ_UNCOMMITTED
 from broker.share.appending import append_at_leader
 from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
+from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.records import batch
 from protocol.records.building import build
@@ -34,13 +36,11 @@ if TYPE_CHECKING:
     from coordinator.share_partition.run import Run
 
 ATTEMPTS: Final = 5
-FIRST_RETRY_S: Final = 1.0
-LAST_RETRY_S: Final = 30.0
-"""Pauses double from the first to the last."""
+BACKOFF: Final = Backoff(initial_ms=1_000, max_ms=30_000)
 
 FEATURE: Final = "share.version"
 FIRST_LEVEL: Final = 2
-"""The level of share.version that has dead-letter queues."""
+"""The level of share.version from which dead-letter queues exist."""
 
 READ_BYTES: Final = 1 << 20
 DEFAULT_COUNT: Final = -1
@@ -66,8 +66,9 @@ class Letter(NamedTuple):
 
 
 def letters_of(runs: Iterable[Run], rejected: Container[int], limit: int) -> list[Letter]:
-    """Returns the letters of undeliverable records. Their reason isn't stored: after a restart it follows from the
-    delivery count."""
+    """Returns the letters of undeliverable records. Their reason isn't stored: after a restart it is derived from the
+    delivery count.
+    """
     letters: list[Letter] = []
     for run in runs:
         if run.delivery_count < limit:
@@ -103,10 +104,9 @@ class DeadLetters:
         return is_enabled and bool(config.errors_deadletterqueue_topic_name)
 
     async def write(self, key: ShareKey, source: Partition, letters: Sequence[Letter], config: GroupConfig) -> None:
-        """Writes the letters, and returns once they are committed or can't be."""
+        """Writes the letters, and returns once they are committed or have failed for good."""
         if not self.are_enabled(config):
             return
-        pause_s = FIRST_RETRY_S
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await self._attempt(key, source, letters, config)
@@ -119,8 +119,7 @@ class DeadLetters:
                         offsets=str(ranges), reason=str(error),
                     )  # fmt: skip
                     return
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, LAST_RETRY_S)
+            await pause(self._environment.clock, BACKOFF.delay_ms(attempt))
 
     async def _attempt(self, key: ShareKey, source: Partition, letters: Sequence[Letter], config: GroupConfig) -> None:
         target = await self._target(config.errors_deadletterqueue_topic_name, source.name.partition)
@@ -140,8 +139,9 @@ class DeadLetters:
         return environment.config.log_config(environment.image.topic_configs(topic)).max_message_bytes
 
     async def _target(self, topic: str, index: int) -> TopicPartition:
-        """Returns the queue's partition for a source partition, and creates the topic if it doesn't exist and may be
-        created. Raises KafkaError."""
+        """Returns the queue's partition for a source partition; creates the topic if it doesn't exist and creation is
+        allowed. Raises KafkaError.
+        """
         exists = self._environment.image.topic(topic) is not None
         self._check(topic, exists)
         if not exists:
@@ -213,7 +213,9 @@ def letter_record(
 
 
 def batches_of(records: Sequence[Record], max_bytes: int) -> Iterator[bytearray]:
-    """Yields the records in batches that the queue accepts; a record that is too large goes without its copy."""
+    """Yields the records in batches that the queue accepts. If a record is too large, its copy of key and value is left
+    out.
+    """
     encoded = build(records)
     if len(encoded) <= max_bytes:
         yield encoded
@@ -226,7 +228,7 @@ def batches_of(records: Sequence[Record], max_bytes: int) -> Iterator[bytearray]
 
 
 def copied(source: Partition, letters: Iterable[Letter]) -> dict[int, RecordCopy]:
-    """Returns keys and values by offset; leaves out records that are gone from the log."""
+    """Returns keys and values by offset; leaves out records that are no longer in the log."""
     offsets = {offset for letter in letters for offset in range(letter.first, letter.last + 1)}
     return {record.offset: RecordCopy(record.key, record.value) for record in _read(source, offsets)}
 

@@ -1,18 +1,19 @@
 """A ShareFetch: reads, acquires, and waits for records.
 
-Reading and acquiring are one step that no other request interrupts. A fetch with too few records waits for appends, for
-records that are released or time out, and for acknowledgements that allow more records in flight. Source:
-DelayedShareFetch, ShareFetchUtils (KIP-932, KIP-1206).
+Reading and acquiring are one step that no other request interrupts. Only a fetch of many partitions handles them in
+turns; it then acquires nothing from a share partition that has changed meanwhile. A fetch with too few records
+waits for appends, for records that are released or time out, and for acknowledgements that allow more records in
+flight. Source: DelayedShareFetch, ShareFetchUtils (KIP-932, KIP-1206).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from broker.clock import Deadline
+from broker.clock import Deadline, next_turn
 from broker.exchange.sleeper import Sleeper
+from broker.exchange.turns import Turns
 from broker.fetch.request import FetchParams
 from broker.share import reading
 from broker.share.groups import ShareGroups
@@ -20,11 +21,11 @@ from broker.share.hosted import Hosted
 from broker.share.sessions import PartitionId
 from coordinator.share_partition.expiry import move_log_start
 from coordinator.share_partition.request import Acquired, AcquireRequest
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 from protocol.types import Buffer
 
 LOOKAHEAD_RECORDS: Final = 100
-"""Records that are scanned beyond those requested, because some may be held back by their time or key."""
+"""Records that are scanned beyond those requested, because records may be held back by their delivery time or key."""
 
 
 class PartitionAnswer(NamedTuple):
@@ -52,7 +53,7 @@ class ShareFetching:
         groups: ShareGroups,
         group_id: str,
         partition_ids: Sequence[PartitionId],
-        failed: Mapping[PartitionId, KafkaError],
+        failed: Mapping[PartitionId, PartitionAnswer],
         acquire_request: AcquireRequest,
         limits: FetchParams,
     ) -> None:
@@ -60,31 +61,32 @@ class ShareFetching:
         self._groups = groups
         self._group_id = group_id
         self._partition_ids = partition_ids
-        self._failed = {partition_id: PartitionAnswer(error=error) for partition_id, error in failed.items()}
+        self._failed = failed
         self._acquire_request = acquire_request
         self._limits = limits
         self.answers: dict[PartitionId, PartitionAnswer] = {}
 
-    def attempt(self, *, is_last: bool = False) -> bool:
+    async def attempt(self, turns: Turns, *, is_last: bool) -> bool:
         """Acquires the available records, if they are enough or this is the last attempt. True if the fetch is
         complete."""
-        is_over = self._attempt(is_last)
+        is_over = await self._attempt(is_last, turns)
         while is_over is None:
-            is_over = self._attempt(is_last)
+            is_over = await self._attempt(is_last, turns)
         return is_over
 
-    def _attempt(self, is_last: bool) -> bool | None:
+    async def _attempt(self, is_last: bool, turns: Turns) -> bool | None:
         """Tries as `attempt` does; returns None to try again."""
         self.answers = dict(self._failed)
-        partitions = self._hosted()
+        partitions = await self._hosted(turns)
         if self._needs_no_records or len(self.answers) == len(self._partition_ids) + len(self._failed):
             return True
-        candidates = self._read(partitions)
+        candidates = await self._read(partitions, turns)
         size = sum(len(candidate.records) for candidate in candidates)
         if not is_last and size < max(self._limits.min_bytes, 1) and not self.answers:
             return False
         left = self._acquire_request.max_records
         for candidate in candidates:
+            await turns.next()
             answer, count = self._acquire(candidate, left)
             left -= count
             if count:
@@ -92,7 +94,7 @@ class ShareFetching:
         if not self.answers and any(
             self._fetch_offset(candidate.hosted) != candidate.offset for candidate in candidates
         ):
-            return None  # the records read are aborted, gone, or held back: there may be more after them
+            return None  # all records read were aborted, deleted, or held back: there may be more after them
         return is_last or bool(self.answers)
 
     @property
@@ -100,10 +102,11 @@ class ShareFetching:
         """True if the request asks for no records, and only gets the errors of partitions."""
         return self._acquire_request.max_records <= 0 or self._limits.max_bytes <= 0
 
-    def _hosted(self) -> list[tuple[PartitionId, Hosted]]:
+    async def _hosted(self, turns: Turns) -> list[tuple[PartitionId, Hosted]]:
         """Returns the share partitions that can be fetched; the others are answered with their error."""
         partitions = []
         for partition_id in self._partition_ids:
+            await turns.next()
             try:
                 hosted = self._groups.hosted(self._group_id, partition_id)
             except KafkaError as error:
@@ -124,31 +127,44 @@ class ShareFetching:
             return hosted.scanner.fetch_offset(self._acquire_request.member_id)
         return engine.next_fetch_offset() if engine.can_acquire else None
 
-    def _read(self, partitions: Sequence[tuple[PartitionId, Hosted]]) -> list[Candidate]:
+    async def _read(self, partitions: Sequence[tuple[PartitionId, Hosted]], turns: Turns) -> list[Candidate]:
         """Reads the logs of the share partitions that may acquire more, from the fetch offset of each."""
-        offsets = [(partition_id, share, self._fetch_offset(share)) for partition_id, share in partitions]
-        ready = [(partition_id, share, offset) for partition_id, share, offset in offsets if offset is not None]
+        ready = [named for named in partitions if self._fetch_offset(named[1]) is not None]
         candidates: list[Candidate] = []
-        for partition_id, share, offset in ready:
+        for partition_id, share in ready:
+            await turns.next()
             try:
-                share.partition.traffic.reads += 1
-                snapshot = share.partition.snapshot(self._limits.isolation_level)
-                records = share.partition.read(snapshot, offset, self._limits.max_bytes // len(ready), True)
+                candidate = self._candidate(partition_id, share, self._limits.max_bytes // len(ready))
             except KafkaError as error:
-                if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and offset < share.partition.log_start_offset:
-                    move_log_start(share.engine, share.partition.log_start_offset)
-                    return self._read(partitions)  # from the start of the log, which is in range
                 self.answers[partition_id] = PartitionAnswer(error=error)
                 continue
-            if records:
-                candidates.append(Candidate(partition_id, share, offset, records))
+            if candidate is not None:
+                candidates.append(candidate)
         return candidates
+
+    def _candidate(self, partition_id: PartitionId, share: Hosted, max_bytes: int) -> Candidate | None:
+        """Reads the log of a share partition; from its start if records were deleted up to there. Returns None if there
+        is nothing to read. Raises KafkaError."""
+        offset = self._fetch_offset(share)
+        if offset is None:
+            return None
+        if offset < share.partition.log_start_offset:
+            move_log_start(share.engine, share.partition.log_start_offset)
+            offset = self._fetch_offset(share)
+            if offset is None:
+                return None
+        share.partition.traffic.reads += 1
+        snapshot = share.partition.snapshot(self._limits.isolation_level)
+        records = share.partition.read(snapshot, offset, max_bytes, True)
+        return Candidate(partition_id, share, offset, records) if records else None
 
     def _acquire(self, candidate: Candidate, left: int) -> tuple[PartitionAnswer, int]:
         """Acquires at most `left` records of one partition for the member, and returns them with their count."""
         if left <= 0:
             return PartitionAnswer(), 0
         _, hosted, offset, view = candidate
+        if self._fetch_offset(hosted) != offset:
+            return PartitionAnswer(), 0
         until = max(offset, hosted.engine.end_offset + 1) + left
         scanner = hosted.scanner
         batches = reading.scan(view, until if scanner is None else until + LOOKAHEAD_RECORDS)
@@ -174,31 +190,37 @@ class ShareFetching:
     async def wait(self, *, comes_last: bool) -> None:
         """Waits until there are enough records, or the time is over. With `comes_last`, fetches that wait already go
         first: otherwise members that acknowledge records would also get all the next ones."""
-        deadline = Deadline(self._groups.environment.clock, self._limits.max_wait_ms)
+        clock = self._groups.environment.clock
+        deadline = Deadline(clock, self._limits.max_wait_ms)
         if comes_last:
-            await asyncio.sleep(0)
-        is_over = self.attempt(is_last=deadline.is_over)
+            await next_turn()
+        turns = Turns(clock)
+        is_over = await self.attempt(turns, is_last=deadline.is_over)
         while not is_over:
             waiter = Sleeper(1)
             timer = deadline.call(waiter.wake)
-            watched = self._watch(waiter)
+            watched: list[Hosted] = []
             try:
-                await waiter.woken
-                is_over = self.attempt(is_last=deadline.is_over)
+                await self._watch(waiter, watched, turns)
+                if turns.taken:  # there may be more since the attempt
+                    is_over = await self.attempt(Turns(clock), is_last=deadline.is_over)
+                if not is_over:
+                    await waiter.woken
+                    turns = Turns(clock)
+                    is_over = await self.attempt(turns, is_last=deadline.is_over)
             finally:
                 timer.cancel()
                 for hosted in watched:
                     hosted.partition.waiters.pop(waiter, None)
                     hosted.queue.done(waiter)
 
-    def _watch(self, waiter: Sleeper) -> list[Hosted]:
-        """Registers the waiter with the share partitions, and with the logs that may be read; returns the share
-        partitions."""
-        watched = []
-        for _, hosted in self._hosted():
+    async def _watch(self, waiter: Sleeper, watched: list[Hosted], turns: Turns) -> None:
+        """Registers the waiter with the share partitions, which it adds to `watched`, and with the logs that may be
+        read."""
+        for _, hosted in await self._hosted(turns):
+            await turns.next()
+            watched.append(hosted)
             hosted.queue.add(waiter)
             scanner = hosted.scanner
             if self._fetch_offset(hosted) is not None if scanner is None else scanner.awaits_log:
                 hosted.partition.add_waiter(waiter)
-            watched.append(hosted)
-        return watched

@@ -1,7 +1,9 @@
 """ShareGroups: the share partitions and share sessions of this broker.
 
-A share partition is loaded when a member first fetches from it, and unloaded when this broker no longer leads its
-partition, or the last member of its group has closed its connection. Source: SharePartitionManager (KIP-932).
+A share partition is loaded when a member first fetches from it. It is unloaded when this broker no longer leads the
+partition, or when the last member of its group has closed its connection.
+
+Source: SharePartitionManager (KIP-932).
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from broker.share.dead_letters import DeadLetters
 from broker.share.persister import make_persister
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
 from broker.workers import Workers
-from coordinator.cluster.changes import Change, FeatureChanged, PartitionChanged, TopicDeleted, by_change
+from coordinator.cluster.changes import Delta, FeatureChanged, PartitionChanged
 from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 
-if TYPE_CHECKING:  # a share partition and its rules are imported with the first one
+if TYPE_CHECKING:  # imported when a share partition is first loaded
     from broker.share.hosted import Hosted
     from broker.share.other_leaders import OtherLeaders
     from coordinator.group.share.initialization import Initialize
@@ -53,7 +55,7 @@ class ShareGroups:
 
     def start(self) -> None:
         """Follows the image from now on."""
-        self.environment.loader.subscribe(by_change(self._changed))
+        self.environment.loader.subscribe(self._changed)
 
     def stop(self) -> None:
         """Unloads all share partitions."""
@@ -104,11 +106,11 @@ class ShareGroups:
         return self._hosted.get(ShareKey(group_id, *named))
 
     def at_work(self) -> list[tuple[ShareKey, Hosted]]:
-        """Returns the share partitions that are loaded."""
+        """Returns the loaded share partitions."""
         return [(key, hosted) for key, hosted in self._hosted.items() if hosted.engine.is_active]
 
     def hosted(self, group_id: str, named: PartitionId) -> Hosted:
-        """Returns the share partition, which may still be loading. Raises as `partition`."""
+        """Returns the share partition, which may still be loading. Raises the errors of `partition`."""
         key = ShareKey(group_id, *named)
         share_partition = self._hosted.get(key)
         if share_partition is not None:
@@ -172,24 +174,27 @@ class ShareGroups:
         hosted.stop()
 
     def forget_group(self, group_id: str) -> None:
-        """Unloads all share partitions of a group; they are loaded again when needed."""
+        """Unloads all share partitions of a group; the next request loads them again."""
         for key in tuple(self._by_group.get(group_id, ())):
             self.give_up(self._hosted[key])
 
-    def _changed(self, change: Change) -> None:
-        if isinstance(change, TopicDeleted):
-            self._lost(lambda key: key.topic_id == change.topic.topic_id)
-        elif isinstance(change, PartitionChanged) and change.before.leader_epoch != change.after.leader_epoch:
-            topic_id, index = change.topic.topic_id, change.partition_index
-            self._lost(lambda key: key.topic_id == topic_id and key.partition == index)
-        elif isinstance(change, FeatureChanged):
+    def _changed(self, delta: Delta) -> None:
+        """Unloads the share partitions of deleted topics and of partitions with a new leader epoch."""
+        if not self._hosted:
+            return
+        deleted = set(delta.deleted_topics.values())
+        led_anew = {
+            (change.topic.topic_id, change.partition_index)
+            for change in delta.changes
+            if isinstance(change, PartitionChanged) and change.before.leader_epoch != change.after.leader_epoch
+        }
+        if deleted or led_anew:
+            for key, hosted in list(self._hosted.items()):
+                if key.topic_id in deleted or (key.topic_id, key.partition) in led_anew:
+                    self.give_up(hosted)
+        if delta.has(FeatureChanged):
             for hosted in self._hosted.values():
                 hosted.features_changed()
-
-    def _lost(self, is_lost: Callable[[ShareKey], bool]) -> None:
-        for key, hosted in list(self._hosted.items()):
-            if is_lost(key):
-                self.give_up(hosted)
 
     # Share sessions.
 
@@ -208,9 +213,9 @@ class ShareGroups:
         session = self.sessions.remove(key)
         if session is None:
             return
-        for named in session.partitions:
-            hosted = self.find(key.group_id, named)
-            if hosted is not None and hosted.engine.is_active:
+        for share_key in tuple(self._by_group.get(key.group_id, ())):  # few, though a session may have many partitions
+            hosted = self._hosted[share_key]
+            if hosted.engine.is_active and PartitionId(share_key.topic_id, share_key.partition) in session.partitions:
                 hosted.release(key.member_id)
 
     def _connection_closed(self, connection: ClientConnection) -> None:

@@ -1,4 +1,4 @@
-"""Initializes the state of share partitions: the persister writes it, and the group records that.
+"""Initializes the state of share partitions: the persister writes it, and the group records that it exists.
 
 Source: GroupCoordinatorService.persisterInitialize (KIP-932).
 """
@@ -22,7 +22,7 @@ logger = get_logger("broker.share")
 async def initialize(
     persister: Persister, coordinator: GroupCoordinator, initialization: Initialize
 ) -> Mapping[ShareKey, KafkaError]:
-    """Initializes the state, and has the group record that; returns the errors."""
+    """Initializes the state and records it in the group; returns the errors."""
     keys = [
         (ShareKey(initialization.group_id, topic_id, index), offset)
         for topic_id, partitions in initialization.offsets.items()
@@ -46,7 +46,7 @@ async def initialize(
         )
     decide = uninitialized if failed else initialized
     try:
-        await coordinator.decided(initialization.group_id, decide, initialization, None)
+        await coordinator.submit(initialization.group_id, decide, initialization, None)
     except KafkaError as error:
         logger.warning("share group did not store its state", group=initialization.group_id, reason=str(error))
         failed.update((key, error) for key, _ in keys)

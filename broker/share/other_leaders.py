@@ -15,7 +15,7 @@ from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.peer_errors import PeerError
 from protocol.types import TopicPartition, Uuid
 
-if TYPE_CHECKING:  # imported with the first request: a node that is alone sends none
+if TYPE_CHECKING:  # imported with the first request, which a single-node cluster never sends
     from protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 CONSUMER: Final = -1
@@ -24,8 +24,7 @@ ALL: Final = -1
 
 
 class OtherLeaders:
-    """Sends the requests. A batch of letters may take long to be committed, so letters have connections of their
-    own."""
+    """Sends the requests. Dead letters have their own connections, because a batch may take long to commit."""
 
     def __init__(self, environment: Environment) -> None:
         self._config = environment.live_config

@@ -11,9 +11,11 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from broker.clock import pause
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.translations import seen_by_client
 from coordinator.share.key import ShareKey
+from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:  # imported with the first share partition
@@ -25,11 +27,11 @@ if TYPE_CHECKING:  # imported with the first share partition
 A = TypeVar("A")
 
 GIVE_UP_MS: Final = 15_000
-"""Kafka tries five times, with pauses of one, two, four and eight seconds: until a killed broker has lost its session,
-and another leads."""
+"""Time after which an operation gives up. Kafka retries five times, after one, two, four and eight seconds; meanwhile a
+killed broker's session ends, and another broker leads.
+"""
 
-FIRST_RETRY_S: Final = 0.005
-LAST_RETRY_S: Final = 1.0
+BACKOFF: Final = Backoff(initial_ms=5, max_ms=1_000)
 """A coordinator that loads its partition is ready after milliseconds, or after a few seconds."""
 
 TRANSIENT: Final = frozenset(
@@ -47,7 +49,7 @@ class Persister(Protocol):
     """The store; all methods raise KafkaError."""
 
     async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
-        """Writes an initial state; with start offset -1 the group's reset strategy decides the start."""
+        """Writes an initial state. With start offset -1, the group's reset strategy decides the start offset."""
         ...
 
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
@@ -55,8 +57,9 @@ class Persister(Protocol):
         ...
 
     def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
-        """Writes a change of the state, and returns a future, which may be done already: acknowledgements wait for
-        it."""
+        """Writes a change of the state and returns a future, which may be done already, because acknowledgements wait
+        for it.
+        """
         ...
 
     async def summary(self, key: ShareKey) -> Summary:
@@ -73,17 +76,17 @@ class Persister(Protocol):
 
 
 class CoordinatorPersister:
-    """The default: the state is in the share coordinator, here or on another broker.
+    """The default: the share coordinator, here or on another broker, stores the state.
 
-    An operation that can be done here at once is; any other is tried for a while. Waiting operations on one share
-    partition are done one after the other, so that none is repeated after a later one.
+    An operation that can be done here at once is done at once; any other is retried for a while. Waiting operations on
+    one share partition are done one after the other, so that a retry never overtakes a later operation.
     """
 
     def __init__(self, coordinator: ShareCoordinator) -> None:
         self._coordinator = coordinator
         self._remote: RemoteState | None = None
         self._last: dict[ShareKey, asyncio.Future[None]] = {}
-        """Futures of the last waiting operation of each share partition."""
+        """The future of the last waiting operation of each share partition."""
 
     async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
         from broker.share.state_operations import InitializeState
@@ -99,7 +102,7 @@ class CoordinatorPersister:
         if key in self._last:
             return self._write_later(key, written)
         try:
-            future: asyncio.Future[None] = self._coordinator.decide(
+            future: asyncio.Future[None] = self._coordinator.submit(
                 key, lambda shard, ticket, now_ms: shard.write(key, written, ticket, now_ms)
             )
         except KafkaError as error:
@@ -128,8 +131,9 @@ class CoordinatorPersister:
         return asyncio.ensure_future(self._perform(WriteState(key, written)))
 
     async def _rewritten(self, key: ShareKey, written: StateWrite, future: asyncio.Future[None]) -> None:
-        """Waits for a write here; if this broker stops coordinating before the commit, the write goes to the new
-        coordinator."""
+        """Waits for a write on this broker. If this broker is no longer the coordinator before the commit, sends the
+        write to the new coordinator.
+        """
         try:
             await future
         except KafkaError as error:
@@ -138,7 +142,7 @@ class CoordinatorPersister:
             await self._write_later(key, written)
 
     async def _perform(self, operation: StateOperation[A]) -> A:
-        """Performs an operation after the ones before it. Raises KafkaError as clients see it."""
+        """Performs an operation after the waiting operations before it. Raises KafkaError as clients see it."""
         key = operation.key
         before = self._last.get(key)
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -153,10 +157,10 @@ class CoordinatorPersister:
                 del self._last[key]
 
     async def _tried(self, operation: StateOperation[A]) -> A:
-        """Returns the coordinator's answer; tries again while the coordinator moves or isn't ready."""
+        """Returns the coordinator's answer; retries while the coordinator moves or isn't ready."""
         clock = self._coordinator.environment.clock
         give_up_ms = clock.monotonic_ms() + GIVE_UP_MS
-        pause_s = FIRST_RETRY_S
+        failures = 0
         while True:
             try:
                 return await self._attempt(operation)
@@ -164,15 +168,15 @@ class CoordinatorPersister:
                 client_error = seen_by_client(error)
                 if self._is_final(operation.key, client_error) or clock.monotonic_ms() >= give_up_ms:
                     raise client_error from error
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, LAST_RETRY_S)
+            failures += 1
+            await pause(clock, BACKOFF.delay_ms(failures))
 
     async def _attempt(self, operation: StateOperation[A]) -> A:
         coordinator, key = self._coordinator, operation.key
         await coordinator.ensure_topic(key)
         broker_id = coordinator.coordinated_elsewhere(key)
         if broker_id is None:
-            return await coordinator.decide(key, operation.decide)
+            return await coordinator.submit(key, operation.decide)
         if self._remote is None:
             from broker.share.remote_state import RemoteState
 
@@ -180,15 +184,16 @@ class CoordinatorPersister:
         return await self._remote.perform(broker_id, operation)
 
     def _is_final(self, key: ShareKey, error: KafkaError) -> bool:
-        """True if a later try can't have another result: False while the coordinator moves or loads, or doesn't yet
-        know a partition that is known here."""
+        """True if a retry can't have another result. False while the coordinator moves or loads, or doesn't know a
+        partition yet that this broker knows.
+        """
         topic = self._coordinator.environment.image.topic_by_id(key.topic_id)
         is_known = topic is not None and key.partition in topic.partitions
         return error.code not in (TRANSIENT_OF_KNOWN_PARTITIONS if is_known else TRANSIENT)
 
 
 class NoOpPersister:
-    """Stores nothing: each leader starts according to the group's reset strategy."""
+    """Stores nothing: each new leader starts by the group's reset strategy."""
 
     async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
         """Does nothing."""
@@ -219,7 +224,7 @@ PERSISTERS: dict[str, Callable[[ShareCoordinator], Persister]] = {
     "DefaultStatePersister": CoordinatorPersister,
     "NoOpStatePersister": lambda _: NoOpPersister(),
 }
-"""Makes a persister, by the last part of group.share.persister.class.name."""
+"""Persister classes by the last part of group.share.persister.class.name."""
 
 
 def make_persister(class_name: str, coordinator: ShareCoordinator) -> Persister:

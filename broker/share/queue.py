@@ -1,8 +1,10 @@
 """The fetches that wait for records of a share partition, in order of arrival.
 
-When acknowledgements allow more records in flight, one fetch after the other is woken, and only while more can be
-acquired: of sixteen consumers that share a partition most wait, and waking all of them at each acknowledgement would
-take more time than the one fetch that gets records. Source: Kafka's purgatory of DelayedShareFetch.
+When acknowledgements allow more records in flight, fetches are woken one after the other, and only while more records
+can be acquired. If sixteen consumers share a partition, most of them wait; waking all at each acknowledgement would
+take more time than the fetch that gets records.
+
+Source: Kafka's purgatory of DelayedShareFetch.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ class FetchQueue:
         self._has_room = has_room
         self._waiters: dict[Sleeper, None] = {}
         self._turns: deque[Sleeper] = deque()
-        """The waiters without a turn since the last offer: each has one, so that an offer ends if no fetch can use
-        it."""
+        """The waiters that have not tried since the last offer. Each tries once, so that an offer ends if no fetch can
+        use it.
+        """
         self._is_offered = False
 
     def __bool__(self) -> bool:
@@ -34,7 +37,7 @@ class FetchQueue:
         self._waiters[waiter] = None
 
     def done(self, waiter: Sleeper) -> None:
-        """Ends a waiter's turn: the next waiter may try."""
+        """Ends a waiter's attempt; the next waiter may try."""
         self._waiters.pop(waiter, None)
         if self._turns:
             self._next()
@@ -45,8 +48,9 @@ class FetchQueue:
             waiter.wake()
 
     def offer(self) -> None:
-        """Wakes the waiters in turn after this turn of the event loop, in which the acknowledging member may acquire
-        first."""
+        """Wakes the waiters one after the other, after this turn of the event loop, so that the acknowledging member
+        may acquire first.
+        """
         if self._waiters and not self._is_offered:
             self._is_offered = True
             asyncio.get_running_loop().call_soon(self._offered)

@@ -1,6 +1,6 @@
 """Reads the offsets of batches in a share partition's fetched bytes, and finds aborted batches.
 
-It examines only as many batches as can be acquired: a few numbers of each header, without the records.
+It reads only as many batches as can be acquired, and only a few numbers of each header.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OFFSETS: Final = struct.Struct(">qi11xi")
 """Base offset, batch length and last offset delta, in the first 27 bytes of a batch."""
 
 SPARSE: Final = 2
-"""Batches without acquired records are left out if the answer becomes smaller by this factor."""
+"""Batches without acquired records are left out if that makes the answer smaller by this factor."""
 
 
 def scan(view: memoryview, until: int) -> list[FetchedBatch]:
@@ -43,7 +43,7 @@ def scan(view: memoryview, until: int) -> list[FetchedBatch]:
 
 
 def covering(view: memoryview, fetched: Iterable[FetchedBatch], acquired: list[Acquired]) -> memoryview:
-    """Returns the bytes of the batches that have the acquired records."""
+    """Returns the bytes from the first batch with acquired records to the last."""
     first, last = acquired[0].first, acquired[-1].last
     start = end = -1
     for entry in fetched:
@@ -55,8 +55,9 @@ def covering(view: memoryview, fetched: Iterable[FetchedBatch], acquired: list[A
 
 
 def sparse(view: memoryview, fetched: Sequence[FetchedBatch], acquired: list[Acquired]) -> Buffer:
-    """Returns the bytes of the batches that have acquired records, without the batches in between if that saves
-    much."""
+    """Returns the bytes of the batches with acquired records. Leaves out the batches between them if that saves
+    much.
+    """
     needed: list[FetchedBatch] = []
     at = 0
     for entry in fetched:

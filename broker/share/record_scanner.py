@@ -1,10 +1,10 @@
-"""Scans the records of a share partition for the keys and delivery times that hold them back.
+"""Scans the records of a share partition for the keys and delivery times by which they are held back.
 
-Only groups with these options have their records scanned (coordinator/share_partition/holdback.py). Many records, or
-compressed records, are read in a thread; the fetch that needs them waits as for an append.
+Only groups with these options have their records scanned (coordinator/share_partition/holdback.py). A thread reads
+compressed records, or many records; the fetch that needs them waits as for an append.
 
-A delivery time is a header of decimal digits: `1500` is in ms after the record's timestamp, `@1767225600000` a time in
-ms since 1970. Any other value is invalid. A delay longer than the limit becomes the limit.
+A delivery time is a header of decimal digits: `1500` is in ms after the record's timestamp, `@1767225600000` is a time
+in ms since 1970. Any other value is invalid. A delay above the limit is reduced to it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ AT: Final = b"@"
 FEW_BYTES: Final = 1 << 16
 FEW_COMPRESSED_BYTES: Final = 1 << 13
 FEW_RECORDS: Final = 500
-"""More than these are read in a thread, so that the event loop is blocked for a millisecond or two at most."""
+"""Maximum number of records that are read on the event loop, which takes a millisecond or two. A thread reads more."""
 
 QUIET_MS: Final = 60_000
-"""The time between two log lines about invalid values of one share partition."""
+"""Minimum time between two log lines about invalid values of one share partition."""
 
 logger = get_logger("broker.share")
 
@@ -48,7 +48,7 @@ class Scanned(NamedTuple):
     facts: Facts
     invalid_count: int
     example: str
-    """An invalid value, for the log."""
+    """An invalid value, for the log line."""
 
 
 class RecordScanner:
@@ -64,7 +64,7 @@ class RecordScanner:
         self._clock = clock
         self._workers = workers
         self._task: asyncio.Task[None] | None = None
-        """The task that awaits the scanning thread, if there is one."""
+        """The task that awaits the scanning thread; None without a scan."""
         self.invalid_count = 0
         """The number of invalid header values."""
         self._logged_ms = -QUIET_MS
@@ -82,7 +82,7 @@ class RecordScanner:
             self._task.cancel()
 
     def fetch_offset(self, member_id: str) -> int | None:
-        """Returns the offset from which a member's fetch reads; None if there is nothing for it."""
+        """Returns the offset from which a member's fetch reads; None if no record is available to it."""
         holdback = self._holdback()
         offset = holdback.next_offset(self._engine, member_id)
         if self._task is not None and offset == holdback.frontier(self._engine):
@@ -91,14 +91,14 @@ class RecordScanner:
 
     @property
     def awaits_log(self) -> bool:
-        """True if more records in the log would be scanned."""
+        """True if scanning would continue with more records in the log."""
         return self._task is None and self._engine.is_active and self._holdback().can_learn(self._engine)
 
     def _holdback(self) -> Holdback:
         return holdback_of(self._engine)
 
     def scan(self, view: memoryview, offset: int, batches: Sequence[FetchedBatch], aborted: Sequence[Range]) -> None:
-        """Scans the bytes that were read from `offset` on, within the call or in a thread."""
+        """Scans the bytes read from `offset` on, on the event loop or in a thread."""
         holdback, now_ms = self._holdback(), self._clock.now_ms()
         unscanned = holdback.learnable(self._engine, batches)
         if not unscanned or self._task is not None:
@@ -135,7 +135,7 @@ class RecordScanner:
 
 
 def is_small(view: memoryview, batches: Sequence[FetchedBatch]) -> bool:
-    """True if the batches can be read within the event loop."""
+    """True if the batches can be read on the event loop."""
     records = compressed = plain = 0
     for fetched in batches:
         header = batch.read_header(view, fetched.position)
@@ -149,14 +149,14 @@ def is_small(view: memoryview, batches: Sequence[FetchedBatch]) -> bool:
 def read_facts(
     view: memoryview, offset: int, batches: Sequence[FetchedBatch], rules: HoldbackRules, now_ms: int
 ) -> Scanned:
-    """Returns keys and times of the batches' records, up to the `last` offset of each batch."""
+    """Returns keys and delivery times of the batches' records, up to the `last` offset of each batch."""
     keys: dict[int, int] = {}
     times: dict[int, int] = {}
     invalid_count, example = 0, ""
     for fetched in batches:
         for record in records_of(view, fetched):
             if rules.by_key and record.key is not None:
-                keys[record.offset] = hash(record.key)  # keys with the same hash are treated as one: safe, if slower
+                keys[record.offset] = hash(record.key)  # keys with the same hash count as one: safe, but slower
             value = header_of(record, rules.delay_header) if record.headers and rules.delay_header else NO_VALUE
             if value is NO_VALUE:
                 continue
@@ -170,7 +170,7 @@ def read_facts(
 
 
 def records_of(view: memoryview, fetched: FetchedBatch) -> Iterator[Record]:
-    """Yields a batch's records, up to the first unreadable record, which consumers should reject."""
+    """Yields a batch's records up to the first unreadable record, which is left to consumers to reject."""
     header = batch.read_header(view, fetched.position)
     if header.is_control:
         return

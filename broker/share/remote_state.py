@@ -1,6 +1,6 @@
-"""Requests of share group state to other brokers, by broker, kind and group, with many share partitions in each.
+"""Sends operations on share group state to other brokers; a request has all operations of one kind, broker and group.
 
-Source: PersisterStateManager, whose schemas have one group in a request (KIP-932).
+Source: PersisterStateManager, whose requests also have one group each (KIP-932).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar, cast
 from broker.coordinators.batcher import Batcher
 from broker.coordinators.neighbours import Neighbours
 from broker.share.state_operations import MESSAGES, StateOperation, StateResponse, StateResult
-from coordinator.refusal import Refusal
+from coordinator.engine.errors import Rejection
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.types import Uuid
@@ -36,7 +36,7 @@ class RemoteState:
         self._batcher: Batcher[StateDestination, StateOperation[object], object] = Batcher("share state", self._send)
 
     async def perform(self, broker_id: int, operation: StateOperation[A]) -> A:
-        """Returns the broker's answer. Raises KafkaError: the answer's own, or those of `Batcher.submit`."""
+        """Returns the broker's answer. Raises the KafkaError in the answer, or the errors of `Batcher.submit`."""
         destination = StateDestination(broker_id, type(operation), operation.key.group_id)
         untyped = cast(StateOperation[object], operation)  # the answer to an operation has the operation's type
         answer = await self._submitted(destination, untyped)
@@ -83,6 +83,6 @@ def answer_of(operation: StateOperation[object], result: StateResult | None) -> 
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The share coordinator's response has no such partition.")
     if result.error_code:
         code = error_code(result.error_code)
-        kind = Refusal if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else KafkaError  # the share partition's topic
+        kind = Rejection if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else KafkaError  # the share partition's topic
         return kind(code, result.error_message or None)
     return operation.answer(result)

@@ -1,7 +1,9 @@
 """Share sessions: the partitions that a member fetches, so that its requests name only changes.
 
-A session belongs to a group member and to the connection that opened it: when the connection closes, the session ends,
-and the member's acquired records are available again. Source: ShareSessionCache, ShareSession (KIP-932).
+A session belongs to a group member and to the connection that opened it. When the connection closes, the session ends,
+and the member's acquired records become available again.
+
+Source: ShareSessionCache, ShareSession (KIP-932).
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ class PartitionId(NamedTuple):
 
 
 class ShareSession:
-    """One member's partitions, in the order in which they were named."""
+    """One member's partitions, in the order in which its requests named them."""
 
     __slots__ = ("connection", "epoch", "key", "partitions")
 
@@ -44,7 +46,7 @@ class ShareSession:
         """The partitions, each with True if the next answer must include it even without records."""
 
     def advance(self) -> None:
-        """Advances the epoch, from 1 to 2^31 - 1 and then from 1 again."""
+        """Advances the epoch: from 1 to 2^31 - 1, then again from 1."""
         self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
 
     def update(self, named: Iterable[PartitionId], forgotten: Iterable[PartitionId]) -> None:
@@ -87,7 +89,7 @@ class ShareSessions:
     def open(
         self, key: SessionKey, partitions: Iterable[PartitionId], connection: ClientConnection, limit: int
     ) -> ShareSession:
-        """Opens a session, in place of the member's old session. Raises SHARE_SESSION_LIMIT_REACHED."""
+        """Opens a session; replaces the member's old session. Raises SHARE_SESSION_LIMIT_REACHED."""
         self.remove(key)
         if len(self._sessions) >= limit:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)

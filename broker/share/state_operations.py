@@ -1,5 +1,5 @@
-"""Operations on share group state: decided by the shard here, or by another broker with one of the five requests of
-share group state (83 to 87).
+"""Operations on share group state: decided by the shard on this broker, or sent to another broker with one of the five
+requests of share group state (83 to 87).
 
 Source: the handlers of PersisterStateManager (KIP-932).
 """
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from coordinator.outcome import Ticket
+from coordinator.engine.result import Ticket
 from coordinator.share.batches import StateBatch
 from coordinator.share.key import ShareKey
-from coordinator.share.records import ShareOutcome, ShareState
+from coordinator.share.records import ShareResult, ShareState
 from coordinator.share.shard import ANY_EPOCH, ShareShard, StateWrite, Summary
 from protocol.messages import delete_share_group_state as deletes
 from protocol.messages import initialize_share_group_state as initializes
@@ -44,16 +44,16 @@ class StateOperation(Protocol[A]):
     @property
     def key(self) -> ShareKey: ...
 
-    def decide(self, shard: ShareShard, ticket: Ticket[A], now_ms: int) -> ShareOutcome:
+    def decide(self, shard: ShareShard, ticket: Ticket[A], now_ms: int) -> ShareResult:
         """Decides in the shard. Raises KafkaError."""
         ...
 
     def data(self) -> object:
-        """Returns the partition as the request encodes it."""
+        """Returns the partition's part of the request."""
         ...
 
     def answer(self, result: StateResult) -> A:
-        """Returns the answer from a response's result."""
+        """Returns the answer from a partition result of the response."""
         ...
 
 
@@ -62,7 +62,7 @@ class InitializeState(NamedTuple):
     state_epoch: int
     start_offset: int
 
-    def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
+    def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareResult:
         return shard.initialize(self.key, self.state_epoch, self.start_offset, ticket, now_ms)
 
     def data(self) -> initializes.PartitionData:
@@ -78,7 +78,7 @@ class ReadState(NamedTuple):
     key: ShareKey
     leader_epoch: int
 
-    def decide(self, shard: ShareShard, ticket: Ticket[ShareState], now_ms: int) -> ShareOutcome:
+    def decide(self, shard: ShareShard, ticket: Ticket[ShareState], now_ms: int) -> ShareResult:
         return shard.read(self.key, self.leader_epoch, ticket, now_ms)
 
     def data(self) -> reads.PartitionData:
@@ -106,7 +106,7 @@ class WriteState(NamedTuple):
     key: ShareKey
     written: StateWrite
 
-    def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
+    def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareResult:
         return shard.write(self.key, self.written, ticket, now_ms)
 
     def data(self) -> writes.PartitionData:
@@ -130,7 +130,7 @@ class WriteState(NamedTuple):
 class ReadSummary(NamedTuple):
     key: ShareKey
 
-    def decide(self, shard: ShareShard, ticket: Ticket[Summary], now_ms: int) -> ShareOutcome:
+    def decide(self, shard: ShareShard, ticket: Ticket[Summary], now_ms: int) -> ShareResult:
         return shard.summary(self.key, ticket, now_ms)
 
     def data(self) -> summaries.PartitionData:
@@ -144,7 +144,7 @@ class ReadSummary(NamedTuple):
 class DeleteState(NamedTuple):
     key: ShareKey
 
-    def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
+    def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareResult:
         return shard.delete(self.key, ticket, now_ms)
 
     def data(self) -> deletes.PartitionData:

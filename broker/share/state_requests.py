@@ -1,5 +1,5 @@
-"""The common part of the handlers of share group state: processes and answers every partition separately. A partition
-that is named twice is processed twice, and gets the last answer.
+"""The common part of the handlers of share group state: each partition is processed and answered separately. A
+partition that is named twice is processed twice, and gets the last result.
 
 Source: ShareCoordinatorService (KIP-932).
 """
@@ -51,15 +51,16 @@ class StateRequest(Protocol[P_co]):
 
 
 def is_whole(request: StateRequest[P_co]) -> bool:
-    """True if each topic has partitions: otherwise all requests but InitializeShareGroupState answer nothing."""
+    """True if each topic has partitions. Otherwise all requests but InitializeShareGroupState get an empty answer."""
     return all(topic.partitions for topic in request.topics)
 
 
 async def answered(
     request: StateRequest[P_co], turns: Turns, answer: Callable[[Uuid, P_co], Awaitable[R]]
 ) -> list[tuple[Uuid, list[R]]]:
-    """Returns the result of each partition, by topic id; none for a group without a name, or a topic without
-    partitions."""
+    """Returns the result of each partition, by topic id. A group without a name, or a topic without partitions, has no
+    results.
+    """
     results: dict[Uuid, dict[int, R]] = {}
     for topic in request.topics if request.group_id else ():
         for requested in topic.partitions:
@@ -76,10 +77,10 @@ class Failure(NamedTuple):
     message: str | None = None
 
 
-async def decided(coordinator: ShareCoordinator, key: ShareKey, decide: Decide[A]) -> tuple[A | None, Failure]:
+async def submitted(coordinator: ShareCoordinator, key: ShareKey, decide: Decide[A]) -> tuple[A | None, Failure]:
     """Returns the shard's answer, or its error."""
     try:
-        answer: A | None = await coordinator.decide(key, decide)
+        answer: A | None = await coordinator.submit(key, decide)
     except KafkaError as error:
         client_error = seen_by_client(error)
         return None, Failure(client_error.code, client_error.message)

@@ -1,1 +1,1 @@
-"""Metrics that clients push (KIP-714): taken, checked, and handed on."""
+"""Receives the metrics that clients push (KIP-714), checks them, and passes them on."""

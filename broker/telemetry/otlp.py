@@ -1,6 +1,7 @@
-"""Hands pushes on to a collector, by OTLP over HTTP.
+"""Posts pushes to a collector, by OTLP over HTTP.
 
-What the broker knows of the client is added to each resource, as KIP-714 names it.
+Each resource gets the broker's labels for the client, with the names in KIP-714.
+
 Source: opentelemetry.io/docs/specs/otlp, "OTLP/HTTP".
 """
 
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 TIMEOUT_S: Final = 5.0
-"""Timeout of a collector for a push, from the look-up of its address to its answer."""
+"""Timeout of a post to the collector, from the address look-up to the answer."""
 TAKEN: Final = range(200, 300)
 RETRIABLE: Final = frozenset({429, 502, 503, 504})
 CONTENT_TYPE: Final = "application/x-protobuf"
 
 
 class OtlpCollector:
-    """One endpoint, as `http://host:4318/v1/metrics`."""
+    """A collector's endpoint, such as `http://host:4318/v1/metrics`."""
 
     def __init__(self, url: str, broker_id: int, *, timeout_s: float = TIMEOUT_S) -> None:
         self._endpoint = endpoint_of(url)
@@ -32,22 +33,22 @@ class OtlpCollector:
         self._timeout_s = timeout_s
         self._workers = Workers(1, "telemetry-otlp")
         self._tls: SSLContext | None = None
-        """Once there was a push for an endpoint that is secured."""
+        """The TLS context; None until the first push to an https endpoint."""
 
     async def deliver(self, push: Push) -> None:
-        """Posts a push. Raises NotTaken, INVALID_RECORD."""
+        """Posts a push. Raises NotTaken, or INVALID_RECORD."""
         body = await self._workers.call(lambda: enriched(push.data, push.labels(self._broker_id)))
         if self._endpoint.is_secured and self._tls is None:
             self._tls = await self._workers.call(_system_authorities)
         try:
             status = await post(self._endpoint, body, CONTENT_TYPE, self._tls, self._timeout_s)
         except NoAnswer as error:
-            raise NotTaken(f"the collector is not reached: {error}", is_final=False) from error
+            raise NotTaken(f"can't reach the collector: {error}", is_final=False) from error
         if status not in TAKEN:
-            raise NotTaken(f"the collector answers {status}", is_final=status not in RETRIABLE)
+            raise NotTaken(f"the collector answered with status {status}", is_final=status not in RETRIABLE)
 
     def close(self) -> None:
-        """Waits for the thread, whose work is short; a post under way ends with the queue that it is of."""
+        """Waits for the thread, whose work is short. A post under way is cancelled with its queue."""
         self._workers.close()
 
 
@@ -58,8 +59,11 @@ def _system_authorities() -> SSLContext:
 
 
 def enriched(data: bytes, labels: dict[str, str]) -> bytes:
-    """Returns the metrics with labels in each of their resources, in the place of what the client calls so; and no more
-    than MAX_POINTS resources, since each gets them all. Raises INVALID_RECORD."""
+    """Returns the metrics with `labels` in each of their resources; they replace the client's labels of the same names.
+    Raises INVALID_RECORD.
+
+    Drops resources after the first MAX_POINTS, because the labels are added to each.
+    """
     from broker.telemetry.points import MAX_POINTS, decoded
 
     message = decoded(data)

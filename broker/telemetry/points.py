@@ -1,6 +1,7 @@
-"""The points of a push: OpenTelemetry's protobuf, decoded and bounded. It takes a while: call it from a thread.
+"""The points of a push: OpenTelemetry's protobuf, decoded and bounded. Decoding is slow: call it from a thread.
 
-Gauges and sums are what clients of Kafka push; histograms and summaries are left out.
+Kafka's clients push gauges and sums; histograms and summaries are ignored.
+
 Source: opentelemetry-proto, metrics/v1/metrics.proto; KIP-714.
 """
 
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, MetricsData, ScopeMetrics, Sum
 
 MAX_POINTS: Final = 5_000
-"""Maximum of points in a push; each takes some 7 µs of a thread that shares the interpreter with the event loop."""
+"""Maximum number of points in a push. A point takes about 7 µs in a thread that shares the interpreter with the event
+loop.
+"""
 MAX_LABELS: Final = 16
 OWN_LABELS: Final = ("client_instance_id", "client_id")
-"""The labels that identify the client, which the client itself can't set."""
+"""The labels that identify the client; the client can't set them itself."""
 
 PREFIX: Final = "clients_"
 TOTAL: Final = "_total"
@@ -32,17 +35,17 @@ NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
 
 
 class PointKind(Enum):
-    """How a point's value stands to the one before."""
+    """How a point's value relates to the previous point's."""
 
     GAUGE = "gauge"
     DELTA = "delta"
-    """The value is added to the sum."""
+    """The value is added to the previous sum."""
     CUMULATIVE = "cumulative"
-    """The value is the sum."""
+    """The value is the new sum."""
 
 
 class Point(NamedTuple):
-    """A value, with Prometheus' name."""
+    """A value under the name that Prometheus gets."""
 
     name: str
     labels: tuple[tuple[str, str], ...]
@@ -59,14 +62,17 @@ def decoded(data: bytes) -> MetricsData:
     try:
         message.ParseFromString(data)
     except DecodeError as error:
-        reason = f"telemetry that is not OpenTelemetry's MetricsData: {error}"
+        reason = f"the telemetry is not OpenTelemetry's MetricsData: {error}"
         raise KafkaError(ErrorCode.INVALID_RECORD, reason) from None
     return message
 
 
 def points(data: bytes) -> list[Point]:
-    """Returns the first MAX_POINTS points of a push, but for those that are no numbers. Raises INVALID_RECORD."""
-    metrics = islice(_metrics(decoded(data)), MAX_POINTS)  # those without points cost time as well
+    """Returns the first MAX_POINTS points of a push; leaves out points whose value isn't a number.
+
+    Raises INVALID_RECORD.
+    """
+    metrics = islice(_metrics(decoded(data)), MAX_POINTS)  # metrics without points take time as well
     all_points = (point for metric, common in metrics for point in _of_metric(metric, common))
     return [point for point in islice(all_points, MAX_POINTS) if math.isfinite(point.value)]
 
@@ -97,7 +103,7 @@ def _of_metric(metric: Metric, common: Mapping[str, str]) -> Iterator[Point]:
 
 
 def kind_of(metric: Metric) -> PointKind | None:
-    """Returns the kind of a metric's points; None if it has a shape that no Kafka client uses."""
+    """Returns the kind of a metric's points; None for a kind that no Kafka client pushes."""
     from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_DELTA
 
     if metric.HasField("gauge"):
@@ -118,7 +124,7 @@ def name_of(text: str, kind: PointKind) -> str:
 
 
 def labels(attributes: Iterable[KeyValue]) -> dict[str, str]:
-    """Returns attributes as labels; without attributes whose values are lists or maps."""
+    """Returns attributes as labels; attributes whose values are lists or maps are left out."""
     texts = {}
     for attribute in islice(attributes, MAX_LABELS):
         value = attribute.value
@@ -129,7 +135,7 @@ def labels(attributes: Iterable[KeyValue]) -> dict[str, str]:
 
 
 def label_name(key: str) -> str:
-    """Returns the name of a label; one that began with two underscores would be Prometheus' own."""
+    """Returns the name of a label. It never begins with two underscores, which Prometheus reserves for itself."""
     name = NO_NAME.sub("_", key[:MAX_LABEL])
     is_none = not name or name[0].isdigit() or name.startswith("__")
     return f"_{name.lstrip('_')}" if is_none else name

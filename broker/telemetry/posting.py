@@ -1,7 +1,8 @@
-"""Posts over HTTP/1.1, each by a connection of its own, of whose answer nothing counts but the status.
+"""Posts over HTTP/1.1, each on its own connection; only the answer's status is read.
 
-The time that a post may take is that of all its parts together: a receiver that sends a byte now and then has no more
-of it than one that is silent. A post that is cancelled is over at once.
+The timeout covers the whole post: a receiver that sends a byte now and then has no more time than a silent receiver. A
+cancelled post ends at once.
+
 Source: RFC 9112.
 """
 
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
 
 STATUS_LINE: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})\b")
 FINAL_STATUS: Final = 200
-"""Those below come before the one that counts."""
+"""The first final status; lower ones are interim (RFC 9110)."""
 PORTS: Final = {"http": 80, "https": 443}
 PATH_CHARACTERS: Final = "/%:@!$&'()*+,;=~?"
-"""Characters of a path that stand for themselves, beside letters, digits and -._~."""
+"""Characters of a path that need no escape, beside letters, digits and -._~."""
 
 
 class NoAnswer(Exception):
-    """A receiver was not reached, or said nothing that is HTTP, in time."""
+    """The receiver could not be reached, or did not send a valid HTTP answer in time."""
 
 
 class PostTarget(NamedTuple):
@@ -34,9 +35,9 @@ class PostTarget(NamedTuple):
     port: int
     is_secured: bool
     authority: str
-    """The host with its port, as requests name it."""
+    """Host and port, as the Host header has them."""
     target: str
-    """The path with its query, as requests name it."""
+    """Path and query, as the request line has them."""
 
 
 def endpoint_of(url: str) -> PostTarget:
@@ -49,13 +50,13 @@ def endpoint_of(url: str) -> PostTarget:
 
 
 async def post(endpoint: PostTarget, body: bytes, content_type: str, tls: SSLContext | None, timeout_s: float) -> int:
-    """Returns the status of the answer. `tls` is the context for an endpoint that is secured. Raises NoAnswer."""
+    """Returns the status of the answer. `tls` is the context of an https endpoint. Raises NoAnswer."""
     try:
         async with asyncio.timeout(timeout_s):
             return await _post(endpoint, body, content_type, tls)
     except TimeoutError as error:
         raise NoAnswer(f"no answer within {timeout_s:g} s") from error
-    except (OSError, ValueError) as error:  # the latter for a host that is no name, and a line without an end
+    except (OSError, ValueError) as error:  # ValueError: an invalid host name, or a line that is too long
         raise NoAnswer(str(error) or repr(error)) from error
 
 
@@ -73,14 +74,14 @@ async def _post(endpoint: PostTarget, body: bytes, content_type: str, tls: SSLCo
 
 
 async def _status(reader: asyncio.StreamReader) -> int:
-    """Returns the status that counts. Raises ValueError for what is no HTTP."""
+    """Returns the final status. Raises ValueError if the answer is not HTTP."""
     while True:
         line = await reader.readline()
         match = STATUS_LINE.match(line)
         if match is None:
-            raise ValueError(f"it answers {line[:80]!r}, which is no HTTP" if line else "it ended without an answer")
+            raise ValueError(f"the answer is not HTTP: {line[:80]!r}" if line else "it ended without an answer")
         status = int(match[1])
         if status >= FINAL_STATUS:
             return status
         while (await reader.readline()).strip():
-            pass  # what it says beside a status that is not the last
+            pass  # skips the headers of an interim answer

@@ -12,23 +12,25 @@ from protocol.types import Buffer
 
 
 class Push(NamedTuple):
-    """The metrics of one client at one time."""
+    """The metrics that a client pushed at one time."""
 
     attributes: ClientAttributes
     principal: str
     interval_ms: int
-    """The push interval of the client."""
+    """The client's push interval."""
     data: bytes
-    """OpenTelemetry's MetricsData, encoded; an ExportMetricsServiceRequest has the same bytes."""
+    """OpenTelemetry's MetricsData, encoded; the bytes of an ExportMetricsServiceRequest are the same."""
 
     def labels(self, broker_id: int) -> dict[str, str]:
-        """Returns the broker's labels for the client, as KIP-714 names them."""
+        """Returns the broker's labels for the client, with the names in KIP-714."""
         return {**self.attributes.present(), "principal": self.principal[:MAX_LABEL], "broker_id": str(broker_id)}
 
 
 def inflated(codec: int, data: Buffer, max_bytes: int) -> bytes:
-    """Returns the metrics of a push. Raises INVALID_RECORD if they are damaged, or larger than `max_bytes`."""
+    """Returns the metrics of a push, decompressed. Raises INVALID_RECORD if they are corrupt, or larger than
+    `max_bytes`.
+    """
     try:
         return decompress(Compression(codec), bytes(data), max_size=max_bytes)
     except KafkaError as error:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"telemetry that cannot be read: {error}") from error
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"the telemetry can't be decompressed: {error}") from error

@@ -1,7 +1,7 @@
-"""A bounded queue of pushes: they are delivered one after the other, and pushes that can't be delivered are dropped.
+"""A bounded queue of pushes, which are delivered one after the other.
 
-A receiver that is away gets a push again, with growing pauses, as often as ATTEMPTS says. What does not fit into the
-queue is dropped at once. Clients notice nothing of either.
+If a delivery fails, it is retried with growing pauses; after ATTEMPTS failures, or if the queue is full, the push is
+dropped. Clients don't notice.
 """
 
 from __future__ import annotations
@@ -11,25 +11,27 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
+from broker.clock import Clock, pause
 from broker.exchange.log_limiter import LogLimiter
 from broker.logging import get_logger
 from broker.telemetry.push import Push
+from protocol.backoff import Backoff
 from protocol.errors import KafkaError
 
 MAX_QUEUED_BYTES: Final = 16 << 20
 ATTEMPTS: Final = 5
-FIRST_RETRY_S: Final = 1.0
+BACKOFF: Final = Backoff(initial_ms=1_000, max_ms=8_000)
 
 logger = get_logger("broker.telemetry")
 
 
 class NotTaken(Exception):
-    """A receiver did not take a push."""
+    """The receiver did not accept a push."""
 
     def __init__(self, reason: str, *, is_final: bool) -> None:
         super().__init__(reason)
         self.is_final = is_final
-        """True if the receiver would reject it again."""
+        """True if a retry would fail as well."""
 
 
 Deliver: TypeAlias = "Callable[[Push], Awaitable[None]]"
@@ -39,15 +41,15 @@ Deliver: TypeAlias = "Callable[[Push], Awaitable[None]]"
 class PushQueue:
     """Delivers pushes to one receiver, from the first push until `close`."""
 
-    def __init__(self, receiver: str, deliver: Deliver, *, first_retry_s: float = FIRST_RETRY_S) -> None:
+    def __init__(self, receiver: str, deliver: Deliver, clock: Clock) -> None:
         """`receiver` names it in the log."""
         self._receiver = receiver
         self._deliver = deliver
-        self._first_retry_s = first_retry_s
+        self._clock = clock
         self._pushes: deque[Push] = deque()
         self._task: asyncio.Task[None] | None = None
         self.lines = LogLimiter()
-        """Limits the lines about pushes that were dropped."""
+        """Limits the log lines about dropped pushes."""
         self.held_bytes = 0
         self.delivered = 0
         self.dropped = 0
@@ -63,7 +65,7 @@ class PushQueue:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def close(self) -> None:
-        """Stops delivering; queued pushes are dropped."""
+        """Stops the delivery and drops the queued pushes."""
         if self._task is not None:
             self._task.cancel()
         self._pushes.clear()
@@ -84,7 +86,6 @@ class PushQueue:
         self._task = None
 
     async def _attempt(self, push: Push) -> None:
-        pause_s = self._first_retry_s
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await self._deliver(push)
@@ -95,8 +96,7 @@ class PushQueue:
             except KafkaError as error:
                 if not error.code.retriable or attempt == ATTEMPTS:
                     raise
-            await asyncio.sleep(pause_s)
-            pause_s *= 2
+            await pause(self._clock, BACKOFF.delay_ms(attempt))
 
     def _drop(self, reason: str) -> None:
         self.dropped += 1

@@ -1,7 +1,7 @@
-"""Series of what clients have pushed, for a scrape.
+"""Series of the metrics that clients have pushed, for scrapes.
 
-Each has the labels that the client gave it, and `client_instance_id` and `client_id`. The series of a client that has
-missed a push go.
+Each has the client's own labels, and `client_instance_id` and `client_id`. A client that misses a push loses its
+series.
 """
 
 from __future__ import annotations
@@ -13,24 +13,26 @@ from broker.telemetry.points import OWN_LABELS, TOTAL, Point, PointKind
 from coordinator.telemetry.subscriptions import ClientAttributes
 
 MAX_SERIES: Final = 100_000
-"""Maximum of all clients' series: some 30 MB. A client counts as one more."""
+"""Maximum number of series of all clients, about 30 MB. Each client counts as one more."""
 
 CHARACTERS_EACH: Final = 300
-"""A series whose name and labels have more counts as several."""
+"""A series with more characters in its name and labels counts as several."""
 
 MISSED_AFTER: Final = 2
-"""Intervals without a push: a client spreads its pushes over half an interval to one and a half."""
+"""Number of intervals without a push after which a client has missed one. Clients vary the time between pushes from
+half an interval to one and a half.
+"""
 
 
 class SeriesKey(NamedTuple):
-    """A series of one client."""
+    """Identifies a series of one client."""
 
     name: str
     labels: tuple[tuple[str, str], ...]
 
 
 class ClientSample(NamedTuple):
-    """A series of a scrape."""
+    """A series with its value, for a scrape."""
 
     name: str
     labels: dict[str, str]
@@ -46,7 +48,7 @@ class ClientValues:
         self.expires_ms = 0
         self.values: dict[SeriesKey, float] = {}
         self.places = 1
-        """The places among MAX_SERIES that it takes."""
+        """The part of MAX_SERIES that this client uses."""
 
 
 class ClientSeries:
@@ -56,11 +58,11 @@ class ClientSeries:
         self._max_series = max_series
         self._clients: dict[str, ClientValues] = {}
         self._is_counter: dict[str, bool] = {}
-        """By family, as it was first seen: all its series are of one type."""
+        """True for families of counters. The first point of a family decides, because all its series have one type."""
         self.places = 0
-        """The places that all clients take."""
+        """The part of MAX_SERIES that all clients use."""
         self.left_out = 0
-        """Points for which there was no place, or whose name is another type's."""
+        """Number of points that were dropped: MAX_SERIES was reached, or the name already has another type."""
 
     def add(self, attributes: ClientAttributes, points: Iterable[Point], interval_ms: int, now_ms: int) -> None:
         """Adds the points of a push."""
@@ -77,7 +79,7 @@ class ClientSeries:
             self._note(client, point)
 
     def expire(self, now_ms: int) -> None:
-        """Removes clients that have missed a push."""
+        """Removes the series of clients that have missed a push."""
         gone = [name for name, client in self._clients.items() if client.expires_ms < now_ms]
         for name in gone:
             self.places -= self._clients.pop(name).places
@@ -112,11 +114,11 @@ class ClientSeries:
 
 
 def places_of(key: SeriesKey) -> int:
-    """Returns the number of places that a series takes."""
+    """Returns the part of MAX_SERIES that a series uses."""
     characters = len(key.name) + sum(len(name) + len(text) for name, text in key.labels)
     return 1 + characters // CHARACTERS_EACH
 
 
 def family_of(name: str) -> str:
-    """Returns OpenMetrics' name of a family: a counter's has no suffix."""
+    """Returns the name of a family in OpenMetrics: a counter's without its suffix."""
     return name.removesuffix(TOTAL)

@@ -1,7 +1,8 @@
-"""The telemetry of clients: who is asked for what, and where pushes go (KIP-714).
+"""Client telemetry (KIP-714): tells clients which metrics to push, and passes pushes on to the receivers.
 
-It is on where a receiver is configured; then clients are told that the broker takes pushes, and those that a
-subscription matches push. A push is inflated and decoded in a thread.
+It is enabled if a receiver is configured; then ApiVersions offers the APIs, and clients that match a subscription push.
+A push is decompressed and decoded in a thread.
+
 Source: ClientMetricsManager of Apache Kafka 4.3.
 """
 
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from broker.share.other_leaders import OtherLeaders
 
 RESERVED: Final = frozenset({NO_UUID, bytes(15) + b"\1"})
-"""No client has these ids (org.apache.kafka.common.Uuid.RESERVED)."""
+"""Reserved ids, which no client may have (org.apache.kafka.common.Uuid.RESERVED)."""
 
 
 class Telemetry:
-    """Answers clients, and passes on their pushes, until `close`."""
+    """Answers clients and passes on their pushes, until `close`."""
 
     def __init__(
         self,
@@ -44,20 +45,20 @@ class Telemetry:
         self._workers = Workers(1, "telemetry")
         self._instances = ClientInstances()
         self._by_connection: dict[ClientConnection, Uuid] = {}
-        """The client that a connection has brought last; it goes with the connection."""
+        """The last client of each open connection."""
         self._subscriptions: list[Subscription] | None = None
         self._version = 0
-        """The version of the subscriptions; a client of an older version gets its subscription again."""
+        """Version of the subscriptions. A client with an older version gets its subscription again."""
         self.series: ClientSeries | None = None
-        """The series of pushes, if the metrics listener shows them."""
+        """The series of pushed metrics; None if /metrics doesn't show them."""
         self.queues: dict[str, PushQueue] = {}
-        """The queues of the other receivers, by name."""
+        """The queues of the other receivers, by receiver name."""
         self._closing: list[Callable[[], None]] = []
         self._receivers(other_leaders)
         environment.loader.subscribe(by_change(self._note))
 
     def __len__(self) -> int:
-        """The clients that are remembered."""
+        """The number of remembered clients."""
         return len(self._instances)
 
     def _receivers(self, other_leaders: Callable[[], OtherLeaders]) -> None:
@@ -68,12 +69,14 @@ class Telemetry:
             from broker.telemetry.topic import TelemetryTopic
 
             topic = TelemetryTopic(config.odradek_telemetry_topic, self._environment, other_leaders)
-            self.queues["topic"] = PushQueue(config.odradek_telemetry_topic, topic.deliver)
+            self.queues["topic"] = PushQueue(config.odradek_telemetry_topic, topic.deliver, self._environment.clock)
         if config.odradek_telemetry_otlp_endpoint:
             from broker.telemetry.otlp import OtlpCollector
 
             collector = OtlpCollector(config.odradek_telemetry_otlp_endpoint, config.node_id)
-            self.queues["otlp"] = PushQueue(config.odradek_telemetry_otlp_endpoint, collector.deliver)
+            self.queues["otlp"] = PushQueue(
+                config.odradek_telemetry_otlp_endpoint, collector.deliver, self._environment.clock
+            )
             self._closing.append(collector.close)
 
     def close(self) -> None:
@@ -85,14 +88,14 @@ class Telemetry:
         self._workers.close()
 
     def expire(self) -> None:
-        """Removes clients without recent requests."""
+        """Forgets clients without recent requests."""
         now_ms = self._environment.clock.monotonic_ms()
         self._instances.expire(now_ms)
         if self.series is not None:
             self.series.expire(now_ms)
 
     def subscribe(self, instance_id: Uuid, context: Context) -> ClientInstance:
-        """Answers a client with its subscription; a client without an id gets one. Raises THROTTLING_QUOTA_EXCEEDED."""
+        """Returns a client's subscription; a client without an id gets a new id. Raises THROTTLING_QUOTA_EXCEEDED."""
         while instance_id == NO_UUID:
             fresh = self._random_bytes(16)
             if fresh not in self._instances and fresh not in RESERVED:
@@ -105,7 +108,8 @@ class Telemetry:
         self, instance_id: Uuid, subscription_id: int, codec: int, data: bytes, context: Context, *, is_last: bool
     ) -> None:
         """Accepts a client's push. Raises INVALID_REQUEST for a reserved id, INVALID_RECORD for an unreadable push, and
-        as ClientInstance.push."""
+        the errors of ClientInstance.push.
+        """
         if instance_id in RESERVED:
             reason = f"Invalid request from the client [{uuid_to_text(instance_id)}], invalid client instance id"
             raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
@@ -133,7 +137,7 @@ class Telemetry:
             queue.take(push)
 
     def _instance(self, instance_id: Uuid, context: Context) -> ClientInstance:
-        """Returns the client, with the current subscriptions."""
+        """Returns the client, with its subscription up to date."""
         now_ms = self._environment.clock.monotonic_ms()
         subscriptions = self._current()
         instance = self._instances.find(instance_id, self._version, now_ms)
@@ -157,17 +161,17 @@ class Telemetry:
             self._subscriptions = None
 
     def _current(self) -> list[Subscription]:
-        """Returns the subscriptions, computed again once after they have changed."""
+        """Returns the subscriptions, computed again if the metadata has changed."""
         if self._subscriptions is None:
             image = self._environment.image
-            resources = (one for one in image.configured() if one.type is ResourceType.CLIENT_METRICS)
+            resources = (resource for resource in image.configured() if resource.type is ResourceType.CLIENT_METRICS)
             self._subscriptions = [Subscription.of(image.configs(resource)) for resource in resources]
             self._version += 1
         return self._subscriptions
 
 
 def attributes_of(instance_id: Uuid, context: Context) -> ClientAttributes:
-    """Returns a client as subscriptions match it."""
+    """Returns the attributes of a client that subscriptions match."""
     connection = context.connection
     name, version = connection.client_software
     return ClientAttributes(

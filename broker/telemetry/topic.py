@@ -1,5 +1,8 @@
-"""Writes pushes to a topic: a record has the client instance id as its key, OpenTelemetry's MetricsData as its value,
-and what the broker knows of the client as headers."""
+"""Writes pushes to a topic.
+
+The key of a record is the client instance id, its value OpenTelemetry's MetricsData, and its headers are the broker's
+labels for the client.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ CREATE_TIMEOUT_MS: Final = 30_000
 
 
 class TelemetryTopic:
-    """The topic of pushes, created with the broker's defaults if it doesn't exist."""
+    """The topic that pushes are written to, created with the broker's defaults if it doesn't exist."""
 
     def __init__(self, name: str, environment: Environment, other_leaders: Callable[[], OtherLeaders]) -> None:
         self._name = name
@@ -43,18 +46,17 @@ class TelemetryTopic:
         return Record(0, now_ms, push.attributes.client_instance_id.encode(), push.data, headers)
 
     async def _target(self, instance_id: str) -> TopicPartition:
-        """Returns the partition of a client, always the same while the number of partitions stays the same. Raises
-        KafkaError."""
+        """Returns the partition of a client, which changes only with the number of partitions. Raises KafkaError."""
         if self._environment.image.topic(self._name) is None:
             await self._create()
         await self._environment.topics.made((self._name,))
         topic = self._environment.image.topic(self._name)
-        if topic is None or not topic.partitions:  # this broker has yet to hear of it
+        if topic is None or not topic.partitions:  # the created topic is not in this broker's metadata yet
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return TopicPartition(self._name, java_hash(instance_id) % len(topic.partitions))
 
     async def _create(self) -> None:
-        """Raises KafkaError."""
+        """Creates the topic. Raises KafkaError."""
         from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
         topic = CreatableTopic(

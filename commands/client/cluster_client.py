@@ -9,9 +9,9 @@ from enum import IntEnum
 from typing import Final, TypeVar
 
 from broker.peers.address import Address
-from broker.peers.backoff import Backoff
 from commands.client.links import Link, Links, Moments
 from commands.errors import BrokerUnreachable, CommandError, CoordinatorAway, explain, hint, raise_if, refusal
+from protocol.backoff import Backoff
 from protocol.errors import RETRIABLE, ErrorCode, KafkaError, error_code
 from protocol.messages.metadata import (
     MetadataRequest,

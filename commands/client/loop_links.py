@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import TypeVar
 
-from broker.clock import SystemClock
+from broker.clock import SystemClock, pause
 from broker.peers import Address, Peer, Peers, Settings
 from broker.peers.settings import dial_tcp, dial_tls
-from broker.peers.waiting import pause
 from commands.client.cluster_client import draw
 from commands.client.connecting import Destination
 

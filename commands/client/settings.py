@@ -1,6 +1,6 @@
 """The sources of a connection's settings. Later sources override earlier ones:
 
-    defaults · the profile in force · ODRADEK_BOOTSTRAP · --profile · --config (client.properties) · -X · --bootstrap
+    defaults · the profile in force · ODRADEK_BOOTSTRAP · --profile · --config (client.properties) · --set · --bootstrap
 
 The names are those of Kafka's Java clients; librdkafka's spellings are accepted too.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from commands.errors import misuse
+from cli.parser import did_you_mean
+from commands.errors import CommandError, misuse
 from commands.files import exists, profiles_path, read_text
 from protocol.config import ConfigError
 from protocol.properties import read_properties
@@ -123,23 +124,17 @@ def of_file(path: str) -> dict[str, ClientSetting]:
 
 
 def of_assignments(assignments: Iterable[str]) -> dict[str, ClientSetting]:
-    """Returns the settings of `-X name=value`. Raises CommandError if the name is not a connection setting."""
+    """Returns the settings of `--set NAME=VALUE`. Raises CommandError if the name is not a connection setting."""
     values: dict[str, str] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals:
-            raise misuse(f"-X {assignment}: expected NAME=VALUE, such as -X client.id=me")
+            raise misuse(f"--set {assignment}: expected NAME=VALUE, such as --set client.id=me")
         if ALIASES.get(name, name) not in DEFAULTS:
-            raise misuse(f"-X {name}: not a connection setting{_similar(name)}")
+            advice = did_you_mean(name, DEFAULTS) or "; the settings are " + ", ".join(DEFAULTS)
+            raise misuse(f"--set {name}: not a connection setting{advice}")
         values[name] = value
-    return _renamed(values, "-X")
-
-
-def _similar(name: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, DEFAULTS, n=1)
-    return f"; did you mean {close[0]}?" if close else f"; the settings are {', '.join(DEFAULTS)}"
+    return _renamed(values, "--set")
 
 
 def _renamed(values: Mapping[str, str], source: str) -> dict[str, ClientSetting]:
@@ -155,3 +150,18 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
         else:
             flat[prefix + name] = str(value).lower() if isinstance(value, bool) else str(value)
     return flat
+
+
+def profile_names(environ: Mapping[str, str]) -> list[str]:
+    """Returns the names of profiles; none if their file can't be read, because a shell can't show the error."""
+    import tomllib
+
+    path = profiles_path(environ)
+    if not exists(path):
+        return []
+    try:
+        return [
+            name for name, value in tomllib.loads(read_text(path, "profiles in")).items() if isinstance(value, dict)
+        ]
+    except (CommandError, tomllib.TOMLDecodeError):
+        return []

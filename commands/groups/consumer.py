@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Final
 
 from commands.client.patience import EmptyHanded
-from commands.declaring import Session
 from commands.groups.membership import Membership
 from commands.groups.offsets import commit_offsets, committed_offsets
 from commands.records.fetching import PartitionReader
 from commands.records.output import PrintedRecord
 from commands.records.positions import READ_COMMITTED, READ_UNCOMMITTED, START, bounds, resolve
+from commands.session import Session
 from protocol.types import TopicPartition
 
 COMMIT_INTERVAL_MS: Final = 5000

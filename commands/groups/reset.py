@@ -7,11 +7,12 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from cli.flags import TO, TOPIC_PARTITIONS, YES, integer
 from commands.client.cluster_client import ClusterClient
-from commands.declaring import Session
 from commands.errors import misuse
 from commands.files import read_text
-from commands.records.positions import EXPECTED, Offsets, bounds, parse_position, resolve
+from commands.records.positions import EXPECTED, Offsets, bounds, resolve
+from commands.session import Session
 from protocol.types import TopicPartition
 
 OffsetsOf = Callable[[ClusterClient, str], Awaitable[Offsets]]
@@ -32,19 +33,17 @@ An offset outside the log becomes the log's start or end. --to-file takes the ou
 def reset_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
     to = parser.add_mutually_exclusive_group(required=True)
-    to.add_argument("--to", metavar="POSITION")
-    to.add_argument("--shift", type=int, metavar="N", help="move by N offsets, back if negative")
+    TO.add(to, help="position in each partition")
+    to.add_argument("--shift", type=integer, metavar="N", help="move by N offsets, back if negative")
     to.add_argument("--to-group", metavar="GROUP", help="the offsets of another group")
     to.add_argument("--to-file", metavar="FILE", help="the offsets in a file")
     add_topics(parser)
-    parser.add_argument("-y", "--yes", action="store_true", help="set the offsets, instead of showing the changes")
+    YES.add(parser, help="set the offsets, instead of showing the changes")
 
 
 def add_topics(parser: argparse.ArgumentParser) -> None:
     """Adds --topic, which names partitions."""
-    parser.add_argument(
-        "--topic", action="append", default=[], metavar="TOPIC[:PARTITION,…]", help="only these partitions; repeatable"
-    )
+    TOPIC_PARTITIONS.add(parser, repeatable=True)
 
 
 async def reset_offsets(session: Session, offsets_of: OffsetsOf, write: WriteOffsets) -> int:
@@ -84,11 +83,7 @@ async def targets(session: Session, offsets_of: OffsetsOf) -> tuple[Offsets, Off
     elif options.shift is not None:
         given = {place: at + options.shift for place, at in before.items()}
     else:
-        try:
-            position = parse_position(options.to, cluster.clock.now_ms())
-        except ValueError as error:
-            raise misuse(f"--to: {error}") from None
-        return before, await resolve(cluster, dict.fromkeys(places, position))
+        return before, await resolve(cluster, dict.fromkeys(places, session.position("--to", options.to)))
     if options.topic:
         given = {place: offset for place, offset in given.items() if place in places}
     if not given:

@@ -8,8 +8,8 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from cli.times import show_time
 from commands.errors import misuse
-from commands.times import show_time
 from protocol.records.batch import TimestampType
 from protocol.records.record import Record
 from protocol.types import TopicPartition

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
+from cli.times import parse_time
 from commands.client.cluster_client import ClusterClient, leaders
 from commands.errors import raise_if
-from commands.times import parse_time
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

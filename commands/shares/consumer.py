@@ -9,9 +9,9 @@ from typing import Final, TypeVar
 
 from commands.client.cluster_client import PAUSE, draw
 from commands.client.patience import EmptyHanded
-from commands.declaring import Session
 from commands.errors import BrokerUnreachable, explain, raise_if
 from commands.records.output import PrintedRecord
+from commands.session import Session
 from commands.shares.membership import ShareMembership
 from commands.shares.session import (
     MAX_WAIT_MS,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from cli.times import show_time
 from commands.groups.facts import GroupFacts
 from commands.printing import Row, aligned, cell
-from commands.times import show_time
 from protocol.types import TopicPartition
 
 TOPIC_COLUMNS: Final = ("topic", "partitions", "records", "records_per_s")

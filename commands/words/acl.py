@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from commands.declaring import Actions, Session, add_yes
+from cli.actions import Actions
+from cli.flags import GROUP, TOPIC, TRANSACTIONAL_ID, USER, YES
 from commands.errors import CommandError, explain, misuse, raise_if
 from commands.printing import Row
+from commands.session import Session
 from protocol.acl import ANY, CLUSTER_NAME, NAMES, PatternType, Permission, Resource
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
@@ -45,30 +47,28 @@ def declare(actions: Actions) -> None:
 
 def _resource_options(parser: argparse.ArgumentParser) -> None:
     resource = parser.add_mutually_exclusive_group()
-    resource.add_argument("--topic", metavar="NAME")
-    resource.add_argument("--group", metavar="NAME")
-    resource.add_argument("--transactional-id", metavar="NAME")
-    resource.add_argument("--user", metavar="NAME")
-    resource.add_argument("--cluster", action="store_true")
-    parser.add_argument("--prefixed", action="store_true", help="NAME is a prefix")
-    parser.add_argument("--host", metavar="ADDRESS")
+    for flag in (TOPIC, GROUP, TRANSACTIONAL_ID, USER):
+        flag.add(resource)
+    resource.add_argument("--cluster", action="store_true", help="the cluster itself")
+    parser.add_argument("--prefixed", action="store_true", help="the name is a prefix")
+    parser.add_argument("--host", metavar="ADDRESS", help="address of the client")
 
 
 def _filter_options(parser: argparse.ArgumentParser) -> None:
     _resource_options(parser)
-    parser.add_argument("--principal", metavar="User:NAME")
+    parser.add_argument("--principal", metavar="User:NAME", help="principal of the entries")
 
 
 def _delete_options(parser: argparse.ArgumentParser) -> None:
     _filter_options(parser)
-    add_yes(parser)
+    YES.add(parser)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     _resource_options(parser)
     who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("--allow", metavar="User:NAME")
-    who.add_argument("--deny", metavar="User:NAME")
+    who.add_argument("--allow", metavar="User:NAME", help="principal that may do the operations")
+    who.add_argument("--deny", metavar="User:NAME", help="principal that may not do the operations")
     words = [*OPERATIONS]
     parser.add_argument("--operation", action="append", choices=words, required=True, metavar="OPERATION",
                         help=f"repeatable: {', '.join(words)}")  # fmt: skip

@@ -1,15 +1,14 @@
-"""`odradek cluster describe` and `quorum`. Other words after `odradek cluster` start a cluster."""
+"""`odradek cluster describe`. `odradek cluster` without a second word starts a cluster."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from cli.actions import Actions
 from commands.client.cluster_client import ClusterClient
-from commands.declaring import Actions, Session
 from commands.errors import raise_if
 from commands.printing import Row
-from commands.state.quorum import describe_quorum
-from commands.times import show_time
+from commands.session import Session
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
@@ -17,19 +16,7 @@ BROKER_COLUMNS: Final = ("broker", "host", "port", "rack", "fenced", "led", "rep
 
 
 def declare(actions: Actions) -> None:
-    actions.add(
-        "describe",
-        "show a cluster's brokers, with the partitions that they lead and store",
-        describe,
-        concurrent=True,
-        examples=("odradek cluster describe", "odradek cluster describe -o table"),
-    )
-    actions.add(
-        "quorum",
-        "show the controllers, their leader, and the lag of the others",
-        quorum,
-        examples=("odradek cluster quorum", "odradek cluster quorum -o table"),
-    )
+    actions.only(describe, concurrent=True, examples=("odradek cluster describe", "odradek cluster describe -o table"))
 
 
 async def describe(session: Session) -> None:
@@ -80,27 +67,3 @@ async def _disks(cluster: ClusterClient) -> dict[int, dict[str, object]]:
         free = [entry.usable_bytes for entry in answer.results if entry.usable_bytes >= 0]
         disks[node] = {"bytes": sum(sizes), "free_bytes": min(free, default=None)}
     return disks
-
-
-async def quorum(session: Session) -> None:
-    described = await describe_quorum(session.cluster)
-    head: dict[str, object] = {
-        "leader": described.leader if described.leader >= 0 else None,
-        "epoch": described.epoch,
-        "high_watermark": described.high_watermark,
-    }
-    replicas: list[Row] = [
-        {
-            "node": replica.node,
-            "role": "leader" if replica.node == described.leader else "follower" if replica.is_voter else "observer",
-            "log_end": replica.log_end,
-            "lag": max(described.high_watermark - replica.log_end, 0) if replica.log_end >= 0 else None,
-            "fetched": show_time(replica.fetched_ms),
-            "caught_up": show_time(replica.caught_up_ms),
-        }
-        for replica in described.replicas
-    ]
-    columns = ("node", "role", "log_end", "lag", "fetched", "caught_up")
-    session.output.document(
-        {**head, "replicas": replicas}, (("quorum", tuple(head), [head]), ("nodes", columns, replicas))
-    )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from commands.declaring import Actions, Session, assignments
+from cli.actions import Actions
+from cli.flags import DRY_RUN, UNSET
 from commands.errors import misuse
 from commands.printing import Row
+from commands.session import Session, assignments
 from commands.state.configs import (
     APPEND,
     CLUSTER_DEFAULT,
@@ -68,6 +70,9 @@ def declare(actions: Actions) -> None:
 
 def _resource_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument(
+        "name", metavar="NAME", help="name of a topic or group, id of a broker, or all: the defaults of all brokers"
+    )
 
 
 def owner_of(kind: str, name: str) -> ConfigOwner:
@@ -78,7 +83,6 @@ def owner_of(kind: str, name: str) -> ConfigOwner:
 
 def _describe_options(parser: argparse.ArgumentParser) -> None:
     _resource_options(parser)
-    parser.add_argument("name", metavar="NAME", help="a topic's or group's name, a broker's id, or all: all brokers'")
     parser.add_argument("--all", action="store_true", help="also configs that were not set")
     parser.add_argument("--docs", action="store_true", help="also the documentation of each config")
     parser.add_argument("--match", metavar="TEXT", help="only configs with TEXT in their names, from any source")
@@ -99,8 +103,7 @@ async def describe(session: Session) -> None:
 
 def _get_options(parser: argparse.ArgumentParser) -> None:
     _resource_options(parser)
-    parser.add_argument("name", metavar="NAME", help="a topic's or group's name, a broker's id, or all: all brokers'")
-    parser.add_argument("config", metavar="CONFIG")
+    parser.add_argument("config", metavar="CONFIG", help="name of the config")
 
 
 async def get(session: Session) -> None:
@@ -117,12 +120,15 @@ async def get(session: Session) -> None:
 
 def _set_options(parser: argparse.ArgumentParser) -> None:
     _resource_options(parser)
-    parser.add_argument("name", metavar="NAME", help="a topic's or group's name, a broker's id, or all: all brokers'")
     parser.add_argument("configs", nargs="*", metavar="CONFIG=VALUE", help="configs to set")
-    parser.add_argument("--unset", action="append", default=[], metavar="CONFIG", help="unset a value")
-    parser.add_argument("--append", action="append", default=[], metavar="CONFIG=ITEM", help="add to a list")
-    parser.add_argument("--subtract", action="append", default=[], metavar="CONFIG=ITEM", help="remove from a list")
-    parser.add_argument("--dry-run", action="store_true", help="validate only, change nothing")
+    UNSET.add(parser, repeatable=True, help="a config whose value is removed")
+    parser.add_argument(
+        "--append", action="append", default=[], metavar="CONFIG=ITEM", help="add to a list; repeatable"
+    )
+    parser.add_argument(
+        "--subtract", action="append", default=[], metavar="CONFIG=ITEM", help="remove from a list; repeatable"
+    )
+    DRY_RUN.add(parser)
 
 
 async def change(session: Session) -> int:

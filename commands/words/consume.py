@@ -7,7 +7,8 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Final, NamedTuple
 
-from commands.declaring import Actions, Session
+from cli.actions import Actions
+from cli.flags import COUNT, FROM, GROUP, PARTITION, UNTIL
 from commands.errors import misuse
 from commands.records.fetching import FetchedRecords, PartitionReader
 from commands.records.layout import add_record_layout, record_writer
@@ -16,11 +17,12 @@ from commands.records.positions import (
     EXPECTED,
     READ_COMMITTED,
     READ_UNCOMMITTED,
+    START,
     Position,
     bounds,
-    parse_position,
     resolve,
 )
+from commands.session import Session
 from protocol.types import TopicPartition
 
 ISOLATION: Final = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
@@ -28,7 +30,6 @@ ISOLATION: Final = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_U
 
 def declare(actions: Actions) -> None:
     actions.only(
-        "read records of topics, by partition or as a member of a group",
         consume,
         concurrent=True,
         options=_options,
@@ -46,17 +47,15 @@ def declare(actions: Actions) -> None:
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topics", nargs="+", metavar="TOPIC")
-    parser.add_argument(
-        "-g", "--group", help="read as a member of this group, which shares partitions and commits offsets"
-    )
-    parser.add_argument("-p", "--partition", type=int, action="append", metavar="N", help="repeatable; default: all")
-    parser.add_argument(
-        "--from", dest="start", metavar="POSITION", help="default: start; a group uses its committed offsets"
-    )
-    parser.add_argument("--until", metavar="POSITION", help="stop before POSITION; waits if it is after the end")
-    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after N records")
+    GROUP.add(parser, help="read as a member of this group, which shares partitions and commits offsets")
+    PARTITION.add(parser, repeatable=True)
+    FROM.add(parser, help="first position to read; default: start, or the committed offsets of a group")
+    UNTIL.add(parser, help="stop before this position; waits if it is after the end")
+    COUNT.add(parser, help="stop after N records")
     parser.add_argument("-e", "--exit-at-end", action="store_true", help="stop at the present end of the partitions")
-    parser.add_argument("--isolation", choices=ISOLATION, default="read_committed")
+    parser.add_argument(
+        "--isolation", choices=ISOLATION, default="read_committed", help="default: only committed records"
+    )
     add_record_layout(parser)
 
 
@@ -69,8 +68,8 @@ class ReadLimits(NamedTuple):
 
 async def consume(session: Session) -> None:
     options = session.options
-    start = _position(session, options.start, "--from")
-    until = _position(session, options.until, "--until")
+    start = session.position("--from", options.start) if options.start else None
+    until = session.position("--until", options.until) if options.until else None
     if until is not None and options.exit_at_end:
         raise misuse("--until and --exit-at-end exclude each other")
     write = record_writer(session)
@@ -84,21 +83,12 @@ async def consume(session: Session) -> None:
     places = await _places(session)
     isolation = ISOLATION[options.isolation]
     reader = PartitionReader(session.cluster, isolation=isolation)
-    reader.positions |= await resolve(session.cluster, dict.fromkeys(places, start or parse_position("start", 0)))
+    reader.positions |= await resolve(session.cluster, dict.fromkeys(places, start or START))
     limits = ReadLimits(await _ends(session, places, until, isolation), options.count)
     try:
         await _read(session, reader, limits, write)
     finally:
         await reader.close()
-
-
-def _position(session: Session, text: str | None, option: str) -> Position | None:
-    if text is None:
-        return None
-    try:
-        return parse_position(text, session.cluster.clock.now_ms())
-    except ValueError as error:
-        raise misuse(f"{option}: {error}") from None
 
 
 async def _places(session: Session) -> list[TopicPartition]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from cli.actions import Actions
+from cli.exits import DONE, FAILED
+from cli.flags import YES, ZOOKEEPER
+from cli.parser import Parser
 from commands.client.cluster_client import ClusterClient
-from commands.declaring import Actions, Session
-from commands.errors import DONE, FAILED, CommandError
+from commands.errors import CommandError
 from commands.groups.listing import describe_group, list_groups
 from commands.groups.offsets import commit_offsets, committed_offsets
 from commands.records.positions import LATEST, list_offsets
+from commands.session import Session
 from commands.zookeeper.assignors import STRATEGIES, Owners
 from commands.zookeeper.migration import MigrationStep, plan
 from commands.zookeeper.rebalancing import GroupView, unsettled
@@ -45,20 +48,20 @@ def declare(actions: Actions) -> None:
         options=_migrate_options,
         examples=(
             "odradek consumers migrate billing --zookeeper zk:2181/kafka",
-            "odradek consumers migrate billing --zookeeper zk:2181/kafka --execute",
-            "odradek consumers migrate billing --zookeeper zk:2181/kafka --to zookeeper --execute",
+            "odradek consumers migrate billing --zookeeper zk:2181/kafka --yes",
+            "odradek consumers migrate billing --zookeeper zk:2181/kafka --into zookeeper --yes",
         ),
-        more="Without --execute it only shows the changes. An offset that is larger in the target stays. It can be "
+        more="Without --yes it only shows the changes. An offset that is larger in the target stays. It can be "
         "repeated.",
     )
 
 
-def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("group")
-    parser.add_argument("--zookeeper", required=True, metavar="HOST:PORT/PATH", help="the brokers' zookeeper.connect")
+def _options(parser: Parser) -> None:
+    parser.add_argument("group", metavar="GROUP")
+    ZOOKEEPER.add(parser, required=True)
 
 
-def _show_options(parser: argparse.ArgumentParser) -> None:
+def _show_options(parser: Parser) -> None:
     _options(parser)
     parser.add_argument(
         "--strategy",
@@ -68,10 +71,14 @@ def _show_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _migrate_options(parser: argparse.ArgumentParser) -> None:
+def _migrate_options(parser: Parser) -> None:
     _options(parser)
-    parser.add_argument("--to", choices=("kafka", "zookeeper"), default="kafka", help="default: kafka")
-    parser.add_argument("--execute", action="store_true", help="write the offsets")
+    parser.add_argument(
+        "--into", choices=("kafka", "zookeeper"), default="kafka", help="where to write the offsets; default: kafka"
+    )
+    YES.add(parser, help="write the offsets, instead of showing the changes")
+    parser.rename("--execute", "--yes")
+    parser.rename("--to", "--into")
 
 
 async def show(session: Session) -> int:
@@ -117,7 +124,7 @@ def _due(session: Session, group: OldGroup, partitions: Mapping[str, Sequence[in
 
 async def migrate(session: Session) -> int:
     """Shows the differences, and with --execute writes them to the target."""
-    name, to_kafka = session.options.group, session.options.to == "kafka"
+    name, to_kafka = session.options.group, session.options.into == "kafka"
     cluster = session.cluster
     with zookeeper(session.options.zookeeper) as client:
         group = read_group(client, name)
@@ -128,7 +135,7 @@ async def migrate(session: Session) -> int:
         steps = plan(source, target, existing)
         session.output.rows(MOVED, [_row(step) for step in steps], empty=f"group {name} has no offsets")
         writes = {step.partition: step.source for step in steps if step.writes and step.source is not None}
-        if not session.options.execute:
+        if not session.options.yes:
             session.output.note(f"{len(writes)} offsets would be written; --execute writes them")
             return DONE
         await _refuse_running(cluster, name, group)

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Collection, Iterable
 from typing import Final
 
+from cli.actions import Actions
+from cli.flags import YES
 from commands.client.cluster_client import CoordinatorKind
-from commands.declaring import Actions, Session, add_yes
 from commands.errors import CommandError, explain
 from commands.groups.listing import SHARE, TYPES, GroupDescription, describe_all, list_groups
 from commands.groups.offsets import commit_offsets, committed_offsets, delete_offsets
@@ -15,6 +16,7 @@ from commands.groups.reset import RESET_HELP, reset_offsets, reset_options
 from commands.printing import Row
 from commands.records.positions import LATEST as LOG_END
 from commands.records.positions import READ_COMMITTED, list_offsets
+from commands.session import Session
 from commands.shares.offsets import share_rows
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.types import TopicPartition
@@ -191,7 +193,7 @@ async def reset(session: Session) -> int:
 def _forget_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
     parser.add_argument("topics", nargs="+", metavar="TOPIC")
-    add_yes(parser)
+    YES.add(parser)
 
 
 async def forget(session: Session) -> int:
@@ -211,7 +213,7 @@ async def forget(session: Session) -> int:
 
 def _delete_options(parser: argparse.ArgumentParser) -> None:
     add_groups(parser)
-    add_yes(parser)
+    YES.add(parser)
 
 
 async def delete(session: Session) -> int:

@@ -7,13 +7,16 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
-from commands.declaring import Actions, Session, assignments
-from commands.errors import FAILED, misuse
+from cli.actions import Actions
+from cli.exits import FAILED
+from cli.flags import JSON, PARTITION, TRANSACTIONAL_ID, Flag, duration
+from cli.times import parse_time
+from commands.errors import misuse
 from commands.files import STANDARD_INPUT, open_binary, read_bytes
 from commands.records.input import InputRecord, LineLayout, chunks, from_json, unescape
 from commands.records.producer import ProduceOptions, RecordProducer
+from commands.session import Session, assignments
 from commands.state.topic_changes import create_topics
-from commands.times import parse_duration, parse_time
 from protocol.records.compression import Compression
 
 ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 0}
@@ -27,7 +30,6 @@ are not text. `odradek consume -o json` prints such lines."""
 
 def declare(actions: Actions) -> None:
     actions.only(
-        "send records to a topic",
         produce,
         concurrent=True,
         options=_options,
@@ -48,21 +50,22 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
     parser.add_argument("files", nargs="*", metavar="FILE", help='default "-", standard input')
     layout = parser.add_mutually_exclusive_group()
-    layout.add_argument("-J", "--json", action="store_true", help="lines are JSON")
+    JSON.add(layout)
     layout.add_argument("--whole", action="store_true", help="each file is one record")
     layout.add_argument("--tombstone", action="store_true", help="one record without a value, for the key of -k")
     parser.add_argument("-D", "--delimiter", default="\n", metavar="TEXT", help="between records; default: end of line")
     parser.add_argument("-K", "--key-delimiter", metavar="TEXT", help="between key and value of a line, \\t is a tab")
-    parser.add_argument("-k", "--key", help="the key of all records")
-    parser.add_argument("-H", "--header", action="append", default=[], metavar="NAME=VALUE", help="repeatable")
+    Flag(("-k", "--key"), "the key of all records", "TEXT").add(parser)
+    Flag(("-H", "--header"), "a header of all records", "NAME=VALUE").add(parser, repeatable=True)
     parser.add_argument("--null", action="store_true", help="an empty value is a tombstone, an empty key is null")
-    parser.add_argument("-p", "--partition", type=int, help="default: by the key's hash, as Java's clients do")
-    parser.add_argument("--timestamp", metavar="TIME", help="default: now")
-    parser.add_argument("-z", "--codec", choices=CODECS, default="none")
-    parser.add_argument("--acks", choices=ACKS, default="all")
+    PARTITION.add(parser, help="partition of all records; default: by the key's hash, as Java's clients do")
+    parser.add_argument("--timestamp", metavar="TIME", help="timestamp of all records; default: now")
+    parser.add_argument("-z", "--codec", choices=CODECS, default="none", help="compression; default: none")
+    parser.add_argument("--acks", choices=ACKS, default="all", help="replicas that acknowledge; default: all")
     parser.add_argument("--no-idempotence", action="store_true", help="no producer id; implied by --acks 0 and 1")
-    parser.add_argument("--transactional-id", metavar="ID", help="all records are one transaction")
-    parser.add_argument("--transaction-timeout", default="60s", metavar="TIME", help="default 60s")
+    TRANSACTIONAL_ID.add(parser, help="all records are one transaction of this transactional id")
+    timeout = Flag(("--transaction-timeout",), "the broker aborts the transaction after this", "DURATION", duration)
+    timeout.add(parser, default="60s")
     parser.add_argument("--create", action="store_true", help="create the topic if it does not exist")
 
 
@@ -94,16 +97,12 @@ def _produce_options(options: argparse.Namespace) -> ProduceOptions:
     acks = ACKS[options.acks]
     if options.transactional_id is not None and (acks != -1 or options.no_idempotence):
         raise misuse("--transactional-id needs --acks all and idempotence")
-    try:
-        timeout_ms = parse_duration(options.transaction_timeout)
-    except ValueError as error:
-        raise misuse(f"--transaction-timeout: {error}") from None
     return ProduceOptions(
         acks=acks,
         codec=CODECS[options.codec],
         idempotent=acks == -1 and not options.no_idempotence,
         transactional_id=options.transactional_id,
-        transaction_timeout_ms=timeout_ms,
+        transaction_timeout_ms=options.transaction_timeout,
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from commands.declaring import Actions, Session, assignments
+from cli.actions import Actions
+from cli.flags import DRY_RUN, UNSET, USER
 from commands.errors import explain, misuse, raise_if
 from commands.printing import Row
+from commands.session import Session, assignments
 from protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -50,15 +52,16 @@ def declare(actions: Actions) -> None:
 
 
 def _entity_options(parser: argparse.ArgumentParser) -> None:
-    for entity in ENTITIES:
-        parser.add_argument(f"--{entity}", metavar="NAME", help=f"{DEFAULT} for the default")
+    USER.add(parser, help=f"name of a user, or {DEFAULT}")
+    parser.add_argument("--client-id", metavar="NAME", help=f"client id, or {DEFAULT}")
+    parser.add_argument("--ip", metavar="ADDRESS", help=f"address of the client, or {DEFAULT}")
 
 
 def _set_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("quotas", nargs="*", metavar="QUOTA=NUMBER")
+    parser.add_argument("quotas", nargs="*", metavar="QUOTA=NUMBER", help="quotas to set")
     _entity_options(parser)
-    parser.add_argument("--unset", action="append", default=[], metavar="QUOTA", help="repeatable")
-    parser.add_argument("--dry-run", action="store_true", help="validate only, change nothing")
+    UNSET.add(parser, repeatable=True, help="a quota that is removed")
+    DRY_RUN.add(parser)
 
 
 def _named(options: argparse.Namespace) -> dict[str, str]:

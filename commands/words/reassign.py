@@ -6,10 +6,13 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from cli.actions import Actions
+from cli.flags import ASSIGN, PARTITION, REPLICAS, YES, Flag
+from cli.parser import Parser
 from commands.client.cluster_client import ClusterClient
-from commands.declaring import Actions, Session
 from commands.errors import explain, misuse, raise_if
 from commands.printing import Row
+from commands.session import Session
 from commands.state.replica_plan import Replicas, spread
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
@@ -33,7 +36,7 @@ UNCLEAN: Final = 1
 ASSIGNMENT: Final = "expected PARTITION:BROKER,BROKER…, such as 0:1,2"
 
 REASSIGN_HELP: Final = """\
-Without any option it shows the reassignments in progress. --to spreads the replicas evenly and moves as few as
+Without any option it shows the reassignments in progress. --to-brokers spreads the replicas evenly and moves as few as
 possible. Data is copied in the background; old replicas are deleted once the new ones are in sync."""
 
 ELECT_HELP: Final = """\
@@ -49,7 +52,7 @@ def declare_moves(actions: Actions) -> None:
         options=_reassign_options,
         examples=(
             "odradek topic reassign orders",
-            "odradek topic reassign orders --to 1",
+            "odradek topic reassign orders --to-brokers 1",
             "odradek topic reassign orders --assign 0:1 --yes",
             "odradek topic reassign orders --cancel --yes",
         ),
@@ -89,25 +92,22 @@ def _brokers(option: str, text: str, expected: str) -> list[int]:
     return brokers
 
 
-def _reassign_options(parser: argparse.ArgumentParser) -> None:
+def _reassign_options(parser: Parser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
     wish = parser.add_mutually_exclusive_group()
-    wish.add_argument("--to", metavar="BROKER,BROKER…", help="spread the replicas over these brokers")
-    wish.add_argument(
-        "--assign", action="append", default=[], metavar="PARTITION:BROKER,BROKER…", help="replicas, the leader first"
-    )
+    Flag(("--to-brokers",), "spread the replicas over these brokers", "BROKER,BROKER…", dest="to").add(wish)
+    ASSIGN.add(wish, repeatable=True)
     wish.add_argument("--cancel", action="store_true", help="cancel the reassignments in progress")
-    parser.add_argument(
-        "-r", "--replicas", type=int, metavar="N", help="with --to: replicas of each partition; default: as many as now"
-    )
-    parser.add_argument("-y", "--yes", action="store_true", help="move them, instead of showing the changes")
+    REPLICAS.add(parser, help="with --to-brokers: replicas of each partition; default: as many as now")
+    YES.add(parser, help="move the replicas, instead of showing the changes")
+    parser.rename("--to", "--to-brokers")
 
 
 async def reassign(session: Session) -> int | None:
     """Moves replicas, or shows the reassignments in progress (KIP-455)."""
     options = session.options
     if options.replicas is not None and (not options.to or options.replicas < 1):
-        raise misuse(f"-r {options.replicas}: a number of replicas, 1 or more, goes with --to")
+        raise misuse(f"-r {options.replicas}: a number of replicas, 1 or more, goes with --to-brokers")
     topic = await session.cluster.topic(options.topic)
     if options.cancel:
         ongoing = await _ongoing(session.cluster, topic)
@@ -130,11 +130,11 @@ def _planned(session: Session, topic: MetadataResponseTopic) -> Replicas:
         if missing := sorted(wishes.keys() - current.keys()):
             raise misuse(f"--assign {missing[0]}: {topic.name} has partitions 0 to {len(current) - 1}")
     else:
-        brokers = _brokers(f"--to {options.to}", options.to, "expected BROKER,BROKER…, such as 1,2")
+        brokers = _brokers(f"--to-brokers {options.to}", options.to, "expected BROKER,BROKER…, such as 1,2")
         try:
             wishes = spread(current, brokers, options.replicas)
         except ValueError as error:
-            raise misuse(f"--to {options.to}: {error}") from None
+            raise misuse(f"--to-brokers {options.to}: {error}") from None
     return {partition: brokers for partition, brokers in wishes.items() if brokers != current[partition]}
 
 
@@ -202,11 +202,11 @@ async def _ongoing(cluster: ClusterClient, topic: MetadataResponseTopic) -> dict
 
 def _elect_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
-    parser.add_argument("--partition", type=int, action="append", metavar="N", help="only this partition; repeatable")
+    PARTITION.add(parser, repeatable=True)
     parser.add_argument(
         "--unclean", action="store_true", help="elect a replica that is not in sync, if there is no leader"
     )
-    parser.add_argument("-y", "--yes", action="store_true", help="with --unclean: do not ask for confirmation")
+    YES.add(parser, help="with --unclean: do not ask for confirmation")
 
 
 async def elect(session: Session) -> int:

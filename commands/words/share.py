@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from commands.declaring import Actions, Session, add_yes
+from cli.actions import Actions
+from cli.flags import COUNT, YES, Flag, duration
 from commands.errors import CommandError, misuse
 from commands.groups.listing import SHARE, GroupDescription, describe_all
 from commands.groups.reset import RESET_HELP, reset_offsets, reset_options
 from commands.records.layout import add_record_layout, record_writer
 from commands.records.output import FORMAT_HELP
+from commands.session import Session
 from commands.shares.offsets import forget_start_offsets, set_start_offsets, start_offsets, state_rows
 from commands.shares.session import ACCEPT, REJECT, RELEASE
-from commands.times import parse_duration
 from commands.words.group import add_groups, add_state, delete_group, show, show_listings
 
 CONSUME_HELP = f"""\
@@ -124,8 +125,8 @@ async def state(session: Session) -> None:
 def _consume_options(parser: argparse.ArgumentParser) -> None:
     _group(parser)
     parser.add_argument("topics", nargs="+", metavar="TOPIC")
-    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after N records")
-    parser.add_argument("--timeout", metavar="TIME", help="stop after TIME without a record, such as 5s")
+    COUNT.add(parser, help="stop after N records")
+    Flag(("--timeout",), "stop after a time without a record, such as 5s", "DURATION", duration).add(parser)
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--release", action="store_true", help="release the records at the end, for other members")
     kind.add_argument("--reject", action="store_true", help="reject the records, so that they are not delivered again")
@@ -134,12 +135,6 @@ def _consume_options(parser: argparse.ArgumentParser) -> None:
 
 async def consume(session: Session) -> None:
     options = session.options
-    timeout_ms = None
-    if options.timeout is not None:
-        try:
-            timeout_ms = parse_duration(options.timeout)
-        except ValueError as error:
-            raise misuse(f"--timeout: {error}") from None
     if options.count is not None and options.count < 1:
         raise misuse(f"-n {options.count}: expected a number of records, 1 or more")
     from commands.shares.consumer import ShareConsumer  # an event loop, which the other actions do without
@@ -147,7 +142,7 @@ async def consume(session: Session) -> None:
     write = record_writer(session)
     await session.cluster.topics(options.topics)  # raises for a missing topic, to which a member may subscribe
     kind = RELEASE if options.release else REJECT if options.reject else ACCEPT
-    await ShareConsumer(session, write, kind, timeout_ms).run()
+    await ShareConsumer(session, write, kind, options.timeout).run()
 
 
 async def reset(session: Session) -> int:
@@ -157,7 +152,7 @@ async def reset(session: Session) -> int:
 def _forget_options(parser: argparse.ArgumentParser) -> None:
     _group(parser)
     parser.add_argument("topics", nargs="+", metavar="TOPIC")
-    add_yes(parser)
+    YES.add(parser)
 
 
 async def forget(session: Session) -> int:
@@ -174,7 +169,7 @@ async def forget(session: Session) -> int:
 
 def _delete_options(parser: argparse.ArgumentParser) -> None:
     add_groups(parser)
-    add_yes(parser)
+    YES.add(parser)
 
 
 async def delete(session: Session) -> int:

@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from broker.clock import SystemClock
-from broker.peers.waiting import done_by
+from broker.clock import SystemClock, done_by
+from cli.actions import Actions
+from cli.flags import COUNT, INTERNAL, Flag, duration
 from commands.client.cluster_client import FAILURES, ClusterClient
-from commands.declaring import Actions, Session
 from commands.errors import misuse
 from commands.groups.facts import GroupFacts, group_facts, has_lag, readable_places
 from commands.groups.listing import list_groups
 from commands.records.positions import bounds
+from commands.session import Session
 from commands.state.live import CLIENT_COLUMNS, GROUP_COLUMNS, TOPIC_COLUMNS, ClusterSample, View, screen, view
-from commands.times import parse_duration
 
 ENTER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"
 LEAVE_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
@@ -34,7 +34,6 @@ QUIT: Final = b"qQ\x03\x04"
 
 def declare(actions: Actions) -> None:
     actions.only(
-        "show topics, groups and clients, continuously",
         top,
         concurrent=True,
         options=_options,
@@ -44,17 +43,14 @@ def declare(actions: Actions) -> None:
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--every", default="2s", metavar="TIME", help="time between samples; default 2s")
-    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after N samples")
-    parser.add_argument("--internal", action="store_true", help="also the cluster's internal topics")
+    Flag(("--every",), "time between samples", "DURATION", duration).add(parser, default="2s")
+    COUNT.add(parser, help="stop after N samples")
+    INTERNAL.add(parser)
 
 
 async def top(session: Session) -> None:
     options = session.options
-    try:
-        every_ms = parse_duration(options.every)
-    except ValueError as error:
-        raise misuse(f"--every: {error}") from None
+    every_ms: int = options.every
     if options.count is not None and options.count < 1:
         raise misuse(f"-n {options.count}: expected a number of samples, 1 or more")
     has_screen = sys.stdout.isatty() and not session.output.is_json

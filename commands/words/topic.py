@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from commands.declaring import Actions, Session, add_yes, assignments
+from cli.actions import Actions
+from cli.flags import ASSIGN, DRY_RUN, INTERNAL, PARTITION, PARTITIONS, REPLICAS, TO, TOPIC_CONFIG, UNSET, YES, integer
+from cli.parser import Parser
 from commands.errors import misuse
 from commands.printing import Row
-from commands.records.positions import EXPECTED, bounds, parse_position, resolve
+from commands.records.positions import EXPECTED, bounds, resolve
+from commands.session import Session, assignments
 from commands.state.configs import (
     DELETE,
     SET,
@@ -68,7 +71,7 @@ def declare(actions: Actions) -> None:
         "give a topic more partitions",
         grow,
         options=_grow_options,
-        examples=("odradek topic grow orders --to 4", "odradek topic grow orders --by 2 --dry-run"),
+        examples=("odradek topic grow orders -p 4", "odradek topic grow orders --by 2 --dry-run"),
         more="New records of a key may go to another partition than its old ones. The change can't be undone.",
     )
     actions.add(
@@ -97,7 +100,7 @@ def _names(parser: argparse.ArgumentParser) -> None:
 
 
 def _list_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--internal", action="store_true", help="also the cluster's internal topics")
+    INTERNAL.add(parser)
 
 
 async def list_topics(session: Session) -> None:
@@ -117,16 +120,12 @@ async def list_topics(session: Session) -> None:
 
 def _create_options(parser: argparse.ArgumentParser) -> None:
     _names(parser)
-    parser.add_argument("-p", "--partitions", type=int, default=-1, help="default: the brokers' num.partitions")
-    parser.add_argument(
-        "-r", "--replicas", type=int, default=-1, help="default: the brokers' default.replication.factor"
-    )
-    parser.add_argument("-c", dest="configs", action="append", default=[], metavar="NAME=VALUE", help="a config")
-    parser.add_argument(
-        "--assign", action="append", default=[], metavar="PARTITION:BROKER,BROKER…", help="replicas, the leader first"
-    )
+    PARTITIONS.add(parser, default=-1, help="number of partitions; default: the brokers' num.partitions")
+    REPLICAS.add(parser, default=-1, help="replicas of each partition; default: default.replication.factor")
+    TOPIC_CONFIG.add(parser, repeatable=True)
+    ASSIGN.add(parser, repeatable=True)
     parser.add_argument("--if-not-exists", action="store_true", help="an existing topic is not an error")
-    parser.add_argument("--dry-run", action="store_true", help="validate only, create nothing")
+    DRY_RUN.add(parser)
 
 
 async def create(session: Session) -> int:
@@ -197,9 +196,9 @@ def _partition_row(partition: MetadataResponsePartition, start: int | None, end:
 
 def _alter_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
-    parser.add_argument("-c", dest="configs", action="append", default=[], metavar="NAME=VALUE", help="set a config")
-    parser.add_argument("--unset", action="append", default=[], metavar="NAME", help="back to the brokers' default")
-    parser.add_argument("--dry-run", action="store_true", help="validate only, change nothing")
+    TOPIC_CONFIG.add(parser, repeatable=True)
+    UNSET.add(parser, repeatable=True, help="a config that returns to the brokers' default")
+    DRY_RUN.add(parser)
 
 
 async def alter(session: Session) -> int:
@@ -213,17 +212,18 @@ async def alter(session: Session) -> int:
     return session.results(("topic",), [{"topic": options.topic, **row}])
 
 
-def _grow_options(parser: argparse.ArgumentParser) -> None:
+def _grow_options(parser: Parser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
     count = parser.add_mutually_exclusive_group(required=True)
-    count.add_argument("--to", type=int, metavar="N", help="the new number of partitions")
-    count.add_argument("--by", type=int, metavar="N", help="partitions to add")
-    parser.add_argument("--dry-run", action="store_true", help="validate only, change nothing")
+    PARTITIONS.add(count, help="the new number of partitions")
+    count.add_argument("--by", type=integer, metavar="N", help="number of partitions to add")
+    parser.rename("--to", "--partitions")
+    DRY_RUN.add(parser)
 
 
 async def grow(session: Session) -> int:
     options = session.options
-    count = options.to
+    count = options.partitions
     if count is None:
         count = len((await session.cluster.topic(options.topic)).partitions) + options.by
     row = await grow_topic(session.cluster, options.topic, count, dry_run=options.dry_run)
@@ -232,17 +232,14 @@ async def grow(session: Session) -> int:
 
 def _trim_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
-    parser.add_argument("--to", required=True, metavar="POSITION", help="the first record that stays")
-    parser.add_argument("--partition", type=int, action="append", metavar="N", help="only this partition; repeatable")
-    add_yes(parser)
+    TO.add(parser, required=True, help="position of the first record that stays")
+    PARTITION.add(parser, repeatable=True)
+    YES.add(parser)
 
 
 async def trim(session: Session) -> int:
     options = session.options
-    try:
-        position = parse_position(options.to, session.cluster.clock.now_ms())
-    except ValueError as error:
-        raise misuse(f"--to: {error}") from None
+    position = session.position("--to", options.to)
     topic = await session.cluster.topic(options.topic)
     indexes = [partition.partition_index for partition in topic.partitions]
     if unknown := sorted(set(options.partition or ()) - set(indexes)):
@@ -256,7 +253,7 @@ async def trim(session: Session) -> int:
 
 def _delete_options(parser: argparse.ArgumentParser) -> None:
     _names(parser)
-    add_yes(parser)
+    YES.add(parser)
 
 
 async def delete(session: Session) -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
+from cli.actions import Actions
+from cli.flags import OLDER_THAN, YES, integer
+from cli.times import show_time
 from commands.client.cluster_client import ClusterClient, CoordinatorKind, leaders
-from commands.declaring import Actions, Session, add_yes
 from commands.errors import CommandError, explain, misuse, raise_if
 from commands.printing import Row
-from commands.times import parse_duration, show_time
+from commands.session import Session
 from protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse, TopicRequest
 from protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -116,17 +118,11 @@ async def _describe(cluster: ClusterClient, name: str) -> TransactionState:
 
 def _hanging_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all")
-    parser.add_argument(
-        "--older-than", default="15m", metavar="TIME", help="default 15m, the brokers' longest transaction timeout"
-    )
+    OLDER_THAN.add(parser, default="15m")
 
 
 async def hanging(session: Session) -> int:
-    try:
-        age_ms = parse_duration(session.options.older_than)
-    except ValueError as error:
-        raise misuse(f"--older-than: {error}") from None
-    rows = await hanging_rows(session.cluster, session.options.topics or None, age_ms)
+    rows = await hanging_rows(session.cluster, session.options.topics or None, session.options.older_than)
     columns = ("topic", "partition", "producer", "epoch", "start_offset", "coordinator_epoch", "last_write")
     session.output.rows(columns, rows, empty="no transaction hangs")
     return 1 if rows else 0
@@ -198,8 +194,10 @@ async def open_transactions(
 
 def _abort_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("partition", metavar="TOPIC:PARTITION")
-    parser.add_argument("--start-offset", type=int, required=True, metavar="N", help="the transaction's first offset")
-    add_yes(parser)
+    parser.add_argument(
+        "--start-offset", type=integer, required=True, metavar="N", help="the transaction's first offset"
+    )
+    YES.add(parser)
 
 
 async def abort(session: Session) -> int:

@@ -7,10 +7,12 @@ import hashlib
 import os
 from typing import Final
 
-from commands.declaring import Actions, Session, add_yes
+from cli.actions import Actions
+from cli.flags import MECHANISM, YES, integer
 from commands.errors import explain, misuse, raise_if
 from commands.files import read_text
 from commands.printing import Row
+from commands.session import Session
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -67,9 +69,14 @@ async def list_all(session: Session) -> None:
 
 def _set_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("user", metavar="USER")
-    parser.add_argument("--mechanism", choices=MECHANISMS, default="SCRAM-SHA-512")
-    parser.add_argument("--iterations", type=int, default=ITERATIONS, metavar="N", help=f"default {ITERATIONS}")
-    parser.add_argument("--password-file", default="-", metavar="FILE", help="default: standard input")
+    MECHANISM.add(parser, default="SCRAM-SHA-512")
+    parser.add_argument("--iterations", type=integer, default=ITERATIONS, metavar="N", help=f"default: {ITERATIONS}")
+    parser.add_argument(
+        "--password-file",
+        default="-",
+        metavar="FILE",
+        help="file whose first line is the password; default: standard input",
+    )
 
 
 async def change(session: Session) -> int:
@@ -93,8 +100,8 @@ async def change(session: Session) -> int:
 
 def _delete_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("user", metavar="USER")
-    parser.add_argument("--mechanism", choices=MECHANISMS, default="SCRAM-SHA-512")
-    add_yes(parser)
+    MECHANISM.add(parser, default="SCRAM-SHA-512")
+    YES.add(parser)
 
 
 async def delete(session: Session) -> int:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from commands.errors import FAILED, UNREACHABLE, CommandError, misuse
+from cli.exits import FAILED, UNREACHABLE
+from commands.errors import CommandError, misuse
 from commands.zookeeper.consumers import OldMember, member
 from protocol.types import TopicPartition
 

@@ -1,1 +1,3 @@
-"""Cluster metadata as KRaft keeps it: topics, partitions, configs, features and brokers, folded from records."""
+"""Cluster metadata as in KRaft: topics, partitions, configs, features and brokers, as a fold of the metadata log's
+records.
+"""

@@ -1,4 +1,4 @@
-"""AllocateProducerIds: producer ids in blocks, each handed out once in the cluster's life (KIP-730).
+"""Decides on AllocateProducerIds: each block of producer ids is allocated once in the cluster's life (KIP-730).
 
 Source: Kafka's ProducerIdControlManager.
 """
@@ -17,15 +17,15 @@ MAX_INT64 = (1 << 63) - 1
 
 
 def allocate_producer_ids(image: Image, request: AllocateProducerIdsRequest) -> Decided[AllocateProducerIdsResponse]:
-    """AllocateProducerIds: the next block is this broker's. Raises KafkaError(STALE_BROKER_EPOCH).
+    """Returns the decision that allocates the next block to the broker. Raises KafkaError(STALE_BROKER_EPOCH).
 
-    A broker may ask as often as it likes, as with Kafka: the ids last for 9 * 10^15 blocks, which a broker that asks a
-    thousand times a second takes 290,000 years to use up, and the records before a snapshot are deleted.
+    As in Kafka, a broker may request any number of blocks. There are 9 * 10^15 of them; a broker that requests a
+    thousand per second needs 290,000 years to exhaust them. Snapshots replace the records.
     """
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     first = image.producer_ids.next_id
     if first > MAX_INT64 - BLOCK_SIZE:
-        message = "every producer id has been handed out"
+        message = "all producer ids are allocated"
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
     record = ProducerIdsRecord(
         broker_id=broker.broker_id, broker_epoch=broker.epoch, next_producer_id=first + BLOCK_SIZE

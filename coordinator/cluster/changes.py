@@ -1,5 +1,6 @@
-"""The changes that committed records make to the image: a subscriber gets one `Delta` per batch, after all of it was
-applied."""
+"""The changes that committed records make to the image. Subscribers get one `Delta` per batch, after the whole batch
+was applied.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +9,17 @@ from typing import NamedTuple
 
 from coordinator.cluster.configs.resource import ConfigResource
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
+from protocol.types import Uuid
 
 
 class TopicCreated(NamedTuple):
-    """A new topic, whose configs and then partitions follow."""
+    """A new topic; the changes of its configs and then of its partitions follow."""
 
     topic: Topic
 
 
 class TopicDeleted(NamedTuple):
-    """A topic that is gone, with its configs; its partitions are as they last were."""
+    """A deleted topic, whose configs are deleted too; its partitions are as they were before."""
 
     topic: Topic
 
@@ -40,7 +42,7 @@ class PartitionChanged(NamedTuple):
 
 
 class ConfigChanged(NamedTuple):
-    """A config of a resource was set, or removed where `value` is None."""
+    """A config of a resource was set, or removed if `value` is None."""
 
     resource: ConfigResource
     name: str
@@ -60,10 +62,17 @@ class BrokerChanged(NamedTuple):
     broker_id: int
 
 
-class KeptChanged(NamedTuple):
-    """A record of another room (ACLs, SCRAM credentials, quotas, delegation tokens) was set or removed."""
+class AclChanged(NamedTuple):
+    """An access control entry was added or removed."""
 
-    key: tuple[object, ...]
+    entry_id: Uuid
+
+
+class QuotaChanged(NamedTuple):
+    """A quota of an entity was set or removed."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    key: str
 
 
 Change = (
@@ -74,24 +83,36 @@ Change = (
     | ConfigChanged
     | FeatureChanged
     | BrokerChanged
-    | KeptChanged
+    | AclChanged
+    | QuotaChanged
 )
 
 
 class Delta(NamedTuple):
-    """The changes that one committed batch made, in the order of its records. A topic in it is as it is by now."""
+    """The changes of one committed batch, in the order of its records. The topics in it have their state after the
+    batch.
+    """
 
     offset: int
-    """Of the batch's last record."""
+    """The offset of the batch's last record."""
     epoch: int
     changes: Sequence[Change]
+
+    def has(self, kind: type[Change]) -> bool:
+        """True if a change of the kind is among them."""
+        return any(isinstance(change, kind) for change in self.changes)
+
+    @property
+    def deleted_topics(self) -> dict[str, Uuid]:
+        """The deleted topics' ids by name."""
+        return {change.topic.name: change.topic.topic_id for change in self.changes if isinstance(change, TopicDeleted)}
 
 
 Subscriber = Callable[[Delta], None]
 
 
 def by_change(note: Callable[[Change], None]) -> Subscriber:
-    """A subscriber that takes a delta's changes one by one."""
+    """Returns a subscriber that calls `note` with each change of a delta."""
 
     def noted(delta: Delta) -> None:
         for change in delta.changes:

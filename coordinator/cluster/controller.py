@@ -1,4 +1,4 @@
-"""The controller as brokers see it: one protocol, whether it is in this process or elsewhere.
+"""The controller as brokers use it: one protocol for a controller in this process and for other processes.
 
 Source: org.apache.kafka.controller.Controller.
 """
@@ -17,16 +17,19 @@ R = TypeVar("R")
 
 
 class Asker(NamedTuple):
-    """The sender of a request, and what it is permitted. A controller in this process relies on it: the caller has
-    authorized the client. A controller elsewhere reads the requester and the version only, and authorizes itself."""
+    """The sender of a request, and its permissions. A controller in this process relies on them, because its caller has
+    authorized the client. A controller in another process uses only the requester and the version, and authorizes
+    the client itself.
+    """
 
     requester: Requester | None = None
     """The client; None if the broker asks for itself."""
     version: int = ANY_VERSION
-    """The version of the request; ANY_VERSION stands for the newest."""
+    """The version of the request; ANY_VERSION means the newest."""
     broker_id: int | None = None
-    """The broker that the client asked, which alters no other broker's configs; None if the client asked the
-    controller."""
+    """The broker that received the request, which rejects configs of other brokers; None if the controller
+    received it.
+    """
     describable: Container[str] = EVERYTHING
     """The topics that the client may describe."""
     deletable: Container[str] = EVERYTHING
@@ -34,7 +37,7 @@ class Asker(NamedTuple):
     resolvable: Container[str] = frozenset()
     """The addresses and hosts in the request that exist."""
     charge: Charge = unlimited
-    """Takes created and deleted partitions out of the client's quota."""
+    """Charges created and deleted partitions to the client's quota."""
 
     @property
     def principal(self) -> str:
@@ -44,7 +47,7 @@ class Asker(NamedTuple):
 
 
 THIS_BROKER: Final = Asker()
-"""A broker that asks for itself."""
+"""A broker that sends a request for itself."""
 
 
 class Controller(Protocol):
@@ -52,11 +55,13 @@ class Controller(Protocol):
 
     @property
     def has_renounced(self) -> bool:
-        """True if the controller in this process no longer decides: its answers are not the cluster's. False for a
-        controller elsewhere, which answers for itself."""
+        """True if the controller in this process has failed and no longer decides. Always False for a controller in
+        another process.
+        """
         ...
 
     async def submit(self, request: object, response: type[R], asker: Asker = THIS_BROKER) -> R:
-        """Returns the response once what was decided is committed. Raises KafkaError if the controller rejects the
-        whole request, or if there is no controller."""
+        """Returns the response once the decision is committed. Raises KafkaError if the controller rejects the whole
+        request, or if there is no controller.
+        """
         ...

@@ -1,4 +1,4 @@
-"""The result of a decision on an admin request."""
+"""The result of the controller's decision on a request."""
 
 from __future__ import annotations
 
@@ -14,37 +14,42 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 
 MAX_RECORDS = 10_000
-"""Of one request, which are appended in one batch, all or none (Kafka's QuorumController.MAX_RECORDS_PER_USER_OP)."""
+"""Maximum number of records of one request. They are appended as one batch, all or none (Kafka's
+QuorumController.MAX_RECORDS_PER_USER_OP).
+"""
 
 
 def too_large() -> KafkaError:
-    """The answer to what would take more records than that (EventHandlerExceptionInfo)."""
+    """Returns the error of a request that would need more than MAX_RECORDS records (EventHandlerExceptionInfo)."""
     return KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 
 
 def out_of_time(timeout_ms: int) -> KafkaError | None:
-    """The error of a request that leaves no time to carry it out, for all of it; nothing of it is done.
+    """Returns the error of a whole request whose timeout leaves no time to perform it; None if it leaves some.
 
-    Kafka's controller takes a request out of its queue before its deadline, or not at all (ControllerRequestContext).
+    Kafka's controller either takes a request out of its queue before the deadline, or rejects it
+    (ControllerRequestContext).
     """
     return KafkaError(ErrorCode.REQUEST_TIMED_OUT) if timeout_ms <= 0 else None
 
 
 def error_message(error: KafkaError) -> str | None:
-    """The message of an error in an answer: none where it says no more than its code, for which clients have words."""
+    """Returns the message of an error for a response; None if it says no more than the code, for which clients have
+    their own text.
+    """
     return None if error.message == error.code.message else error.message
 
 
 class Effect(Protocol):
-    """A change of the soft state, which no record has."""
+    """A change of the controller's soft state, which no record has."""
 
     def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
-        """Changes the sessions. The records are appended by then, the last of them at this offset."""
+        """Changes the sessions, after the records were appended; `offset` is the offset of the last."""
         ...
 
 
 class Decided(NamedTuple, Generic[A]):
-    """Records to append, the response once they are committed, and effects that follow the append."""
+    """The records to append, the response after their commit, and the effects after the append."""
 
     records: Sequence[MetadataRecord]
     response: A

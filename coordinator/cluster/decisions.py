@@ -1,7 +1,7 @@
-"""The requests that a controller decides on: one table.
+"""The table of the requests that a controller decides on.
 
-A decision is a pure function: (image, request, …) → Decided. It changes nothing, so that it may be made again. Its
-module is imported at the first request of its kind: a start needs few of them.
+A decision is a pure function: (image, request, …) → Decided. It changes nothing, so it can be repeated. Its module is
+imported with the first request of its kind, because a start needs few of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from protocol.types import Uuid
 
 
 class DecisionState(NamedTuple):
-    """All that a decision reads besides the request and its asker."""
+    """The state that a decision reads, besides the request and its sender."""
 
     image: Image
     sessions: BrokerSessions
@@ -32,7 +32,7 @@ class DecisionState(NamedTuple):
     now_ms: int
     """Milliseconds since 1970, as in records."""
     monotonic_ms: int
-    """The time of sessions."""
+    """Milliseconds of the monotonic clock, as in sessions."""
 
     @property
     def controller_id(self) -> int | None:
@@ -41,10 +41,10 @@ class DecisionState(NamedTuple):
 
 
 class DecisionRow(NamedTuple):
-    """A decision."""
+    """The decision on requests of one kind."""
 
     module: str
-    """The module, inside coordinator.cluster."""
+    """The name of the module inside coordinator.cluster."""
     function: str
     arguments: Callable[[DecisionState, Asker], tuple[object, ...]] = lambda state, asker: ()
     """Returns the arguments that follow the image and the request."""
@@ -55,7 +55,7 @@ class DecisionRow(NamedTuple):
         return function(state.image, request, *self.arguments(state, asker))
 
     def load(self) -> object:
-        """Returns the module, imported if need be."""
+        """Returns the module; imports it if needed."""
         return import_module(f"coordinator.cluster.{self.module}")
 
 

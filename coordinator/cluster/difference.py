@@ -1,4 +1,4 @@
-"""Tells what changed from one image to another: a snapshot takes the place of records that nobody saw one by one.
+"""Computes the changes between two images, for a snapshot that replaces records which subscribers have not seen.
 
 Source: the image deltas that Kafka's MetadataLoader makes of a snapshot (MetadataDelta.finishSnapshot).
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator.cluster.changes import (
+    AclChanged,
     BrokerChanged,
     Change,
     ConfigChanged,
     FeatureChanged,
-    KeptChanged,
     PartitionChanged,
     PartitionCreated,
+    QuotaChanged,
     TopicCreated,
     TopicDeleted,
 )
@@ -23,15 +24,17 @@ from coordinator.cluster.topics.topic import Topic
 
 
 def difference(before: Image, after: Image) -> list[Change]:
-    """The changes that make `after` of `before`, in an order in which records may have made them: what is gone goes
-    first, so that a topic may be there again under another id."""
+    """Returns the changes from `before` to `after`, in an order in which records could have made them. Removals come
+    first, because a topic may exist again under another id.
+    """
     return [
         *_deleted_topics(before, after),
         *_features(before, after),
         *_brokers(before, after),
         *_configs(before, after),
         *_topics(before, after),
-        *_other_records(before, after),
+        *_quotas(before, after),
+        *_acls(before, after),
     ]
 
 
@@ -78,7 +81,13 @@ def _brokers(before: Image, after: Image) -> Iterator[Change]:
             yield BrokerChanged(broker_id)
 
 
-def _other_records(before: Image, after: Image) -> Iterator[Change]:
-    for key in dict.fromkeys((*before.other_records, *after.other_records)):
-        if before.other_records.get(key) != after.other_records.get(key):
-            yield KeptChanged(key)
+def _quotas(before: Image, after: Image) -> Iterator[Change]:
+    for entity in dict.fromkeys(entity for image in (before, after) for entity, _ in image.quotas.items()):
+        old, new = before.quotas.of(entity), after.quotas.of(entity)
+        yield from (QuotaChanged(entity, key) for key in dict.fromkeys((*old, *new)) if old.get(key) != new.get(key))
+
+
+def _acls(before: Image, after: Image) -> Iterator[Change]:
+    for entry_id in dict.fromkeys(entry_id for image in (before, after) for entry_id, _ in image.acls.items()):
+        if before.acls.get(entry_id) != after.acls.get(entry_id):
+            yield AclChanged(entry_id)

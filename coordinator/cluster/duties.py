@@ -1,9 +1,10 @@
-"""The work of the active controller that nobody asks for, and when it is due.
+"""The periodic work of the active controller, and the times when it is due.
 
-Brokers whose sessions are over are fenced, one at a time, so that each election knows of the last one. Partitions get
-back their preferred leaders, or an unclean one where that is allowed. Where other brokers follow the log, one that was
-idle gets a no-op record, by which they see that they are up to date. Source: Kafka's PeriodicTaskControlManager and the
-tasks that QuorumController registers there.
+Brokers whose sessions have ended are fenced, one at a time, so that each election takes the last fencing into account.
+Preferred leaders are elected again, and unclean leaders if the topic allows it. If other brokers follow the log and
+it is idle, a no-op record shows them that they are up to date.
+
+Source: Kafka's PeriodicTaskControlManager and the tasks that QuorumController registers there.
 """
 
 from __future__ import annotations
@@ -18,41 +19,36 @@ from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.partitions.sweeps import elect_preferred_leaders, elect_unclean_leaders
+from protocol.backoff import Backoff
 from protocol.metadata_records.log import NoOpRecord
 
 AGAIN_MS = 10
-"""The pause after a duty that has left something to do: requests come first (PeriodicTask's immediate period)."""
+"""The pause after a duty that has more to do; requests come first (PeriodicTask's immediate period)."""
 
-FIRST_PAUSE_MS = 100
-"""The pause after a duty whose records could not be written. It doubles with each time in a row, up to the duty's
-period: a broker that is gone counts as alive until the disk takes the record that fences it."""
-
-LONGEST_PAUSE_MS = 60_000
-"""And up to this. Kafka's PeriodicTaskControlManager waits five minutes at once; but where its log takes no records,
-another controller takes over."""
-
-MOST_DOUBLINGS = 10
-assert FIRST_PAUSE_MS << MOST_DOUBLINGS > LONGEST_PAUSE_MS
+RETRIES = Backoff(initial_ms=100, max_ms=60_000)
+"""The pauses after a duty whose records can't be written, at most the duty's period: a broker that is gone counts as
+alive until the record that fences it is written. Kafka's PeriodicTaskControlManager waits five minutes at once; but if
+its log takes no records, another controller takes over."""
 
 CHECKS_A_SESSION = 8
-"""How often sessions are looked at in the time of one (QuorumController.maybeFenceStaleBrokerPeriodNs)."""
+"""Number of checks during the length of a session (QuorumController.maybeFenceStaleBrokerPeriodNs)."""
 
 
 class Duty(NamedTuple):
-    """Something to do each `period_ms`."""
+    """A task that is repeated after `period_ms`."""
 
     name: str
     period_ms: int
     decide: Callable[[Image, int], Decided[bool]]
-    """(state, now) → the records, and whether there is more to do."""
+    """(state, now) → the records, and True if there is more to do."""
     alone: bool = True
-    """Whether there is something to do where the broker in this process is the only one."""
+    """True if the duty is also needed in a single-node cluster."""
     silent: bool = False
-    """Whether it is nothing to tell an operator."""
+    """True if the duty is not logged, because it tells an operator nothing."""
 
 
 class Duties:
-    """The duties and the times at which they are due next, of a clock that only grows."""
+    """The duties, and the time when each is due next, by the monotonic clock."""
 
     def __init__(
         self,
@@ -61,17 +57,17 @@ class Duties:
         sessions: BrokerSessions,
         time_of_day_ms: Callable[[], int],
     ) -> None:
-        """`time_of_day_ms` returns milliseconds since 1970, which records have."""
+        """`time_of_day_ms` returns milliseconds since 1970, as in records."""
         self._own_id = options.own_broker_id
         self._configs = configs
         self._sessions = sessions
         self._time_of_day_ms = time_of_day_ms
         self._idle_at = -1
-        """Where the log ends as long as nobody writes to it."""
+        """The end offset of the log at the last check; if it is still the same, the log is idle."""
         self._duties = tuple(duty for duty in self._all(options) if duty.period_ms)
         self._due: dict[str, int] = {}
         self._failures: dict[str, int] = {}
-        """How often in a row a duty has failed."""
+        """Number of consecutive failures of each duty."""
 
     def _all(self, options: ClusterOptions) -> tuple[Duty, ...]:
         check_ms = max(options.broker_session_timeout_ms // CHECKS_A_SESSION, 1)
@@ -92,33 +88,33 @@ class Duties:
         )
 
     def begin(self, now_ms: int) -> None:
-        """Begins with nothing due: each has its whole period."""
+        """Makes each duty due after its whole period."""
         self._due = {duty.name: now_ms + duty.period_ms for duty in self._duties}
 
     def next_ms(self, image: Image) -> int | None:
-        """Returns the time at which something is due; None if there is nothing to do ever."""
+        """Returns the time when the next duty is due; None if there are no duties."""
         return min((self._due[duty.name] for duty in self._duties_in(image)), default=None)
 
     def due(self, image: Image, now_ms: int) -> Duty | None:
-        """Returns what has been due for longest."""
+        """Returns the duty that has been due for longest; None if none is due."""
         due = [duty for duty in self._duties_in(image) if self._due[duty.name] <= now_ms]
         return min(due, key=lambda duty: self._due[duty.name], default=None)
 
     def done(self, duty: Duty, now_ms: int, *, more: bool) -> None:
-        """Notes that a duty was carried out, as far as it can be at once."""
+        """Records that a duty was performed, or the part that can be done at once."""
         self._failures.pop(duty.name, None)
         self._due[duty.name] = now_ms + (AGAIN_MS if more else duty.period_ms)
 
     def failed(self, duty: Duty, now_ms: int) -> int:
-        """Notes that its records could not be written; returns how often in a row that was."""
+        """Records that the duty's records could not be written; returns the number of consecutive failures."""
         failures = self._failures[duty.name] = self._failures.get(duty.name, 0) + 1
-        pause_ms = FIRST_PAUSE_MS << min(failures - 1, MOST_DOUBLINGS)
-        self._due[duty.name] = now_ms + min(pause_ms, duty.period_ms, LONGEST_PAUSE_MS)
+        self._due[duty.name] = now_ms + min(RETRIES.delay_ms(failures), duty.period_ms)
         return failures
 
     def woke_late(self, late_ms: int, now_ms: int) -> None:
-        """This process was stopped, or too busy: the heartbeats of that time wait to be read, and nobody is to be
-        fenced for them."""
+        """Extends the sessions if this process was stopped or too busy: heartbeats of that time have not been read yet,
+        so no broker may be fenced for them.
+        """
         if late_ms > self._sessions.session_ms // CHECKS_A_SESSION:
             self._sessions.extend(late_ms, now_ms)
 
@@ -127,7 +123,9 @@ class Duties:
         return [duty for duty in self._duties if duty.alone or not alone]
 
     def _fence(self, image: Image, now_ms: int) -> Decided[bool]:
-        """A session ends once its broker is fenced in the state, as after the last time."""
+        """Returns the decision that fences the broker whose session ended first. The session is removed once the image
+        shows that the broker is fenced.
+        """
         broker_id = self._sessions.stale(now_ms)
         if broker_id is None:
             return Decided((), False)

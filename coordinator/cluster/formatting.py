@@ -1,4 +1,4 @@
-"""Whose log directories these are; those that are nobody's become this node's, as `kafka-storage format` makes them.
+"""Checks that log directories belong to this node, and formats new ones as `kafka-storage format` does.
 
 Source: Kafka's Formatter, MetaPropertiesEnsemble and DirectoryId.
 """
@@ -29,31 +29,32 @@ from storage.meta_properties import (
 )
 
 FIRST_FREE_UUID = 100
-"""Kafka keeps the smaller ones for itself: no directory, lost directory, the metadata topic …"""
+"""Kafka reserves the smaller ids: no directory, lost directory, the metadata topic …"""
 
 
 class WrongOwner(Exception):
-    """The log directories are not this node's, or not one cluster's: what the operator has to put right."""
+    """The log directories belong to another node or to several clusters; the operator must correct this."""
 
 
 class NewMetadata(NamedTuple):
-    """The metadata that a cluster begins with."""
+    """The first metadata of a new cluster."""
 
     records: Sequence[MetadataRecord]
-    """Of the bootstrap checkpoint: features first, then credentials."""
+    """The records of the bootstrap checkpoint: features first, then credentials."""
     metadata_version: int
 
 
 class Identity(NamedTuple):
-    """Who this node is: its cluster, and the id of each of its log directories, in their order."""
+    """The node's cluster, and the id of each of its log directories, in order."""
 
     cluster_id: str
     directory_ids: dict[str, Uuid]
 
 
 def random_uuid(random_bytes: Callable[[int], bytes]) -> Uuid:
-    """A random UUID (version 4) as Kafka draws them: none that it keeps for itself, none that prints as `-…`, which
-    command-line tools would take for an option."""
+    """Returns a random UUID (version 4) as Kafka draws it: not a reserved id, and without a `-` in front, which
+    command-line tools would parse as an option.
+    """
     while True:
         drawn = bytearray(random_bytes(16))
         drawn[6] = drawn[6] & 0x0F | 0x40
@@ -64,11 +65,12 @@ def random_uuid(random_bytes: Callable[[int], bytes]) -> Uuid:
 
 
 def check_formatted(directory: str, disk: Disk) -> None:
-    """Raises WrongOwner for a directory that is not formatted: nothing there says to which cluster a node belongs that
-    others have to do with. Raises CorruptCheckpoint, OSError."""
+    """Raises WrongOwner for a directory without meta.properties: the operator must format it with the cluster id that
+    the other nodes have. Raises CorruptCheckpoint, OSError.
+    """
     if read_meta_properties(disk, directory) is None:
         raise WrongOwner(
-            f"log.dirs {directory}: there is no {META_PROPERTIES}, which says whose broker this is: format it with "
+            f"log.dirs {directory}: {META_PROPERTIES} is missing, so the directory's owner is unknown: format it with "
             "`odradek format`, or kafka-storage format, and the cluster's id"
         )
 
@@ -84,11 +86,11 @@ def claim(
     disk: Disk,
     now_ms: int,
 ) -> Identity:
-    """The node's identity, from its directories' meta.properties; directories without one are formatted.
+    """Returns the node's identity from its directories' meta.properties; formats directories without one.
 
-    `cluster_id` is what a new cluster is to be named; None draws a name. A directory that fails has no id then, and is
-    for the logs to find out about. Raises WrongOwner, also for a directory with logs that is not formatted,
-    CorruptCheckpoint, and OSError for the metadata's directory.
+    `cluster_id` is the id of a new cluster; None draws a random id. A directory that fails gets no id, and is reported
+    when the logs are opened. Raises WrongOwner, also for an unformatted directory with logs; CorruptCheckpoint; and
+    OSError for the metadata's directory.
     """
     properties_by_directory = {metadata_dir: read_meta_properties(disk, metadata_dir)}
     for directory in dict.fromkeys(log_dirs):
@@ -121,19 +123,21 @@ def claim(
 
 
 def _check_no_logs(directory: str, metadata_dir: str, disk: Disk) -> None:
-    """Raises WrongOwner for a directory without meta.properties that has logs: under a new id they would not be
-    served."""
+    """Raises WrongOwner for a directory without meta.properties that has logs, because they would not be served under a
+    new directory id.
+    """
     for path, _ in stored_logs(directory, disk):
         raise WrongOwner(
-            f"log.dirs {directory}: there is no {META_PROPERTIES}, but {path} has a log: put the file back, with the "
+            f"log.dirs {directory}: {META_PROPERTIES} is missing, but {path} has a log: restore the file, with the "
             f"lines cluster.id, node.id, directory.id and version={VERSION}; `odradek log metadata {metadata_dir}` "
             "shows the directory.id of each log directory"
         )
 
 
 def check_directory_ids(image: Image, node_id: int, directory_ids: Mapping[str, Uuid], disk: Disk) -> None:
-    """Raises WrongOwner for a log directory with partitions that the cluster has under an id that is no directory's of
-    this node: they would have no leader. Raises OSError."""
+    """Raises WrongOwner if a log directory has partitions that the metadata assigns to a directory id that no directory
+    of this node has: they would have no leader. Raises OSError.
+    """
     registration = image.brokers.get(node_id)
     registered = () if registration is None else registration.log_dirs
     changed = [path for path, own_id in directory_ids.items() if registered and own_id not in registered]
@@ -146,27 +150,29 @@ def check_directory_ids(image: Image, node_id: int, directory_ids: Mapping[str, 
                 continue
             assert expected is not None
             raise WrongOwner(
-                f"log.dirs {directory}: directory.id {uuid_to_text(directory_ids[directory])} in {META_PROPERTIES} is "
-                f"not what the cluster has for {path}: put directory.id={uuid_to_text(expected)} there"
+                f"log.dirs {directory}: {META_PROPERTIES} has directory.id {uuid_to_text(directory_ids[directory])}, "
+                f"but the metadata has {path} under another: set directory.id={uuid_to_text(expected)} there"
             )
 
 
 def make_directory(directory: str, disk: Disk) -> None:
-    """Makes the directory if it is not there. Its name is durable before it is formatted, and those of the directories
-    above it: a start that was cut short may have made them."""
+    """Creates the directory if it doesn't exist. Flushes its name before it is formatted, and the names of its parents,
+    which an interrupted start may have created.
+    """
     disk.mkdir(directory, parents=True)
     path = os.path.abspath(directory)
     while path != os.path.dirname(path):
         path = os.path.dirname(path)
-        with suppress(PermissionError):  # then it is not ours, and was there before
+        with suppress(PermissionError):  # a parent that belongs to another user existed before
             disk.fsync_dir(path)
 
 
 def check_owner(
     properties_by_directory: Mapping[str, MetaProperties | None], node_id: int, cluster_id: str | None
 ) -> str | None:
-    """Returns the cluster that the formatted directories belong to. Raises WrongOwner where one is another node's, or
-    another cluster's."""
+    """Returns the cluster that the formatted directories belong to. Raises WrongOwner if a directory belongs to another
+    node or cluster.
+    """
     for directory, properties in properties_by_directory.items():
         if properties is None:
             continue
@@ -185,8 +191,9 @@ def check_owner(
 
 
 def format_directory(directory: str, new: NewMetadata, voters: VotersRecord | None, disk: Disk, now_ms: int) -> None:
-    """Writes the bootstrap checkpoint, and where there are `voters` the snapshot at offset 0 that names them. The
-    directory is formatted once its meta.properties is there too: write that last. Raises OSError."""
+    """Writes the bootstrap checkpoint and, with `voters`, the snapshot at offset 0 that names them. The caller writes
+    meta.properties last, because the directory counts as formatted once it has that file. Raises OSError.
+    """
     make_directory(directory, disk)
     if voters is not None:
         folder = os.path.join(directory, FOLDER)

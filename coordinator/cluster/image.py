@@ -1,8 +1,9 @@
-"""The cluster as records of its metadata tell it: their fold, and lookups in it.
+"""The metadata image: the fold of the metadata log's records, and lookups in it.
 
-`apply` is the only writer. What a broker sees is the fold of all committed records, which the loader keeps; a
-controller decides on one of its own, which is ahead of that by what it has written. Source: Kafka's MetadataImage and
-the replay methods of its controller's managers.
+`apply` is the only writer. The loader keeps the brokers' image, the fold of all committed records. A controller decides
+on an image of its own, which also has its uncommitted records.
+
+Source: Kafka's MetadataImage and the replay methods of its controller's managers.
 """
 
 from __future__ import annotations
@@ -24,39 +25,43 @@ from coordinator.cluster.changes import (
     Change,
     ConfigChanged,
     FeatureChanged,
-    KeptChanged,
     PartitionChanged,
     PartitionCreated,
     TopicCreated,
     TopicDeleted,
 )
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
-from coordinator.cluster.other_records import Key, OtherRecord, delegation_token, fold
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.security.token_keys import TokenKeys
+from coordinator.cluster.security.acl import entry_of
+from coordinator.cluster.security.acls import Acls
+from coordinator.cluster.security.credentials import ScramCredentials
+from coordinator.cluster.security.quotas import Quotas
+from coordinator.cluster.security.token_keys import DelegationTokens
 from coordinator.cluster.topics import names, topic
 from coordinator.cluster.topics.by_broker import PartitionsByBroker
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
-from protocol.metadata_records import nodes, settings
+from protocol.metadata_records import nodes, security, settings
 from protocol.metadata_records import topics as topic_records
-from protocol.metadata_records.security import DelegationTokenRecord, RemoveDelegationTokenRecord
 from protocol.types import TopicPartition, Uuid
 
 METADATA_VERSION = "metadata.version"
 OLDEST_METADATA_VERSION = 7
-"""3.3-IV3, which a log without a FeatureLevelRecord has: the oldest that Kafka 4 opens."""
+"""The metadata.version of a log without a FeatureLevelRecord, 3.3-IV3: the oldest that Kafka 4 can open."""
 
 ELR_VERSION = "eligible.leader.replicas.version"
 
 NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 SCALARS = ("offset", "epoch", "controller_id", "controller_epoch", "kraft_version", "producer_ids")
-TABLES = ("brokers", "controllers", "features", "other_records", "partitions_in", "directory_owners")
-"""Attributes that a copy takes over as they are, and those of which it has tables of its own."""
+TABLES = (
+    "brokers", "controllers", "features", "quotas", "acls", "scram_credentials", "delegation_tokens", "partitions_in",
+    "directory_owners",
+)  # fmt: skip
+"""Attributes whose values a copy shares (SCALARS), and attributes that are copied too (TABLES)."""
 
 
 class ProducerIds(NamedTuple):
-    """The next producer id that may be handed out, and who took the block before it."""
+    """The next producer id to allocate, and the broker that got the last block."""
 
     next_id: int = 0
     broker_id: int = -1
@@ -64,27 +69,30 @@ class ProducerIds(NamedTuple):
 
 
 class Image:
-    """Brokers, topics, partitions, configs, features: what is true as of the batch that ends at `offset`."""
+    """The brokers, topics, partitions, configs and features of a cluster, up to the batch that ends at `offset`."""
 
     def __init__(self, cluster_id: str) -> None:
         self.cluster_id = cluster_id
         self.offset = -1
-        """Of the last record of the last batch that is in it, as whoever applies batches notes it; ApiVersions gives it
-        as the epoch of the finalized features."""
+        """The offset of the last record of the last applied batch, which the caller of `apply` sets. ApiVersions
+        returns it as the epoch of the finalized features.
+        """
         self.epoch = 0
-        """The quorum's epoch that this batch was written in."""
+        """The quorum's epoch in which that batch was written."""
         self.controller_id = -1
         self.controller_epoch = -1
         self.brokers: dict[int, BrokerRegistration] = {}
         self.controllers: dict[int, ControllerRegistration] = {}
         self.features: dict[str, int] = {}
         self.kraft_version = 0
-        """Of the quorum's protocol: control records say it, not metadata records."""
+        """The version of the quorum's protocol, which comes from control records, not from metadata records."""
         self.producer_ids = ProducerIds()
-        self.other_records: dict[Key, OtherRecord] = {}
-        """Records that other rooms fold (ACLs, SCRAM, quotas, tokens), by what they replace."""
+        self.quotas = Quotas()
+        self.acls = Acls()
+        self.scram_credentials = ScramCredentials()
+        self.delegation_tokens = DelegationTokens()
         self.partitions_in: Counter[Uuid] = Counter()
-        """How many replicas each log directory holds."""
+        """The number of replicas in each log directory."""
         self.directory_owners: dict[Uuid, int] = {}
         """The broker of each registered log directory."""
         self._topics: dict[str, Topic] = {}
@@ -92,20 +100,18 @@ class Image:
         self._colliding: dict[str, set[str]] = {}
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self._by_broker: PartitionsByBroker | None = None
-        """Made when it is first asked for: of most images nobody asks."""
-        self._token_keys: TokenKeys | None = None
-        """Likewise."""
+        """Computed at its first use, because most images never need it."""
 
     # Lookups.
 
     @property
     def metadata_version(self) -> int:
-        """The level of metadata.version, which says what versions of records may be written."""
+        """The level of metadata.version, which decides the versions of written records."""
         return self.features.get(METADATA_VERSION, OLDEST_METADATA_VERSION)
 
     @property
     def elr_enabled(self) -> bool:
-        """Whether partitions keep eligible leader replicas (KIP-966)."""
+        """True if partitions have eligible leader replicas (KIP-966)."""
         return self.features.get(ELR_VERSION, 0) > 0
 
     def topic(self, name: str) -> Topic | None:
@@ -119,7 +125,7 @@ class Image:
         return iter(self._topics.values())
 
     def topic_names(self) -> list[str]:
-        """All names, sorted."""
+        """Returns all names, sorted."""
         return sorted(self._topics)
 
     def partition(self, topic_partition: TopicPartition) -> PartitionRegistration | None:
@@ -128,49 +134,42 @@ class Image:
 
     @property
     def by_broker(self) -> PartitionsByBroker:
-        """The partitions by the brokers that lead them, or may. Valid until the next record is applied."""
+        """The partitions by the brokers that lead them, are in sync, or are eligible. Valid until the next record is
+        applied.
+        """
         if self._by_broker is None:
             self._by_broker = PartitionsByBroker(self._topics.values())
         return self._by_broker
 
     def colliding(self, name: str) -> str | None:
-        """A topic whose metrics would be mistaken for those of a topic of this name."""
+        """Returns a topic whose metric names would equal those of a topic with this name; None if there is none."""
         return next(iter(self._colliding.get(names.unified(name), ())), None)
 
     def configs(self, resource: ConfigResource) -> Mapping[str, str]:
-        """The dynamic configs of a resource, by name."""
+        """Returns the dynamic configs of a resource, by name."""
         return self._configs.get(resource, NO_CONFIGS)
 
     def topic_configs(self, name: str) -> Mapping[str, str]:
-        """The dynamic configs of a topic."""
+        """Returns the dynamic configs of a topic, by name."""
         return self._configs.get(ConfigResource(ResourceType.TOPIC, name), NO_CONFIGS)
 
     def configured(self) -> Iterator[ConfigResource]:
-        """Every resource that has dynamic configs."""
+        """Yields every resource that has dynamic configs."""
         return iter(self._configs)
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether partitions may be led by this broker."""
+        """True if this broker may lead partitions."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.active
 
-    def token_of_key(self, secret_key: str, key: bytes) -> DelegationTokenRecord | None:
-        """Returns the delegation token that has a key, which is made of its id and of the nodes' secret."""
-        if self._token_keys is None or self._token_keys.secret_key != secret_key:
-            ids = (one.token_id for one in self.other_records.values() if isinstance(one, DelegationTokenRecord))
-            self._token_keys = TokenKeys(secret_key, ids)
-        token_id = self._token_keys.find(key)
-        token = None if token_id is None else self.other_records[delegation_token(token_id)]
-        return token if isinstance(token, DelegationTokenRecord) else None
-
     def copy(self) -> Image:
-        """Another image of the same: what is applied to one does not show in the other."""
+        """Returns an independent copy."""
         other = Image(self.cluster_id)
         other.become(self)
         return other
 
     def become(self, other: Image) -> None:
-        """Be as another image is now: what is applied to one does not show in the other."""
+        """Replaces the content by a copy of another image's."""
         for name in SCALARS:
             setattr(self, name, getattr(other, name))
         for name in TABLES:
@@ -179,29 +178,21 @@ class Image:
         self._topics_by_id = {topic.topic_id: topic for topic in self._topics.values()}
         self._colliding = {name: set(names_of) for name, names_of in other._colliding.items()}
         self._configs = {resource: dict(configs) for resource, configs in other._configs.items()}
-        self._by_broker = self._token_keys = None
+        self._by_broker = None
 
     # The only writer.
 
     def apply(self, record: MetadataRecord) -> Change | None:
-        """Take a record in; what it changed, if that is of interest.
+        """Applies a record, and returns the change if subscribers need it.
 
-        KeyError for one that speaks of what is not there: the log is damaged, or applied twice.
+        Raises KeyError for a record about an unknown object: the log is damaged, or the record is applied twice.
         """
         kind = type(record)
-        if kind in APPLY:
-            return APPLY[kind](self, record)
-        key = fold(self.other_records, record)
-        if self._token_keys is not None:
-            if isinstance(record, DelegationTokenRecord):
-                self._token_keys.add(record.token_id)
-            elif isinstance(record, RemoveDelegationTokenRecord):
-                self._token_keys.remove(record.token_id)
-        return None if key is None else KeptChanged(key)
+        return APPLY[kind](self, record) if kind in APPLY else None
 
     def _topic_record(self, record: topic_records.TopicRecord) -> Change:
         if record.name in self._topics:
-            raise KeyError(f"topic {record.name!r} is there already")
+            raise KeyError(f"topic {record.name!r} exists already")
         created = Topic(record.name, record.topic_id)
         self._topics[record.name] = self._topics_by_id[record.topic_id] = created
         if names.has_collision_chars(record.name):
@@ -326,4 +317,13 @@ APPLY: dict[type, Applier] = {
     nodes.UnfenceBrokerRecord: Image._fence_broker,
     nodes.UnregisterBrokerRecord: Image._unregister_broker,
     nodes.RegisterControllerRecord: Image._register_controller,
+    settings.ClientQuotaRecord: lambda image, record: image.quotas.apply(record),
+    security.AccessControlEntryRecord: lambda image, record: image.acls.set(record.id, entry_of(record)),
+    security.RemoveAccessControlEntryRecord: lambda image, record: image.acls.remove(record.id),
+    security.UserScramCredentialRecord: lambda image, record: image.scram_credentials.set(record),
+    security.RemoveUserScramCredentialRecord: lambda image, record: image.scram_credentials.remove(
+        record.name, record.mechanism
+    ),
+    security.DelegationTokenRecord: lambda image, record: image.delegation_tokens.set(record),
+    security.RemoveDelegationTokenRecord: lambda image, record: image.delegation_tokens.remove(record.token_id),
 }

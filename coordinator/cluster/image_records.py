@@ -1,4 +1,4 @@
-"""The image as records: what a snapshot of the metadata log holds (Kafka's MetadataImage.write, in its order)."""
+"""The records of an image: the content of a metadata snapshot (Kafka's MetadataImage.write, in its order)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from coordinator.cluster.image import METADATA_VERSION, Image, ProducerIds
 from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.security.acl import record_of
 from protocol.metadata_records.settings import ConfigRecord, FeatureLevelRecord, ProducerIdsRecord
 from protocol.metadata_records.topics import TopicRecord
 
 
 def records_of(image: Image) -> Iterator[MetadataRecord]:
-    """Records that make an empty image like this one."""
+    """Yields records that make an equal image out of an empty image."""
     for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
         yield FeatureLevelRecord(name=name, feature_level=image.features[name])
     yield from (broker.to_record() for broker in image.brokers.values())
@@ -23,7 +24,10 @@ def records_of(image: Image) -> Iterator[MetadataRecord]:
     for resource in image.configured():
         for name, value in image.configs(resource).items():
             yield ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
-    yield from image.other_records.values()
+    yield from image.quotas.records()
     if image.producer_ids != ProducerIds():
         next_id, broker_id, broker_epoch = image.producer_ids
         yield ProducerIdsRecord(broker_id=broker_id, broker_epoch=broker_epoch, next_producer_id=next_id)
+    yield from (record_of(entry_id, entry) for entry_id, entry in image.acls.items())
+    yield from image.scram_credentials
+    yield from image.delegation_tokens

@@ -1,6 +1,7 @@
-"""Keeps the image: takes in what is committed, batch by batch, and tells subscribers what changed.
+"""Keeps the brokers' image up to date: applies committed batches, and passes the changes to subscribers.
 
-Records of a metadata transaction count all or none: they are held until it ends (KIP-868).
+The records of a metadata transaction count all or none: they are held back until it ends (KIP-868).
+
 Source: Kafka's MetadataLoader.
 """
 
@@ -19,35 +20,37 @@ from protocol.records.control import KRaftVersionRecord, QuorumRecord, VotersRec
 
 
 def raised(error: Exception) -> None:
-    """Raises a subscriber's failure: the default for owners that have no better place for it."""
+    """Raises a subscriber's error: the default if the owner doesn't handle it."""
     raise error
 
 
 class MetadataLoader:
-    """The only one who changes the image that a broker sees."""
+    """The only writer of the image that brokers see."""
 
     def __init__(self, image: Image, on_fault: Callable[[Exception], None] = raised) -> None:
-        """`on_fault` is told of a subscriber that failed; the others get the delta all the same."""
+        """`on_fault` is called with the error of a subscriber that failed; the other subscribers still get the
+        delta.
+        """
         self.image = image
         self.voters: VotersRecord | None = None
-        """Of the quorum, where the log and not the configuration has them."""
+        """The quorum's voters, if the log has them and not the configuration."""
         self.last_timestamp_ms = 0
-        """Of the last batch that is in the image."""
-        self._on_fault = on_fault
+        """The timestamp of the last applied batch."""
+        self.on_fault = on_fault
         self._transaction: list[MetadataRecord] | None = None
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Have each later batch's delta told, in order, once the image has all of it."""
+        """Calls `subscriber` with the delta of each later batch, in order, after the image has all of it."""
         self._subscribers.append(subscriber)
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a metadata transaction is open: its records are void unless its end follows."""
+        """True if a metadata transaction is open. Its records are discarded unless it is committed."""
         return self._transaction is not None
 
     def load_snapshot(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
-        """Begin with what the snapshot has. Raises KafkaError(CORRUPT_MESSAGE)."""
+        """Loads a snapshot into the empty image. Raises KafkaError(CORRUPT_MESSAGE)."""
         for record in snapshot.quorum:
             self._note(record)
         self._apply_all(snapshot.records, 0)
@@ -55,8 +58,9 @@ class MetadataLoader:
         self.last_timestamp_ms = snapshot.last_timestamp_ms
 
     def replace(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
-        """Go on with what a later snapshot has, in place of records that are not there; subscribers are told the
-        difference. Raises KafkaError(CORRUPT_MESSAGE), and then nothing has changed."""
+        """Replaces the image by a later snapshot, if the records before it are not available; subscribers get the
+        difference. Raises KafkaError(CORRUPT_MESSAGE), and then nothing has changed.
+        """
         fresh = MetadataLoader(Image(self.image.cluster_id))
         fresh.load_snapshot(snapshot_id, snapshot)
         after = fresh.image
@@ -69,7 +73,7 @@ class MetadataLoader:
         self._publish(Delta(after.offset, after.epoch, changes))
 
     def commit(self, batch: MetadataBatch) -> None:
-        """Take in the committed batch that follows. Raises KafkaError(CORRUPT_MESSAGE) where it does not fit."""
+        """Applies the next committed batch. Raises KafkaError(CORRUPT_MESSAGE) if it doesn't fit the image."""
         for record in batch.quorum:
             self._note(record)
         changes = self._apply_all(batch.records, batch.base_offset)
@@ -84,7 +88,7 @@ class MetadataLoader:
             try:
                 subscriber(delta)
             except Exception as error:
-                self._on_fault(error)
+                self.on_fault(error)
 
     def _note(self, record: QuorumRecord) -> None:
         if isinstance(record, KRaftVersionRecord):
@@ -102,13 +106,13 @@ class MetadataLoader:
         return changes
 
     def _feed(self, record: MetadataRecord, changes: list[Change]) -> None:
-        """Apply the record, or hold it until its transaction ends."""
+        """Applies the record, or holds it back until its transaction ends."""
         if isinstance(record, BeginTransactionRecord):
             self._transaction = []
         elif isinstance(record, EndTransactionRecord):
             held, self._transaction = self._transaction or (), None
-            for one in held:
-                self._apply(one, changes)
+            for earlier in held:
+                self._apply(earlier, changes)
         elif isinstance(record, AbortTransactionRecord):
             self._transaction = None
         elif self._transaction is not None:

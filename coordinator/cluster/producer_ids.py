@@ -1,4 +1,4 @@
-"""Producer ids, out of blocks that are this broker's alone (KIP-730; Kafka's RPCProducerIdManager)."""
+"""Allocates producer ids from blocks that only this broker has (KIP-730; Kafka's RPCProducerIdManager)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple
 from protocol.errors import ErrorCode, KafkaError
 
 BLOCK_SIZE = 1_000
-"""One record in the log per so many producers; a stop loses what is left of a block."""
+"""Number of ids in a block: one record in the log for so many producers. A stop loses the unused ids of a block."""
 
 
 class ProducerIdBlock(NamedTuple):
-    """Ids that are this broker's alone."""
+    """A block of producer ids that only this broker has."""
 
     first: int
     size: int = BLOCK_SIZE
 
 
 class ProducerIdPool:
-    """Hands the ids of a block out one by one, and asks for the next block when it is empty."""
+    """Allocates the ids of a block one by one, and requests the next block when it is used up."""
 
     def __init__(self, allocate: Callable[[], Awaitable[ProducerIdBlock]]) -> None:
         self._allocate = allocate
@@ -27,20 +27,24 @@ class ProducerIdPool:
         self._end = 0
 
     async def stock(self) -> None:
-        """See to it that there is an id to take now. Raises KafkaError."""
+        """Returns once an id is available. Raises KafkaError."""
         while self._next == self._end:
             block = await self._allocate()
-            if self._next == self._end:  # else another waiter's block came first, and this one is given up
+            if self._next == self._end:  # otherwise another caller got a block meanwhile, and this block is discarded
                 self._next, self._end = block.first, block.first + block.size
 
     def take(self) -> int:
-        """A producer id that nobody had. Raises COORDINATOR_LOAD_IN_PROGRESS when none is in stock."""
+        """Returns a producer id that was never allocated before. Raises COORDINATOR_LOAD_IN_PROGRESS if none is
+        available.
+        """
         if self._next == self._end:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the next block of producer ids is on its way")
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ("the next block of producer ids has not arrived yet")
+            )
         self._next += 1
         return self._next - 1
 
     async def next_id(self) -> int:
-        """A producer id that nobody had. Raises KafkaError."""
+        """Returns a producer id that was never allocated before; waits for a block if needed. Raises KafkaError."""
         await self.stock()
         return self.take()

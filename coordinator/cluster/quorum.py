@@ -1,4 +1,4 @@
-"""The quorum whose log the metadata is: its names, and the control records of a quorum of one (KIP-595, KIP-853)."""
+"""The names of the metadata quorum, and the control records of a quorum of one (KIP-595, KIP-853)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ TOPIC_ID: Uuid = bytes(15) + b"\x01"
 """The metadata topic's id in every cluster (org.apache.kafka.common.Uuid.METADATA_TOPIC_ID)."""
 
 KRAFT_VERSION = 1
-"""Voters are in the log (KIP-853): what `kafka-storage format --standalone` makes."""
+"""kraft.version 1: voters are in the log (KIP-853), as `kafka-storage format --standalone` formats it."""
 
 
 def sole_voter(node_id: int, directory_id: Uuid, endpoints: Sequence[Endpoint]) -> VotersRecord:
-    """The voters of a quorum of this node alone, whose controller listens at these endpoints."""
+    """Returns the voters of a quorum of this node alone, whose controller listens at these endpoints."""
     voter = Voter(
         voter_id=node_id,
         voter_directory_id=directory_id,
-        endpoints=[VoterEndpoint(name=one.name, host=one.host, port=one.port) for one in endpoints],
+        endpoints=[VoterEndpoint(name=endpoint.name, host=endpoint.host, port=endpoint.port) for endpoint in endpoints],
         k_raft_version_feature=KRaftVersionFeature(min_supported_version=0, max_supported_version=KRAFT_VERSION),
     )
     return VotersRecord(version=0, voters=[voter])
@@ -42,11 +42,11 @@ def sole_voter(node_id: int, directory_id: Uuid, endpoints: Sequence[Endpoint]) 
 def opening_records(
     node_id: int, voters: VotersRecord, in_log: VotersRecord | None, *, is_empty: bool, is_reachable: bool
 ) -> list[QuorumRecord]:
-    """Returns the records that begin an epoch of a sole voter.
+    """Returns the records that begin an epoch of the only voter.
 
-    `in_log` are the voters as the log, or in an empty one its bootstrap snapshot, has them: None where the
-    configuration has them (kraft.version 0). The log gets them with its first epoch, and again where the voter is
-    reached elsewhere than it says; one that nobody reaches leaves them as they are.
+    `in_log` has the voters in the log, or in the bootstrap snapshot of an empty log; None if the configuration has the
+    voters (kraft.version 0). They are written with the log's first epoch, and again if the voter's endpoints differ
+    from those in the log. A voter that other nodes can't reach doesn't change them.
     """
     self_only = [ChangeVoter(voter_id=node_id)]
     change = LeaderChangeMessage(version=0, leader_id=node_id, voters=self_only, granting_voters=self_only)
@@ -58,5 +58,5 @@ def opening_records(
 
 
 def encode_quorum(records: Sequence[QuorumRecord], now_ms: int) -> bytearray:
-    """One control batch of all of the records."""
+    """Returns one control batch with all records."""
     return build([quorum_record(record, now_ms) for record in records], control=True)

@@ -1,4 +1,4 @@
-"""`quorum-state`: the quorum's epoch, its leader, and whom this node voted for (Kafka's FileQuorumStateStore)."""
+"""`quorum-state`: the quorum's epoch, its leader, and this node's vote (Kafka's FileQuorumStateStore)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storage.disk import Disk
 
 QUORUM_STATE = "quorum-state"
 DATA_VERSION = 1
-"""Of kraft.version 1: voters are in the log, and a vote names a directory id (KIP-853)."""
+"""The version for kraft.version 1: voters are in the log, and a vote has a directory id (KIP-853)."""
 
 NOBODY = -1
 
@@ -23,12 +23,16 @@ class QuorumState(NamedTuple):
     leader_epoch: int = 0
     voted_id: int = NOBODY
     voted_directory_id: Uuid = NO_UUID
-    """Of whom this node voted for: a vote is for a directory, since a node may come back with an empty one."""
+    """The directory id of the candidate that this node voted for. A vote is for a directory, because a node may come
+    back with an empty one.
+    """
 
 
 def read_quorum_state(disk: Disk, directory: str) -> QuorumState:
-    """The state, that of a node which saw no epoch yet where there is no file. Raises CorruptCheckpoint."""
-    import json  # once per start
+    """Returns the stored state; without a file, the state of a node that has seen no epoch. Raises
+    CorruptCheckpoint.
+    """
+    import json  # needed once per start
 
     path = os.path.join(directory, QUORUM_STATE)
     try:
@@ -37,7 +41,7 @@ def read_quorum_state(disk: Disk, directory: str) -> QuorumState:
         return QuorumState()
     try:
         state = json.loads(text)
-        directory_id = state.get("votedDirectoryId")  # of version 1
+        directory_id = state.get("votedDirectoryId")  # only in version 1
         return QuorumState(
             int(state["leaderId"]),
             int(state["leaderEpoch"]),
@@ -49,7 +53,7 @@ def read_quorum_state(disk: Disk, directory: str) -> QuorumState:
 
 
 def write_quorum_state(disk: Disk, directory: str, state: QuorumState) -> None:
-    """Replace the file, atomically and durably: an epoch that this node has led in is never led in again."""
+    """Replaces the file atomically and durably, so that this node never leads again in an epoch in which it has led."""
     text = (
         f'{{"leaderId":{state.leader_id},"leaderEpoch":{state.leader_epoch},"votedId":{state.voted_id},'
         f'"votedDirectoryId":"{uuid_to_text(state.voted_directory_id)}","data_version":{DATA_VERSION}}}'

@@ -1,6 +1,6 @@
-"""How metadata records go into the log: their versions, and their batches.
+"""Encodes metadata records for the log: their versions, and their batches.
 
-A record is the value of a log record without a key, in the frame that `protocol.metadata_records` knows.
+A record is the value of a log record without a key, framed as in `protocol.metadata_records`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from protocol.records.record import Record, read_records
 from protocol.types import Buffer
 
 MetadataRecord: TypeAlias = object
-"""A value of any class of `protocol.metadata_records`; a new type of Kafka's is one more class there."""
+"""An object of any class in `protocol.metadata_records`, which has a class for each of Kafka's record types."""
 
-# Since which metadata.version a record is written in which version (org.apache.kafka.server.common.MetadataVersion).
+# The first metadata.version with each version of a record (org.apache.kafka.server.common.MetadataVersion).
 WRITTEN: dict[type, tuple[tuple[int, int], ...]] = {
     topics.PartitionRecord: ((0, 0), (17, 1), (23, 2)),
     topics.PartitionChangeRecord: ((0, 0), (17, 1), (23, 2)),
@@ -28,14 +28,14 @@ WRITTEN: dict[type, tuple[tuple[int, int], ...]] = {
 
 
 def _registration_change_version(record: nodes.BrokerRegistrationChangeRecord) -> int:
-    """The oldest version that can say it."""
+    """Returns the oldest version that has all fields that the record uses."""
     if record.cordoned_log_dirs is not None:
         return 3
     return 2 if record.log_dirs else 1 if record.in_controlled_shutdown else 0
 
 
 def version_of(record: MetadataRecord, metadata_version: int) -> int:
-    """The version in which the record is written at this metadata.version."""
+    """Returns the version in which the record is written at this metadata.version."""
     if isinstance(record, nodes.BrokerRegistrationChangeRecord):
         return _registration_change_version(record)
     steps = WRITTEN.get(type(record))
@@ -45,12 +45,12 @@ def version_of(record: MetadataRecord, metadata_version: int) -> int:
 
 
 def log_record(record: MetadataRecord, metadata_version: int, now_ms: int) -> Record:
-    """The record as it stands in a batch."""
+    """Returns the log record with this metadata record as its value."""
     return Record(timestamp=now_ms, value=encode_record(record, version_of(record, metadata_version)))
 
 
 class MetadataBatch(NamedTuple):
-    """A batch of the metadata log: records of the cluster, or, as a control batch, of its quorum."""
+    """A batch of the metadata log: records of the cluster or, if it is a control batch, of the quorum."""
 
     base_offset: int
     last_offset: int
@@ -62,17 +62,17 @@ class MetadataBatch(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """The offset of the batch that follows."""
+        """The offset of the next batch."""
         return self.last_offset + 1
 
 
 def encode_batch(records: Sequence[MetadataRecord], metadata_version: int, now_ms: int) -> bytearray:
-    """One batch of all of the records, so that they are there all or none."""
+    """Returns one batch with all records, so that either all of them are in the log or none."""
     return build([log_record(record, metadata_version, now_ms) for record in records])
 
 
 def decode_batches(data: Buffer) -> Iterator[MetadataBatch]:
-    """The batches of the metadata log. Raises ProtocolError and KafkaError."""
+    """Yields the batches of the metadata log. Raises ProtocolError and KafkaError."""
     for position, header in batch.iter_batches(data):
         records = read_records(data, position, header)
         yield MetadataBatch(

@@ -1,4 +1,4 @@
-"""The client for whom a broker asks the controller."""
+"""The client for which a broker sends a request to the controller."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Requester(NamedTuple):
     name: str
     client_id: str | None
     host: str
-    """An address, IPv4 or IPv6."""
+    """An IPv4 or IPv6 address."""
     by_token: bool = False
-    """Whether it authenticated by a delegation token."""
+    """True if the client authenticated with a delegation token."""
 
     @property
     def principal(self) -> str:

@@ -1,4 +1,4 @@
-"""SCRAM credentials as `--add-scram` takes them: MECHANISM=[name=…,password=…] (KIP-900).
+"""Parses SCRAM credentials in the format of `--add-scram`: MECHANISM=[name=…,password=…] (KIP-900).
 
 Source: Kafka's ScramParser and ScramFormatter; RFC 5802.
 """
@@ -30,8 +30,9 @@ FIELDS: Final = ("name", "password", "iterations", "salt", "saltedpassword")
 
 
 def scram_record(argument: str, new_salt: Callable[[], bytes]) -> UserScramCredentialRecord:
-    """Returns the record of a credential; `new_salt` draws the salt where the argument has none. The errors never
-    repeat a password. Raises ConfigError."""
+    """Returns the record of a credential; `new_salt` draws the salt if the argument has none. Raises ConfigError, whose
+    message never contains a password.
+    """
     name, equals, text = argument.strip().partition("=")
     if not equals:
         raise ConfigError("Failed to find equals sign in SCRAM argument: MECHANISM=[name=NAME,password=PASSWORD]")

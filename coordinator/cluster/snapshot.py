@@ -1,8 +1,9 @@
-"""Snapshots of the metadata log, and the bootstrap checkpoint, which has the same form (KIP-630).
+"""Snapshots of the metadata log, and the bootstrap checkpoint, which has the same format (KIP-630).
 
-A file of batches: a control batch with the header, the records in the log's own form, a control batch with the footer.
-`<20-digit offset>-<10-digit epoch>.checkpoint` stands for all records before that offset. Source: Kafka's Snapshots,
-RecordsSnapshotWriter, BootstrapDirectory.
+A snapshot is a file of batches: a control batch with the header, the records as in the log, a control batch with the
+footer. `<20-digit offset>-<10-digit epoch>.checkpoint` replaces all records before that offset.
+
+Source: Kafka's Snapshots, RecordsSnapshotWriter, BootstrapDirectory.
 """
 
 from __future__ import annotations
@@ -34,20 +35,21 @@ from storage.disk import Disk
 BOOTSTRAP = "bootstrap.checkpoint"
 PARTIAL = ".checkpoint.part"
 DELETED = ".checkpoint.deleted"
-"""The suffixes of a snapshot's name before it is whole, and after it was given up
-(org.apache.kafka.snapshot.Snapshots)."""
+"""The suffixes of an unfinished snapshot and of a deleted snapshot (org.apache.kafka.snapshot.Snapshots)."""
 
 HEAD_BYTES = 4_096
-"""Of a file, which has its header, and the voters of a large quorum."""
+"""Bytes at the start of a file that contain its header, and the voters of a large quorum."""
 
 CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 RECORDS_PER_BATCH = 1_000
-"""A snapshot is read batch by batch: this many records keep its reader's memory small."""
+"""Records in a batch of a snapshot, few enough to keep the memory of its readers small."""
 
 
 class SnapshotId(NamedTuple):
-    """The identity of a snapshot, which holds every record before `offset`, the last of which has this epoch."""
+    """The identity of a snapshot: it replaces all records before `offset`, and `epoch` is the epoch of the last of
+    them.
+    """
 
     offset: int
     epoch: int
@@ -65,7 +67,7 @@ class Snapshot(NamedTuple):
 
     @property
     def last_timestamp_ms(self) -> int:
-        """Of the last record that it stands for."""
+        """The timestamp of the last record that the snapshot replaces."""
         return next(
             (record.last_contained_log_timestamp for record in self.quorum if isinstance(record, SnapshotHeaderRecord)),
             0,
@@ -78,19 +80,22 @@ class SnapshotFile(NamedTuple):
     snapshot_id: SnapshotId
     size_bytes: int
     last_timestamp_ms: int
-    """Of the last record that it stands for; 0 where its header cannot be read."""
+    """The timestamp of the last record that it replaces; 0 if its header can't be read."""
 
 
 def find_snapshots(names: Iterable[str]) -> list[SnapshotId]:
-    """The snapshots among a folder's files, oldest first: by epoch, since a log that was truncated may have had offsets
-    that a later epoch has again."""
+    """Returns the snapshots among a folder's files, oldest first. They are sorted by epoch, because after a truncation
+    a later epoch may have the same offsets again.
+    """
     matches = (CHECKPOINT.fullmatch(name) for name in names)
     ids = (SnapshotId(int(match[1]), int(match[2])) for match in matches if match)
     return sorted(ids, key=lambda snapshot_id: (snapshot_id.epoch, snapshot_id.offset))
 
 
 def read_snapshot(disk: Disk, path: str) -> Snapshot:
-    """Reads the file. Raises KafkaError(CORRUPT_MESSAGE) or ProtocolError for one that is damaged or not whole."""
+    """Returns the content of the file. Raises KafkaError(CORRUPT_MESSAGE) or ProtocolError if it is damaged or
+    incomplete.
+    """
     data = disk.read_file(path)
     snapshot = Snapshot([], [])
     for record, is_control in _records(path, data):
@@ -99,12 +104,12 @@ def read_snapshot(disk: Disk, path: str) -> Snapshot:
         elif (quorum_record := decode_quorum_record(record)) is not None:
             snapshot.quorum.append(quorum_record)
     if not snapshot.quorum or not isinstance(snapshot.quorum[-1], SnapshotFooterRecord):
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{path} has no footer: it was never finished")
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{path} has no footer: it is incomplete")
     return snapshot
 
 
 def stat_snapshot(disk: Disk, folder: str, snapshot_id: SnapshotId) -> SnapshotFile:
-    """A snapshot's size and age, by its header alone. Raises OSError."""
+    """Returns a snapshot's size and age, which it reads from the header. Raises OSError."""
     path = snapshot_path(folder, snapshot_id)
     handle = disk.open(path, writable=False)
     try:
@@ -123,12 +128,12 @@ def stat_snapshot(disk: Disk, folder: str, snapshot_id: SnapshotId) -> SnapshotF
 
 
 def leftovers(names: Iterable[str]) -> list[str]:
-    """Files of snapshots that were never whole, or that were given up."""
+    """Returns the files of incomplete and of deleted snapshots."""
     return [name for name in names if name.endswith((PARTIAL, DELETED))]
 
 
 def _records(path: str, data: Buffer) -> Iterator[tuple[Record, bool]]:
-    """Each record, and whether it is one of the quorum's."""
+    """Yields each record, and True if it is a record of the quorum."""
     for position, header in iter_batches(data):
         if not check_crc(data, position, header):
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{path}: the batch at byte {position} is damaged")
@@ -147,10 +152,11 @@ def write_snapshot(
     epoch: int = 0,
     quorum: Sequence[KRaftVersionRecord | VotersRecord] = (),
 ) -> None:
-    """Write a snapshot: it has its name once it is whole and on the device. `last_timestamp` is that of the last record
-    it stands for. Raises OSError."""
+    """Writes a snapshot under another name, and renames it when it is complete and flushed. `last_timestamp` is the
+    timestamp of the last record that it replaces. Raises OSError.
+    """
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_timestamp)
-    opening = [quorum_record(one, now_ms) for one in (header, *quorum)]
+    opening = [quorum_record(record, now_ms) for record in (header, *quorum)]
     closing = [quorum_record(SnapshotFooterRecord(version=0), now_ms)]
     body = [log_record(record, metadata_version, now_ms) for record in records]
     out = build(opening, control=True, partition_leader_epoch=epoch)
@@ -167,5 +173,5 @@ def write_snapshot(
 
 
 def snapshot_path(folder: str, snapshot_id: SnapshotId) -> str:
-    """Where the snapshot is in the metadata log's folder."""
+    """Returns the path of the snapshot in the metadata log's folder."""
     return os.path.join(folder, snapshot_id.file_name)

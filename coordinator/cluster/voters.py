@@ -1,4 +1,4 @@
-"""The voters of a new quorum, as `--initial-controllers` names them: id@host:port:directory (KIP-853).
+"""Parses the voters of a new quorum in the format of `--initial-controllers`: id@host:port:directory (KIP-853).
 
 Source: Kafka's DynamicVoter and DynamicVoters.
 """
@@ -20,7 +20,7 @@ MAX_NODE_ID: Final = (1 << 31) - 1
 
 
 class InitialVoter(NamedTuple):
-    """A controller that a new quorum begins with."""
+    """A controller in the first voter set of a new quorum."""
 
     node_id: int
     host: str
@@ -29,7 +29,7 @@ class InitialVoter(NamedTuple):
 
 
 def initial_voters(text: str) -> tuple[InitialVoter, ...]:
-    """Returns the voters of a comma-separated list, by their ids. Raises ConfigError."""
+    """Returns the voters in a comma-separated list, sorted by id. Raises ConfigError."""
     voters: dict[int, InitialVoter] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         voter = _voter(part)
@@ -42,7 +42,7 @@ def initial_voters(text: str) -> tuple[InitialVoter, ...]:
 
 
 def voters_record(voters: Sequence[InitialVoter], listener: str) -> VotersRecord:
-    """Returns the control record of these voters, who are reached at the listener of this name."""
+    """Returns the control record of these voters; `listener` is the name of their listener."""
     versions = KRaftVersionFeature(min_supported_version=0, max_supported_version=KRAFT_VERSION)
     return VotersRecord(
         version=0,
@@ -70,5 +70,5 @@ def _voter(text: str) -> InitialVoter:
     except ValueError as error:
         raise ConfigError(f"--initial-controllers: {text!r}: {error}") from None
     if int.from_bytes(directory_id) < FIRST_FREE_UUID:
-        raise ConfigError(f"--initial-controllers: {text!r}: directory {match[5]} is an id that Kafka keeps for itself")
+        raise ConfigError(f"--initial-controllers: {text!r}: directory {match[5]} is an id that Kafka reserves")
     return InitialVoter(int(match[1]), match[2] or match[3], int(match[4]), directory_id)

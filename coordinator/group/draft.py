@@ -1,34 +1,42 @@
-"""Builds the outcome of a decision that has several parts."""
+"""Builds the result of a decision that has several parts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
+from typing import ParamSpec, TypeVar
 
-from coordinator.group.records import AnyRecord, GroupOutcome
-from coordinator.outcome import Outcome, Reply, Ticket
+from coordinator.engine.result import Effect, Reply, Result, Ticket
+from coordinator.group.records import AnyRecord, GroupResult
+from protocol.errors import KafkaError
 
 A = TypeVar("A")
+P = ParamSpec("P")
 
 
 class Draft:
-    """The records and replies of a decision so far; `outcome` returns them all."""
+    """The records, replies and effects of a decision so far; `result` returns them all."""
 
-    __slots__ = ("_then", "records", "replies")
+    __slots__ = ("effects", "records", "replies")
 
     def __init__(self) -> None:
         self.records: list[AnyRecord] = []
         self.replies: list[Reply] = []
-        self._then: Callable[[int], GroupOutcome] | None = None
+        self.effects: list[Effect] = []
 
-    def answer(self, ticket: Ticket[A], answer: A) -> None:
+    def answer(self, ticket: Ticket[A], answer: A | KafkaError) -> None:
         """Releases the answer once the records are committed."""
         self.replies.append(Reply(ticket, answer))
 
-    def after_apply(self, then: Callable[[int], GroupOutcome]) -> None:
-        """Sets `then` to decide, (now_ms) → Outcome, once the records are applied. A draft has one such step."""
-        assert self._then is None, "two steps after one set of records"
-        self._then = then
+    def effect(self, change: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Changes soft state by this call once the records are applied."""
+        self.effects.append(partial(change, *args, **kwargs))
 
-    def outcome(self) -> GroupOutcome:
-        return Outcome(self.records, self.replies, self._then)
+    def result(self) -> GroupResult:
+        return Result(self.records, self.replies, self.effects)
+
+    def carry_out(self) -> None:
+        """Makes the changes now, for a step that has no records: after loading, or inside another effect."""
+        assert len(self.records) + len(self.replies) == 0, "there is no append"
+        for effect in self.effects:
+            effect()

@@ -5,7 +5,7 @@ Source: org.apache.kafka.coordinator.group.Group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
@@ -95,10 +95,6 @@ class Group(Protocol):
 
     def tombstones(self) -> list[GroupRecord]:
         """Returns the records that delete the group, without its offsets."""
-        ...
-
-    def tickets(self) -> Iterable[Hashable]:
-        """Returns the tickets of members that wait for an answer."""
         ...
 
     def cancel_timers(self, timers: Timers) -> None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import ClassicMember
 from coordinator.group.classic.rendezvous import DEAD, STABLE
 from coordinator.group.group import Group
 from coordinator.group.offsets.delete import all_offsets_gone
-from coordinator.group.records import AnyRecord, GroupOutcome
+from coordinator.group.records import AnyRecord, GroupResult
 from coordinator.group.state import Client, GroupState
-from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -26,7 +26,7 @@ FIRST_NOT_FOUND_VERSION = 6
 
 def list_groups(
     state: GroupState, request: ListGroupsRequest, client: Client, ticket: Ticket[list[ListedGroup]], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Lists the shard's groups with the requested states and types, in any case; an empty filter means all."""
     states = {name.lower().strip() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
@@ -35,7 +35,7 @@ def list_groups(
         for group in state.groups.values()
         if (not states or group.state_name.lower() in states) and (not types or group.type.value in types)
     ]
-    return Outcome((), (Reply(ticket, listed),))
+    return Result((), (Reply(ticket, listed),))
 
 
 def _listed(group: Group) -> ListedGroup:
@@ -49,10 +49,10 @@ def _listed(group: Group) -> ListedGroup:
 
 def describe_classic(
     state: GroupState, group_ids: Iterable[str], client: Client, ticket: Ticket[list[DescribedGroup]], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Describes classic groups by id; a group of another type isn't found, because its members' data differ."""
     described = [_describe(state, group_id, client.version) for group_id in group_ids]
-    return Outcome((), (Reply(ticket, described),))
+    return Result((), (Reply(ticket, described),))
 
 
 def _describe(state: GroupState, group_id: str, version: int) -> DescribedGroup:
@@ -99,7 +99,7 @@ def _member(member: ClassicMember, strategy: str, stable: bool) -> DescribedGrou
 
 def delete_groups(
     state: GroupState, group_ids: Sequence[str], client: Client, ticket: Ticket[list[DeletableGroupResult]], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Deletes groups without members, and their offsets, with an answer for each."""
     records: list[AnyRecord] = []
     results = []
@@ -113,4 +113,4 @@ def delete_groups(
         except KafkaError as error:
             code, message = error.code, error.message
         results.append(DeletableGroupResult(group_id=group_id, error_code=code, error_message=message))
-    return Outcome(records, (Reply(ticket, results),))
+    return Result(records, (Reply(ticket, results),))

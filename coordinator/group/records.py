@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
-from coordinator.outcome import Outcome
+from coordinator.engine.result import Result
 from protocol.coordinator_records.classic_group import GroupMetadataKey, GroupMetadataValue
 from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
 from protocol.schema import Message
@@ -53,8 +53,8 @@ class EndTransaction(NamedTuple):
 
 AnyRecord: TypeAlias = GroupRecord | EndTransaction
 
-GroupOutcome: TypeAlias = Outcome[AnyRecord]
-"""The outcome of decisions on groups and offsets. The decisions call `Outcome` itself: calling a generic alias takes
+GroupResult: TypeAlias = Result[AnyRecord]
+"""The result of decisions on groups and offsets. The decisions call `Result` itself: calling a generic alias takes
 longer than most decisions."""
 
 

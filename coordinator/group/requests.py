@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.group.classic import heartbeat as classic_heartbeat
 from coordinator.group.classic import join as classic_join
 from coordinator.group.classic import leave as classic_leave
@@ -15,17 +16,16 @@ from coordinator.group.classic import sync as classic_sync
 from coordinator.group.classic.rebalance import join_refused
 from coordinator.group.consumer import classic_members as consumer_classic
 from coordinator.group.group import Group, GroupType
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
-from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-Handle = Callable[[GroupState, Any, Any, Client, Any, int], GroupOutcome]
-"""(state, group, request, client, ticket, now_ms) → Outcome."""
+Handle = Callable[[GroupState, Any, Any, Client, Any, int], GroupResult]
+"""(state, group, request, client, ticket, now_ms) → Result."""
 
 JOIN: Mapping[GroupType, Handle] = {GroupType.CONSUMER: consumer_classic.join}
 """Groups with members, other than classic groups, that a classic member may join."""
@@ -49,20 +49,20 @@ CONVERTIBLE = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 
 def join_group(
     state: GroupState, request: JoinGroupRequest, client: Client, ticket: Ticket[JoinGroupResponse], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Decides a JoinGroup in the protocol of its group."""
     group = state.groups.get(request.group_id)
     if group is None or group.type is GroupType.CLASSIC or (group.is_empty and group.type in CONVERTIBLE):
         return classic_join.join(state, request, client, ticket, now_ms)
     handle = JOIN.get(group.type)
     if handle is None:
-        return Outcome((), (Reply(ticket, join_refused("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)),))
+        return Result((), (Reply(ticket, join_refused("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)),))
     return handle(state, group, request, client, ticket, now_ms)
 
 
 def sync_group(
     state: GroupState, request: SyncGroupRequest, client: Client, ticket: Ticket[SyncGroupResponse], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Decides a SyncGroup in the protocol of its group. Raises KafkaError."""
     group, handle = _handler(state, SYNC, request.group_id)
     if group.is_empty:
@@ -72,7 +72,7 @@ def sync_group(
 
 def heartbeat(
     state: GroupState, request: HeartbeatRequest, client: Client, ticket: Ticket[HeartbeatResponse], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Decides a Heartbeat in the protocol of its group. Raises KafkaError."""
     group, handle = _handler(state, HEARTBEAT, request.group_id)
     return handle(state, group, request, client, ticket, now_ms)
@@ -80,7 +80,7 @@ def heartbeat(
 
 def leave_group(
     state: GroupState, request: LeaveGroupRequest, client: Client, ticket: Ticket[LeaveGroupResponse], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Decides a LeaveGroup in the protocol of its group. Raises KafkaError."""
     group, handle = _handler(state, LEAVE, request.group_id)
     return handle(state, group, request, client, ticket, now_ms)

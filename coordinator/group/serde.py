@@ -63,7 +63,7 @@ class EncodedRecord:
 
 
 class GroupSerde:
-    """`coordinator.shard.Serde` of `__consumer_offsets`."""
+    """`coordinator.engine.machine.Serde` of `__consumer_offsets`."""
 
     def __init__(self, max_batch_bytes: Callable[[], int], compression: Callable[[], Compression]) -> None:
         self._max_batch_bytes = max_batch_bytes

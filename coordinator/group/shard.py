@@ -1,35 +1,35 @@
 """The group coordinator's shard: one per partition of `__consumer_offsets`, with all groups whose ids hash to it.
 
 This module only has the tables that each protocol adds to, such as the functions that apply records. Decisions are
-functions in other modules, (state, request, …, ticket, now_ms) → Outcome, and go through the runtime as
+functions in other modules, (state, request, …, ticket, now_ms) → Result, and go through the engine as
 
-    runtime.submit(partition, lambda ticket, now_ms: heartbeat(shard.state, request, client, ticket, now_ms))
+    engine.submit(partition, lambda ticket, now_ms: heartbeat(shard.state, request, client, ticket, now_ms))
 
 Source: GroupCoordinatorShard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
+from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.group.classic import replay as classic_replay
 from coordinator.group.consumer import fencing as consumer_fencing
 from coordinator.group.consumer import replay as consumer_replay
 from coordinator.group.offsets import delete as offset_delete
 from coordinator.group.offsets import replay as offsets_replay
-from coordinator.group.records import AnyRecord, GroupOutcome
+from coordinator.group.records import AnyRecord, GroupResult
 from coordinator.group.share import initialization as share_initialization
 from coordinator.group.share import replay as share_replay
 from coordinator.group.share import sessions as share_sessions
 from coordinator.group.state import Apply, GroupEnvironment, GroupState
-from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.types import Uuid
 
 Activate = Callable[[GroupState, int], None]
 """(state, now_ms): sets the timers of a protocol's groups after loading."""
 
-TopicsDeleted = Callable[[GroupState, Mapping[str, Uuid], int], GroupOutcome]
-"""(state, ids of the topics by name, now_ms) → Outcome: updates a protocol's groups after topics are deleted."""
+TopicsDeleted = Callable[[GroupState, Mapping[str, Uuid], int], GroupResult]
+"""(state, ids of the topics by name, now_ms) → Result: updates a protocol's groups after topics are deleted."""
 
 APPLY: Mapping[type, Apply] = {
     **offsets_replay.APPLY,
@@ -50,7 +50,7 @@ TOPICS_DELETED: tuple[TopicsDeleted, ...] = (offset_delete.topics_deleted, share
 
 
 class GroupShard:
-    """`coordinator.shard.Shard` of groups. Records of unknown types are ignored, and stay in the log."""
+    """`coordinator.engine.machine.Machine` of groups. Records of unknown types are ignored, and stay in the log."""
 
     def __init__(self, environment: GroupEnvironment) -> None:
         self.state = GroupState(environment)
@@ -66,28 +66,22 @@ class GroupShard:
         for activate in ACTIVATE:
             activate(self.state, now_ms)
 
-    def topics_deleted(self, topics: Mapping[str, Uuid], ticket: Ticket[None], now_ms: int) -> GroupOutcome:
+    def topics_deleted(self, topics: Mapping[str, Uuid], ticket: Ticket[None], now_ms: int) -> GroupResult:
         """Updates the groups after topics are deleted (names with their ids); a decision of the broker's own, whose
         ticket has no answer."""
-        outcomes = [topics_deleted(self.state, topics, now_ms) for topics_deleted in TOPICS_DELETED]
-        records = [record for outcome in outcomes for record in outcome.records]
-        replies = [reply for outcome in outcomes for reply in outcome.replies]
-        return Outcome(records, (*replies, Reply(ticket, None)))
+        results = [topics_deleted(self.state, topics, now_ms) for topics_deleted in TOPICS_DELETED]
+        records = [record for result in results for record in result.records]
+        effects = [effect for result in results for effect in result.effects]
+        return Result(records, (Reply(ticket, None),), effects)
 
-    def expire(self, now_ms: int) -> GroupOutcome:
-        """Decides on the timers that are due."""
+    def expire(self, now_ms: int) -> GroupResult:
+        """Decides on the first timer that is due."""
         return self.state.timers.expire(now_ms)
 
     def next_deadline_ms(self) -> int | None:
         return self.state.timers.next_deadline_ms()
 
     def expire_failed(self, error: Exception, now_ms: int) -> int:
-        """Sets the timer that ran last again; all others keep their times."""
+        """Postpones the timer that failed; all others keep their times."""
         self.state.timers.failed(error, now_ms)
         return now_ms
-
-    def tickets(self) -> Iterator[Hashable]:
-        """Yields the tickets of members that wait for a rebalance or an assignment."""
-        yield from self.state.timers.tickets()
-        for group in self.state.groups.values():
-            yield from group.tickets()

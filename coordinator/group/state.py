@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from coordinator.cluster.topics.topic import Topic
@@ -90,6 +90,15 @@ class GroupState:
         self.state_asked_ms: dict[tuple[str, Uuid], int] = {}
         """The time when state of a share group's topic was last requested; it is only in memory."""
         self.watch = environment.watch or TopicWatch(environment.topics)
+
+    def note_state_asked(self, group_id: str, topic_ids: Iterable[Uuid], now_ms: int) -> None:
+        """Remembers that state of these topics was requested; an effect."""
+        self.state_asked_ms.update(((group_id, topic_id), now_ms) for topic_id in topic_ids)
+
+    def forget_state_asked(self, group_id: str, topic_ids: Iterable[Uuid]) -> None:
+        """Forgets the request, which is answered; an effect."""
+        for topic_id in topic_ids:
+            self.state_asked_ms.pop((group_id, topic_id), None)
 
     @property
     def settings(self) -> GroupSettings:

@@ -8,37 +8,40 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable, Iterator
+from functools import partial
 from typing import Final
 
-from coordinator.group.records import GroupOutcome
-from coordinator.outcome import Outcome, Reply
-from coordinator.shard import EXPIRY_RETRY_MS
+from coordinator.engine.machine import EXPIRY_RETRY_MS
+from coordinator.engine.result import Result
+from coordinator.group.records import GroupResult
+from protocol.backoff import Backoff
 from protocol.errors import KafkaError
 
-Action = Callable[[int], GroupOutcome]
-"""The decision after the deadline has passed: (now_ms) → Outcome."""
+Action = Callable[[int], GroupResult]
+"""The decision after the deadline has passed: (now_ms) → Result."""
 
-NOTHING: GroupOutcome = Outcome()
+NOTHING: GroupResult = Result()
 
 MAX_RUNS: Final = 4
-"""Maximum of runs of a timer in one call of `expire`: an action may set its timer for now, as a rebalance without a
-delay does, but one that always did would block the event loop."""
+"""Maximum of runs of a timer at one time: an action may set its timer for now, as a rebalance without a delay does, but
+one that always did would keep the event loop busy."""
 
 MAX_RETRY_MS: Final = 60_000
 """Longest pause of an action that fails repeatedly because of a bug. It is tried for ever: the group may change its
 state meanwhile, and without the timer it would stay in this state."""
+RETRIES: Final = Backoff(initial_ms=EXPIRY_RETRY_MS, max_ms=MAX_RETRY_MS)
 
 
 class ShardTimer:
     """An action and its deadline."""
 
-    __slots__ = ("action", "deadline_ms", "retry_ms")
+    __slots__ = ("action", "deadline_ms", "failures")
 
     def __init__(self, deadline_ms: int, action: Action) -> None:
         self.deadline_ms = deadline_ms
         self.action = action
-        self.retry_ms = EXPIRY_RETRY_MS
-        """The pause before it runs again if it fails."""
+        self.failures = 0
+        """The number of times that it has failed because of a bug."""
 
 
 class Timers:
@@ -50,10 +53,10 @@ class Timers:
         self._in_heap: dict[Hashable, int] = {}
         """The earliest time of each key's entries in the heap."""
         self._count = 0
-        self._replies: list[Reply] = []
-        """Replies of actions that have run, until their outcome is returned."""
-        self._running: tuple[Hashable, ShardTimer] | None = None
-        """The timer that `expire` ran last."""
+        self._ran_at_ms = -1
+        """The time of the last run."""
+        self._runs: dict[Hashable, int] = {}
+        """The number of runs of each key at that time."""
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._timers
@@ -65,7 +68,10 @@ class Timers:
         return iter(self._timers)
 
     def set(self, key: Hashable, deadline_ms: int, action: Action) -> None:
-        """Sets `action` to decide at `deadline_ms`, in place of the key's present timer."""
+        """Sets `action` to decide at `deadline_ms`, in place of the key's present timer; a little later if it has run
+        MAX_RUNS times by then."""
+        if deadline_ms <= self._ran_at_ms and self._runs.get(key, 0) >= MAX_RUNS:
+            deadline_ms = self._ran_at_ms + EXPIRY_RETRY_MS
         self._timers[key] = ShardTimer(deadline_ms, action)
         if self._in_heap.get(key, deadline_ms + 1) > deadline_ms:
             self._push(key, deadline_ms)
@@ -92,69 +98,46 @@ class Timers:
 
     def next_deadline_ms(self) -> int | None:
         """Returns the time of the next `expire`: the earliest deadline, or a little earlier."""
-        if self._replies:
-            return 0
         return self._heap[0][0] if self._heap else None
 
-    def expire(self, now_ms: int) -> GroupOutcome:
-        """Runs the due timers, in order, up to the first that has records: the next decides after they are applied.
-
-        If an action raises, `failed` sets its timer again, and the next call continues after it.
-        """
-        runs: dict[Hashable, int] = {}
-        while self._heap and self._heap[0][0] <= now_ms:
-            due = self._pop(now_ms)
-            if due is None:
-                continue
-            key, timer = due
-            runs[key] = runs.get(key, 0) + 1
-            if runs[key] > MAX_RUNS:
-                self.set(key, now_ms + EXPIRY_RETRY_MS, timer.action)
-                continue
-            self._running = due
-            outcome = timer.action(now_ms)
-            self._replies += outcome.replies
-            if outcome.records or outcome.then is not None:
-                return self._returned(outcome)
-        self._running = None
-        return self._returned(NOTHING)
-
-    def _returned(self, last: GroupOutcome) -> GroupOutcome:
-        replies, self._replies = self._replies, []
-        return Outcome(last.records, replies, last.then) if last.records or replies or last.then else NOTHING
+    def expire(self, now_ms: int) -> GroupResult:
+        """Decides on the first timer that is due; its effects remove the timer, unless the action sets it again."""
+        due = self._first_due(now_ms)
+        if due is None:
+            return NOTHING
+        result = due[1].action(now_ms)
+        return Result(result.records, result.replies, (partial(self._ran, *due, now_ms), *result.effects))
 
     def failed(self, error: Exception, now_ms: int) -> None:
-        """Sets the timer again that ran last and raised, or whose records could not be written, unless it has set
-        itself again."""
-        if self._running is None:
-            return
-        (key, timer), self._running = self._running, None
-        if key in self._timers:
-            return
-        timer.deadline_ms = now_ms + timer.retry_ms
-        if not isinstance(error, KafkaError):
-            timer.retry_ms = min(2 * timer.retry_ms, MAX_RETRY_MS)
-        self._timers[key] = timer
-        self._push(key, timer.deadline_ms)
+        """Postpones the first timer that is due: its action raised, or its records could not be written."""
+        due = self._first_due(now_ms)
+        if due is not None:
+            timer = due[1]
+            timer.deadline_ms = now_ms + RETRIES.delay_ms(timer.failures + 1)
+            if not isinstance(error, KafkaError):
+                timer.failures += 1
 
-    def tickets(self) -> Iterator[Hashable]:
-        """Returns the tickets that are answered in replies not yet returned."""
-        return (ticket for ticket, _ in self._replies)
+    def _ran(self, key: Hashable, timer: ShardTimer, now_ms: int) -> None:
+        if self._timers.get(key) is timer:
+            del self._timers[key]
+        if now_ms != self._ran_at_ms:
+            self._ran_at_ms, self._runs = now_ms, {}
+        self._runs[key] = self._runs.get(key, 0) + 1
 
-    def _pop(self, now_ms: int) -> tuple[Hashable, ShardTimer] | None:
-        """Removes the heap's first entry; returns its timer, which is then no longer set, if it is due."""
-        at_ms, _, key = heapq.heappop(self._heap)
-        if self._in_heap.get(key) != at_ms:
-            return None
-        del self._in_heap[key]
-        timer = self._timers.get(key)
-        if timer is None:
-            return None
-        if timer.deadline_ms > now_ms:
-            self._push(key, timer.deadline_ms)
-            return None
-        del self._timers[key]
-        return key, timer
+    def _first_due(self, now_ms: int) -> tuple[Hashable, ShardTimer] | None:
+        """Returns the first timer that is due. Removes entries of the heap that are no timer's deadline any more."""
+        while self._heap and self._heap[0][0] <= now_ms:
+            at_ms, _, key = self._heap[0]
+            timer = self._timers.get(key)
+            is_newest = self._in_heap.get(key) == at_ms
+            if is_newest and timer is not None and timer.deadline_ms <= now_ms:
+                return key, timer
+            heapq.heappop(self._heap)
+            if is_newest:
+                del self._in_heap[key]
+                if timer is not None:
+                    self._push(key, timer.deadline_ms)
+        return None
 
     def _push(self, key: Hashable, deadline_ms: int) -> None:
         self._count += 1  # keys need not be comparable

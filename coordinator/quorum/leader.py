@@ -1,10 +1,10 @@
-"""The leader of a quorum with a single voter, this node: its answers to replicas that fetch its log, and to other
+"""The leader of a quorum whose only voter is this node: its answers to replicas that fetch its log, and to other
 controllers. Sans-IO.
 
-Only committed records are sent: this node may lose records that are not on its device, and an observer with more
-records than its leader would have to be truncated below what it has applied. Because the only voter commits with its
-own flush, this delays no replica. Source: Kafka's KafkaRaftClient and ReplicatedLog.validateOffsetAndEpoch (KIP-595,
-630, 853).
+Only committed records are sent. This node may lose records that are not flushed; an observer that has applied them
+would then have to truncate them. Because the only voter commits with its own flush, this delays no replica.
+
+Source: Kafka's KafkaRaftClient and ReplicatedLog.validateOffsetAndEpoch (KIP-595, 630, 853).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FIRST_REPLICA_STATE: Final = 15
 """First version of Fetch with a replica's id in its state (KIP-903)."""
 
 FIRST_NODE_ENDPOINTS: Final = 17
-"""First version of Fetch that returns the leader's endpoint to replicas (KIP-853)."""
+"""First version of Fetch whose response has the leader's endpoint (KIP-853)."""
 
 NO_OFFSET: Final = -1
 
@@ -99,7 +99,7 @@ class Voter(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """The answer to a Fetch, and whether the fetcher prefers to wait for a better answer."""
+    """The answer to a Fetch, and True if the replica should wait for a better answer."""
 
     response: FetchResponse
     may_wait: bool = False
@@ -184,7 +184,7 @@ class QuorumLeader:
         return data
 
     def _snapshot_for(self, offset: int, epoch: int, snapshots: Sequence[SnapshotId]) -> SnapshotId | None:
-        """Returns the snapshot that a replica must fetch in place of records; None if the log has the records."""
+        """Returns the snapshot that a replica must fetch instead of records; None if the log has the records."""
         if not snapshots:
             return None
         if offset == 0 and snapshots[-1] != BOOTSTRAP_SNAPSHOT:

@@ -45,11 +45,11 @@ class Leadership:
         self._bootstrap = tuple(dict.fromkeys(bootstrap))
         self._turn = 0
         self._suspected = False
-        """True while the leader doesn't answer: another controller may know a new leader."""
+        """True while the leader doesn't answer; another controller may know a new leader."""
 
     @property
     def state(self) -> QuorumState:
-        """The state with which a restart begins."""
+        """The state from which a restart continues."""
         return QuorumState(leader_id=self.leader_id, leader_epoch=self.epoch)
 
     @property
@@ -72,8 +72,9 @@ class Leadership:
         return controllers[(self._turn - 1) % len(controllers)]
 
     def suspect(self) -> None:
-        """Marks a leader that didn't answer in time, or not as a leader does: other controllers are asked, and the
-        leader in turn."""
+        """Marks a leader that didn't answer in time, or gave a wrong answer. Then the other controllers are asked as
+        well, in turn.
+        """
         self._suspected = True
 
     def learn(self, voters: VotersRecord, listener: str) -> None:

@@ -203,7 +203,9 @@ class Observer:
         answered = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
         if answered != fetching.snapshot_id or partition.position != position:
             reason = f"{answered.file_name} from byte {partition.position}"
-            return self._abandon(f"{reason}, where {fetching.snapshot_id.file_name} from byte {position} was asked for")
+            return self._abandon(
+                f"{reason}, but the request was for {fetching.snapshot_id.file_name} from byte {position}"
+            )
         if end > partition.size or (not content and end < partition.size):
             return self._abandon(f"{len(content)} bytes at {position} of a snapshot of {partition.size} bytes")
         is_last = end == partition.size
@@ -232,14 +234,14 @@ class Observer:
                 return AGAIN
             if current.leader_id < 0:
                 leadership.suspect()
-            return Refused("who was asked does not lead, and names no other leader")
+            return Refused("the controller that was asked does not lead, and names no other leader")
         if error:
             leadership.suspect()
             return _refused(code, what)
         if leadership.epoch > before.leader_epoch:
             return AGAIN
         if current.leader_epoch < leadership.epoch or leadership.leader_id < 0:
-            return Refused(f"the answer to {what} is of no leader of epoch {leadership.epoch}")
+            return Refused(f"the answer to {what} is not from the leader of epoch {leadership.epoch}")
         return None
 
     def _diverged(self, diverging: fetch.EpochEndOffset, high_watermark: int | None) -> Step:

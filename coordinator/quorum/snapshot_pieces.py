@@ -24,7 +24,7 @@ from protocol.messages.fetch_snapshot import (
 )
 
 FIRST_NODE_ENDPOINTS: Final = 1
-"""First version of FetchSnapshot that returns the leader's endpoint (KIP-853)."""
+"""First version of FetchSnapshot whose response has the leader's endpoint (KIP-853)."""
 
 NO_SNAPSHOT: Final = SnapshotId(0, 0)
 
@@ -54,7 +54,7 @@ def piece_wish(
 def piece_response(
     leader: QuorumLeader, wish: PieceWish, piece: SnapshotPiece | None, version: int, listener: str
 ) -> FetchSnapshotResponse:
-    """Returns the response after the piece was read; `piece` is None if the snapshot is gone by now."""
+    """Returns the response with the piece; `piece` is None if the snapshot is gone."""
     if piece is None:
         data = _data(ErrorCode.SNAPSHOT_NOT_FOUND)
     elif not 0 <= wish.position < piece.size_bytes:

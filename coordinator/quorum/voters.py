@@ -21,8 +21,8 @@ from protocol.messages.update_raft_voter import CurrentLeader, UpdateRaftVoterRe
 from protocol.types import uuid_to_text
 
 ONE_VOTER: Final = (
-    "Cluster doesn't support adding voter because its controller is Odradek's, which is the only voter; a quorum of "
-    "several is Apache Kafka's"
+    "Cluster doesn't support adding voter because its controller is Odradek's, which is the only voter; only Apache "
+    "Kafka has quorums of several voters"
 )
 
 
@@ -64,7 +64,9 @@ def error_of_removed(voter: Voter, request: RemoveRaftVoterRequest) -> KafkaErro
 
 
 def answer_update(leader: QuorumLeader, request: UpdateRaftVoterRequest, listener: str) -> UpdateRaftVoterResponse:
-    """Answers UpdateRaftVoter, by which a voter reports its endpoints: this node knows its own."""
+    """Answers UpdateRaftVoter, with which a voter reports its endpoints. Nothing changes, because this node knows its
+    own.
+    """
     voter = leader.voter
     current = CurrentLeader(leader_id=voter.node_id, leader_epoch=leader.metadata_log.epoch, host="", port=0)
     endpoint = voter.endpoint(listener)

@@ -1,9 +1,11 @@
-"""Answers of a quorum's leader to controllers that stand for election, lead, or resign: Vote, BeginQuorumEpoch and
+"""Answers of a quorum's leader to controllers that request votes, lead, or resign: Vote, BeginQuorumEpoch and
 EndQuorumEpoch (KIP-595, KIP-853, KIP-996).
 
-This node is the only voter, so no other can win an election. Kafka's leader would give up its epoch for a later one;
-this leader answers INCONSISTENT_VOTER_SET: otherwise any process that reaches the listener could make the leader give
-up, or use up all epochs. Source: Kafka's KafkaRaftClient.handleVoteRequest and similar methods.
+This node is the only voter, so no other node can win an election. Kafka's leader would resign for a later epoch; this
+leader answers INCONSISTENT_VOTER_SET. Otherwise any process that reaches the listener could make the leader resign, or
+use up all epochs.
+
+Source: Kafka's KafkaRaftClient.handleVoteRequest and similar methods.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from protocol.messages.vote import VoteRequest, VoteResponse
 from protocol.types import Uuid
 
 FIRST_NODE_ENDPOINTS: Final = 1
-"""First version of these APIs that returns the leader's endpoint (KIP-853)."""
+"""First version of these APIs whose response has the leader's endpoint (KIP-853)."""
 
 
 class _Partition(Protocol):
@@ -43,7 +45,7 @@ class _VoteTopic(Protocol[P_co]):
 
 
 def answer_vote(leader: QuorumLeader, request: VoteRequest, version: int, listener: str) -> VoteResponse:
-    """Answers a candidate: it gets no vote, because this node leads."""
+    """Answers a candidate, which gets no vote because this node leads."""
     partition = _only_partition(request.topics)
     code = _error_of_request(leader, request.cluster_id, partition)
     if partition is None or code:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -78,14 +78,15 @@ def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBat
 
 
 def _merge(batches: list[StateBatch]) -> list[StateBatch]:
-    """Combines the first two batches of the heap until none overlap; the remainder of the losing batch goes back to the
-    heap."""
-    heap = batches
-    heapify(heap)
+    """Combines the first two batches until none overlap; the remainders of losing batches are combined in their turn,
+    and are few."""
+    waiting = sorted(batches, reverse=True)
+    remainders: list[StateBatch] = []
     done: list[StateBatch] = []
-    current = heappop(heap)
-    while heap:
-        candidate = heappop(heap)
+    current = waiting.pop()
+    while waiting or remainders:
+        is_remainder = bool(remainders) and (not waiting or remainders[0] < waiting[-1])
+        candidate = heappop(remainders) if is_remainder else waiting.pop()
         if candidate.first_offset > current.last_offset:
             _append(done, current)
             current = candidate
@@ -93,7 +94,7 @@ def _merge(batches: list[StateBatch]) -> list[StateBatch]:
             last = max(current.last_offset, candidate.last_offset)
             current = StateBatch(current.first_offset, last, *current[2:])
         else:
-            current = _overlap(current, candidate, heap)
+            current = _overlap(current, candidate, remainders)
     _append(done, current)
     return done
 
@@ -107,8 +108,9 @@ def _append(done: list[StateBatch], batch: StateBatch) -> None:
         done.append(batch)
 
 
-def _overlap(current: StateBatch, candidate: StateBatch, heap: list[StateBatch]) -> StateBatch:
-    """Returns the first piece of two different batches that overlap; the other pieces go onto the heap."""
+def _overlap(current: StateBatch, candidate: StateBatch, remainders: list[StateBatch]) -> StateBatch:
+    """Returns the first piece of two different batches that overlap; the other pieces go onto the heap of
+    remainders."""
     winner, loser = (candidate, current) if _rank(candidate) >= _rank(current) else (current, candidate)
     pieces = [winner]
     if loser.first_offset < winner.first_offset:
@@ -118,7 +120,7 @@ def _overlap(current: StateBatch, candidate: StateBatch, heap: list[StateBatch])
     first = min(pieces)
     for piece in pieces:
         if piece is not first:
-            heappush(heap, piece)
+            heappush(remainders, piece)
     return first
 
 

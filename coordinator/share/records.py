@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from coordinator.outcome import Outcome
+from coordinator.engine.result import Result
 from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine
 from coordinator.share.key import ShareKey
 from protocol.coordinator_records import SHARE_GROUP_STATE, decode_record, encode_key, encode_value
@@ -62,7 +62,7 @@ class ShareRecord(NamedTuple):
     """The offset at which it was read."""
 
 
-ShareOutcome: TypeAlias = Outcome[ShareRecord]
+ShareResult: TypeAlias = Result[ShareRecord]
 
 
 class EncodedShareRecord(NamedTuple):
@@ -80,7 +80,7 @@ class EncodedShareRecord(NamedTuple):
 
 
 class ShareSerde:
-    """`coordinator.shard.Serde` of `__share_group_state`."""
+    """`coordinator.engine.machine.Serde` of `__share_group_state`."""
 
     def __init__(self, compression: Callable[[], Compression]) -> None:
         self._compression = compression

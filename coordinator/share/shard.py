@@ -7,16 +7,17 @@ then, so that the topic can be pruned. Source: ShareCoordinatorShard (KIP-932, K
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from coordinator.cluster.topics.topic import Topic
-from coordinator.outcome import Outcome, Reply, Ticket
-from coordinator.refusal import Refusal
-from coordinator.shard import EXPIRY_RETRY_MS
+from coordinator.engine.errors import Rejection
+from coordinator.engine.machine import EXPIRY_RETRY_MS
+from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine
 from coordinator.share.key import ShareKey
-from coordinator.share.records import NOT_YET, ShareOutcome, ShareRecord, ShareState, Update
+from coordinator.share.records import NOT_YET, ShareRecord, ShareResult, ShareState, Update
 from coordinator.share.redundant import Redundant
 from coordinator.share.settings import ShareSettings
 from protocol.errors import ErrorCode, KafkaError
@@ -58,7 +59,7 @@ class Summary(NamedTuple):
 
 
 class ShareShard:
-    """`coordinator.shard.Shard` of share partitions."""
+    """`coordinator.engine.machine.Machine` of share partitions."""
 
     def __init__(self, settings: Callable[[], ShareSettings], topics: TopicIdLookup) -> None:
         self.settings = settings
@@ -77,7 +78,7 @@ class ShareShard:
 
     def initialize(
         self, key: ShareKey, state_epoch: int, start_offset: int, ticket: Ticket[None], now_ms: int
-    ) -> ShareOutcome:
+    ) -> ShareResult:
         """Initializes a state, in place of any earlier one. Raises FENCED_STATE_EPOCH."""
         self._check_state_epoch(key, state_epoch)
         self._check_exists(key)
@@ -91,9 +92,9 @@ class ShareShard:
             created_ms=now_ms,
             written_ms=now_ms,
         )
-        return Outcome((ShareRecord(key, state),), (Reply(ticket, None),))
+        return Result((ShareRecord(key, state),), (Reply(ticket, None),))
 
-    def write(self, key: ShareKey, written: StateWrite, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
+    def write(self, key: ShareKey, written: StateWrite, ticket: Ticket[None], now_ms: int) -> ShareResult:
         """Writes a leader's change. Raises INVALID_REQUEST for an uninitialized share partition, FENCED_LEADER_EPOCH,
         FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION."""
         state = self._initialized(key, "Write")
@@ -103,37 +104,37 @@ class ShareShard:
         if any(state_batch.first_offset > state_batch.last_offset for state_batch in written.batches):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A state batch ends before it begins.")
         record = self._record(key, state, written, state.leader_epoch, now_ms)
-        return Outcome((record,), (Reply(ticket, None),))
+        return Result((record,), (Reply(ticket, None),))
 
-    def read(self, key: ShareKey, leader_epoch: int, ticket: Ticket[ShareState], now_ms: int) -> ShareOutcome:
+    def read(self, key: ShareKey, leader_epoch: int, ticket: Ticket[ShareState], now_ms: int) -> ShareResult:
         """Answers a leader with the state, and fences the writes of earlier leaders. Raises INVALID_REQUEST,
         FENCED_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION."""
         state = self._initialized(key, "Read")
         self._check_leader_epoch(key, leader_epoch)
         self._check_exists(key)
         if leader_epoch == ANY_EPOCH or self.leader_epochs.get(key) == leader_epoch:
-            return Outcome((), (Reply(ticket, state),))
+            return Result((), (Reply(ticket, state),))
         same = StateWrite(state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ())
         record = self._record(key, state, same, leader_epoch, now_ms)
-        return Outcome((record,), (Reply(ticket, state),))
+        return Result((record,), (Reply(ticket, state),))
 
-    def summary(self, key: ShareKey, ticket: Ticket[Summary], now_ms: int) -> ShareOutcome:
+    def summary(self, key: ShareKey, ticket: Ticket[Summary], now_ms: int) -> ShareResult:
         """Answers with the summary of a state. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         self._check_exists(key)
         state = self.states.get(key)
         summary = Summary() if state is None else Summary(*state[1:5])
-        return Outcome((), (Reply(ticket, summary),))
+        return Result((), (Reply(ticket, summary),))
 
-    def delete(self, key: ShareKey, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
+    def delete(self, key: ShareKey, ticket: Ticket[None], now_ms: int) -> ShareResult:
         """Deletes the state, if there is one. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         self._check_exists(key)
         records = (ShareRecord(key, None),) if key in self.states else ()
-        return Outcome(records, (Reply(ticket, None),))
+        return Result(records, (Reply(ticket, None),))
 
-    def topics_deleted(self, topic_ids: Collection[Uuid], ticket: Ticket[None], now_ms: int) -> ShareOutcome:
+    def topics_deleted(self, topic_ids: Collection[Uuid], ticket: Ticket[None], now_ms: int) -> ShareResult:
         """Deletes the states of deleted topics."""
         records = [ShareRecord(key, None) for key in self.states if key.topic_id in topic_ids]
-        return Outcome(records, (Reply(ticket, None),))
+        return Result(records, (Reply(ticket, None),))
 
     def _record(
         self, key: ShareKey, state: ShareState, written: StateWrite, leader_epoch: int, now_ms: int
@@ -180,7 +181,7 @@ class ShareShard:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
         topic = self.topics.topic_by_id(key.topic_id)
         if topic is None or key.partition not in topic.partitions:
-            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise Rejection(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     # Records.
 
@@ -235,29 +236,27 @@ class ShareShard:
     def activate(self, now_ms: int, end_offset: int) -> None:
         """Starts the shard after all records are loaded, up to this offset of the log."""
         self.next_offset = end_offset
-        self._cold_at_ms = now_ms + self.settings().cold_partition_snapshot_interval_ms
+        self._begin_interval(now_ms)
 
-    def expire(self, now_ms: int) -> ShareOutcome:
+    def expire(self, now_ms: int) -> ShareResult:
         """Writes snapshots of share partitions without a snapshot in the interval, unless all are cold already."""
         interval_ms = self.settings().cold_partition_snapshot_interval_ms
-        self._cold_at_ms = now_ms + interval_ms
-        if all(state.created_ms != state.written_ms for state in self.states.values()):
-            return Outcome()
-        return Outcome(
-            [
+        records: list[ShareRecord] = []
+        if any(state.created_ms == state.written_ms for state in self.states.values()):
+            records += (
                 ShareRecord(key, state._replace(snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms))
                 for key, state in self.states.items()
                 if now_ms - state.written_ms >= interval_ms
-            ]
-        )
+            )
+        return Result(records, (), (partial(self._begin_interval, now_ms),))
+
+    def _begin_interval(self, now_ms: int) -> None:
+        self._cold_at_ms = now_ms + self.settings().cold_partition_snapshot_interval_ms
 
     def next_deadline_ms(self) -> int | None:
         return self._cold_at_ms
 
     def expire_failed(self, error: Exception, now_ms: int) -> int:
         """Leaves share partitions without their snapshot until the next interval."""
+        self._begin_interval(now_ms)
         return now_ms + EXPIRY_RETRY_MS
-
-    def tickets(self) -> Iterable[Hashable]:
-        """Returns no tickets: no request waits for a later decision."""
-        return ()

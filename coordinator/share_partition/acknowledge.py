@@ -6,10 +6,11 @@ KIP-1222).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
 
-from coordinator.share_partition.cache import InFlightBatch
+from coordinator.share_partition.cache import InFlightBatch, Span
 from coordinator.share_partition.run import Change, Run, given_up, settled
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, ARCHIVING, MEANS, RENEW, AcknowledgeType
@@ -24,6 +25,10 @@ class Acknowledgement(NamedTuple):
     types: Sequence[int]
 
 
+PIECE: Final = 1_000
+"""Records that are acknowledged together if each may be acknowledged differently: some five milliseconds."""
+
+
 def acknowledge(
     partition: SharePartition, member_id: str, acknowledgements: Iterable[Acknowledgement], now_ms: int
 ) -> Change | None:
@@ -32,35 +37,49 @@ def acknowledge(
     Raises INVALID_REQUEST and INVALID_RECORD_STATE, with nothing changed.
     """
     change = Change()
+    for _ in begin(partition, member_id, acknowledgements, change, now_ms):
+        pass
+    return partition.seal(change) if change.batches else None
+
+
+def begin(
+    partition: SharePartition,
+    member_id: str,
+    acknowledgements: Iterable[Acknowledgement],
+    change: Change,
+    now_ms: int,
+) -> Generator[None, None, None]:
+    """Begins these acknowledgements piece by piece, and yields after each: other requests may change the records that
+    are not begun yet, and not those that are.
+
+    Raises as `acknowledge`. Nothing is changed either if the generator is closed before its end.
+    """
     try:
         for acknowledgement in acknowledgements:
             if acknowledgement.last < partition.start_offset:
                 continue
-            _acknowledge(partition, member_id, acknowledgement, change, now_ms)
-    except KafkaError:
+            for batch in _batches(partition, acknowledgement):
+                if batch.last < partition.start_offset:
+                    continue
+                for runs in _pieces(partition, batch, acknowledgement, member_id):
+                    _begin(partition, runs, change, now_ms)
+                    yield
+    except BaseException:
         partition.complete(change, False, now_ms)
         raise
-    return partition.seal(change) if change.batches else None
 
 
-def _acknowledge(
-    partition: SharePartition, member_id: str, acknowledgement: Acknowledgement, change: Change, now_ms: int
-) -> None:
-    for batch in _batches(partition, acknowledgement):
-        if batch.last < partition.start_offset:
+def _begin(partition: SharePartition, runs: Iterable[tuple[Run, int]], change: Change, now_ms: int) -> None:
+    for run, kind in runs:
+        if kind == RENEW:
+            run.renew(now_ms + partition.limits.lock_duration_ms)
             continue
-        for run, kind in _runs(partition, batch, acknowledgement, member_id):
-            if kind == RENEW:
-                _renew(partition, run, now_ms)
-                continue
-            state = MEANS.get(kind)
-            if state is None:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown acknowledge type id: {kind}")
-            if kind == AcknowledgeType.REJECT:
-                state = given_up(partition.limits)
-                if state is ARCHIVING and run.delivery_count >= partition.limits.max_delivery_count:
-                    partition.rejected.update(range(run.first, run.last + 1))
-            run.begin(settled(state, run.delivery_count, partition.limits), change)
+        state = MEANS[kind]
+        if kind == AcknowledgeType.REJECT:
+            state = given_up(partition.limits)
+            if state is ARCHIVING and run.delivery_count >= partition.limits.max_delivery_count:
+                partition.rejected.update(range(run.first, run.last + 1))
+        run.begin(settled(state, run.delivery_count, partition.limits), change)
 
 
 def _batches(partition: SharePartition, acknowledgement: Acknowledgement) -> Sequence[InFlightBatch]:
@@ -84,10 +103,11 @@ def _batches(partition: SharePartition, acknowledgement: Acknowledgement) -> Seq
     return batches
 
 
-def _runs(
+def _pieces(
     partition: SharePartition, batch: InFlightBatch, acknowledgement: Acknowledgement, member_id: str
-) -> Iterator[tuple[Run, int]]:
-    """Yields the runs of a batch with the acknowledgement type of each; all are checked to be the member's."""
+) -> Iterator[Sequence[tuple[Run, int]]]:
+    """Yields the runs of a batch with the acknowledgement type of each, PIECE records at a time; those of a piece are
+    checked to be the member's before any of them is cut."""
     if not batch.is_tracked:
         _check(batch.runs.head, member_id)
         starts_inside = batch.first < partition.start_offset <= batch.last
@@ -96,26 +116,44 @@ def _runs(
             and not starts_inside
             and batch.is_within(acknowledgement.first, acknowledgement.last)
         ):
-            yield batch.runs.head, acknowledgement.types[0]
+            _check_types(partition, acknowledgement.types)
+            yield [(batch.runs.head, acknowledgement.types[0])]
             return
     first = max(batch.first, acknowledgement.first, partition.start_offset)
     last = min(batch.last, acknowledgement.last)
-    for run in batch.part(first, last):
-        _check(run, member_id)
-    yield from batch.cut_by(_spans(acknowledgement, first, last))
+    for piece_first in range(first, last + 1, PIECE):
+        start, end = max(piece_first, partition.start_offset), min(piece_first + PIECE - 1, last)
+        for run in batch.part(start, end):
+            _check(run, member_id)
+        spans = list(_spans(acknowledgement, start, end))
+        _check_types(partition, {span.number for span in spans})
+        yield batch.cut_by(spans)
 
 
-def _spans(acknowledgement: Acknowledgement, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+def _spans(acknowledgement: Acknowledgement, first: int, last: int) -> Iterator[Span]:
     """Yields the offsets from `first` to `last` as ranges of one type."""
-    if len(acknowledgement.types) == 1:
-        if first <= last:
-            yield first, last, acknowledgement.types[0]
-        return
     types, start = acknowledgement.types, first
-    for offset in range(first, last + 1):
-        if offset == last or types[offset + 1 - acknowledgement.first] != types[start - acknowledgement.first]:
-            yield start, offset, types[start - acknowledgement.first]
-            start = offset + 1
+    if first > last:
+        return
+    if len(types) == 1:
+        yield Span(first, last, types[0])
+        return
+    for kind, same in groupby(types[first - acknowledgement.first : last - acknowledgement.first + 1]):
+        following = start + len(list(same))
+        yield Span(start, following - 1, kind)
+        start = following
+
+
+def _check_types(partition: SharePartition, types: Iterable[int]) -> None:
+    """Raises INVALID_REQUEST for an unknown type, INVALID_RECORD_STATE for a renewal if the group allows none."""
+    for kind in types:
+        if kind == RENEW:
+            if not partition.limits.renew_enabled:
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group."
+                )
+        elif kind not in MEANS:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown acknowledge type id: {kind}")
 
 
 def _check(run: Run, member_id: str) -> None:
@@ -129,9 +167,3 @@ def _check(run: Run, member_id: str) -> None:
     else:
         return
     raise KafkaError(ErrorCode.INVALID_RECORD_STATE, message)
-
-
-def _renew(partition: SharePartition, run: Run, now_ms: int) -> None:
-    if not partition.limits.renew_enabled:
-        raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
-    run.renew(now_ms + partition.limits.lock_duration_ms)

@@ -7,7 +7,7 @@ log may have more than a hundred thousand records, and a member may acknowledge 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 LONGEST_CHUNK: Final = 512
@@ -78,24 +78,31 @@ class ByOffset(Generic[T]):
 
     def add(self, item: T) -> None:
         """Adds an item that overlaps no other."""
-        if not self._lows:
-            self._insert_chunk(0, [item], [item.first])
-            return
-        at = max(bisect_right(self._lows, item.first) - 1, 0)
-        chunk, firsts = self._chunks[at], self._firsts[at]
-        index = bisect_right(firsts, item.first)
-        chunk.insert(index, item)
-        firsts.insert(index, item.first)
-        self._lows[at] = firsts[0]
-        if len(chunk) > LONGEST_CHUNK:
-            half = len(chunk) // 2
-            self._insert_chunk(at + 1, chunk[half:], firsts[half:])
-            del chunk[half:], firsts[half:]
+        self.add_all((item,))
 
-    def _insert_chunk(self, at: int, chunk: list[T], firsts: list[int]) -> None:
-        self._chunks.insert(at, chunk)
-        self._firsts.insert(at, firsts)
-        self._lows.insert(at, firsts[0])
+    def add_all(self, items: Sequence[T]) -> None:
+        """Adds items, in order, that overlap no other, and have no other between them."""
+        if not self._lows:
+            self._set_chunks(0, 0, list(items))
+            return
+        at = max(bisect_right(self._lows, items[0].first) - 1, 0)
+        chunk, firsts = self._chunks[at], self._firsts[at]
+        index = bisect_right(firsts, items[0].first)
+        chunk[index:index] = items
+        if len(chunk) > LONGEST_CHUNK:
+            self._set_chunks(at, at + 1, chunk)
+            return
+        firsts[index:index] = [item.first for item in items]
+        self._lows[at] = firsts[0]
+
+    def _set_chunks(self, start: int, end: int, items: list[T]) -> None:
+        """Stores the items in half-full chunks, in place of the chunks from `start` to before `end`."""
+        size = LONGEST_CHUNK // 2
+        chunks = [items[first : first + size] for first in range(0, len(items), size)]
+        firsts = [[item.first for item in chunk] for chunk in chunks]
+        self._chunks[start:end] = chunks
+        self._firsts[start:end] = firsts
+        self._lows[start:end] = [some[0] for some in firsts]
 
     def remove(self, item: T) -> None:
         """Removes an item, which must be there."""

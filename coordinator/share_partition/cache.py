@@ -8,11 +8,21 @@ SharePartition keeps them in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from coordinator.share_partition.by_offset import ByOffset
 from coordinator.share_partition.run import Run
 from coordinator.share_partition.run_index import RunIndex
+
+
+class Span(NamedTuple):
+    """Offsets first to last, both included, and a number of the caller's."""
+
+    first: int
+    last: int
+    number: int
 
 
 class InFlightBatch:
@@ -43,47 +53,57 @@ class InFlightBatch:
 
     def cut(self, first: int, last: int) -> list[Run]:
         """Returns the runs from `first` to `last`, cut at both ends; the batch is tracked from now on."""
-        span = max(first, self.first), min(last, self.last), 0
-        return [run for run, _ in self.cut_by((span,))]
+        span = Span(max(first, self.first), min(last, self.last), 0)
+        return [run for run, _ in self.cut_by([span] if span.first <= span.last else [])]
 
-    def cut_by(self, spans: Iterable[tuple[int, int, int]]) -> Iterator[tuple[Run, int]]:
-        """Yields the runs of spans within the batch, cut at the spans' ends, each with the span's third number."""
+    def cut_by(self, spans: Sequence[Span]) -> list[tuple[Run, int]]:
+        """Returns the runs of spans within the batch, cut at the spans' ends, each with its span's number. Each span
+        begins where the span before it ends."""
         self.is_tracked = True
-        rest: Run | None = None
-        for first, last, number in spans:
-            while first <= last:
-                run = self._run_at(first) if rest is None or rest.first != first else rest
-                rest = self._split(run, last + 1) if run.last > last else None
-                first = run.last + 1
-                yield run, number
+        if not spans:
+            return []
+        first, last = spans[0].first, spans[-1].last
+        ends = [first, *[span.last + 1 for span in spans]]
+        pieces: list[Run] = []
+        for run in self.part(first, last):
+            inside = ends[bisect_right(ends, run.first) : bisect_right(ends, run.last)]
+            rest = run.split(inside) if inside else []
+            if rest:
+                self.runs.add_all(rest)
+            pieces += [piece for piece in (run, *rest) if first <= piece.first <= last]
+        if len(spans) == 1:
+            return [(piece, spans[0].number) for piece in pieces]
+        return list(_numbered(pieces, spans))
 
-    def _run_at(self, offset: int) -> Run:
-        """Returns the run that begins at an offset of the batch, after a cut if needed."""
-        run = self.runs.floor(offset)
-        assert run is not None
-        return run if run.first == offset else self._split(run, offset)
-
-    def _split(self, run: Run, offset: int) -> Run:
-        rest = run.split(offset)
-        self.runs.add(rest)
-        return rest
-
-    def join_before(self, offset: int) -> None:
-        """Joins the runs on both sides of the boundary before `offset`, if they are alike."""
-        if not self.first < offset <= self.last:
-            return
-        run, before = self.runs.floor(offset), self.runs.floor(offset - 1)
-        assert run is not None
-        assert before is not None
-        if run is not before and before.is_like(run):
-            self.runs.remove(run)
-            before.absorb(run)
+    def join(self, runs: Sequence[Run]) -> None:
+        """Joins consecutive runs, and the runs before and after them, as far as neighbours are alike."""
+        before = self.runs.floor(runs[0].first - 1) if runs[0].first > self.first else None
+        after = self.runs.floor(runs[-1].last + 1) if runs[-1].last < self.last else None
+        joined = before
+        for run in (*runs, after):
+            if run is None:
+                return
+            if joined is not None and joined.is_like(run):
+                self.runs.remove(run)
+                joined.absorb(run)
+            else:
+                joined = run
 
     def forget(self, runs: list[Run]) -> None:
         """Joins a batch's first runs, which are terminal and below the start offset."""
         for run in runs[1:]:
             self.runs.remove(run)
             runs[0].absorb(run)
+
+
+def _numbered(runs: Iterable[Run], spans: Iterable[Span]) -> Iterator[tuple[Run, int]]:
+    """Yields the runs, cut at the ends of the spans, each with the number of its span."""
+    following = iter(spans)
+    span = next(following)
+    for run in runs:
+        while span.last < run.first:
+            span = next(following)
+        yield run, span.number
 
 
 class Cache:
@@ -140,15 +160,15 @@ class Cache:
         assert batch is not None
         return batch
 
-    def join(self, runs: Iterable[Run]) -> None:
+    def join(self, runs: Sequence[Run]) -> None:
         """Joins each of these runs, in order, with its neighbours in the batch that are alike."""
-        joined = -1
-        for run in runs:
-            batch = self.batch_of(run)
-            if run.first != joined:
-                batch.join_before(run.first)
-            joined = run.last + 1
-            batch.join_before(joined)
+        start = 0
+        while start < len(runs):
+            batch, end = self.batch_of(runs[start]), start + 1
+            while end < len(runs) and runs[end].first == runs[end - 1].last + 1 <= batch.last:
+                end += 1
+            batch.join(runs[start:end])
+            start = end
 
     def move_start(self, offset: int) -> None:
         """Moves the start offset forward; records below it are no longer counted."""

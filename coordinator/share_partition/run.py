@@ -6,6 +6,7 @@ change the records. Source: Kafka's InFlightState; a run stands for many of thes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 from coordinator.share.batches import StateBatch
@@ -16,6 +17,7 @@ from coordinator.share_partition.states import (
     AVAILABLE,
     DELAYED,
     MAY_BECOME,
+    TERMINAL,
     RecordState,
 )
 from protocol.errors import ErrorCode, KafkaError
@@ -79,7 +81,7 @@ class Index(Protocol):
 
     def add(self, run: Run) -> None: ...
     def remove(self, run: Run) -> None: ...
-    def add_part(self, run: Run) -> None: ...
+    def add_parts(self, run: Run, parts: Sequence[Run]) -> None: ...
     def remove_part(self, run: Run) -> None: ...
 
 
@@ -172,7 +174,10 @@ class Run:
 
     def commit(self) -> None:
         """Completes the change, which is written."""
-        self._become(self.state)
+        if self.state in TERMINAL:  # indexed like this already
+            self.change, self.lock_until_ms = None, NO_LOCK
+        else:
+            self._become(self.state)
 
     def undo(self, limits: Limits, now_ms: int) -> None:
         """Undoes the change, which isn't written: restores the state, or releases the records if their lock has
@@ -186,16 +191,22 @@ class Run:
         """Archives records that are gone from the log; a pending change no longer matters."""
         self._become(ARCHIVED)
 
-    def split(self, offset: int) -> Run:
-        """Cuts the run in two; it keeps the offsets below `offset`, and the returned run has the rest."""
-        rest = Run(offset, self.last, self.state, self.delivery_count, self.member_id, self.lock_until_ms)
-        rest.change, rest.before = self.change, self.before
-        self.last = offset - 1
-        rest.index = self.index
-        self.index.add_part(rest)
+    def split(self, offsets: Sequence[int]) -> list[Run]:
+        """Cuts the run at each of the offsets, which are in order; it keeps the offsets below the first, and the
+        returned runs have the rest."""
+        following = (*offsets[1:], self.last + 1)
+        rest = [self._part(first, next_first - 1) for first, next_first in zip(offsets, following, strict=True)]
+        self.last = offsets[0] - 1
+        self.index.add_parts(self, rest)
         if self.change is not None:
-            self.change.runs.append(rest)
+            self.change.runs += rest
         return rest
+
+    def _part(self, first: int, last: int) -> Run:
+        """Returns a run that differs only in its offsets."""
+        part = Run(first, last, self.state, self.delivery_count, self.member_id, self.lock_until_ms)
+        part.change, part.before, part.index = self.change, self.before, self.index
+        return part
 
     def absorb(self, following: Run) -> None:
         """Extends the run by the following run, which is like it and no longer in the batch."""

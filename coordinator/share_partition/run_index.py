@@ -5,6 +5,7 @@ A run is added when it enters the cache, and each change of the run's state upda
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -38,6 +39,10 @@ class RunsByKey:
         if len(self._heap) > 2 * len(self._runs) + STALE_KEYS:
             self._heap = list(self._runs)
             heapify(self._heap)
+
+    def add_beside(self, key: int, runs: Sequence[Run]) -> None:
+        """Adds runs by a key that has a run already."""
+        self._runs[key].update(runs)
 
     def remove(self, key: int, run: Run) -> None:
         runs = self._runs[key]
@@ -134,10 +139,14 @@ class RunIndex:
         elif state is ARCHIVING:
             self.archiving.remove(run)
 
-    def add_part(self, run: Run) -> None:
-        """Adds the second part of a run that was split; its records are counted already."""
-        if run.state not in TERMINAL:
-            self.add(run)
+    def add_parts(self, run: Run, parts: Sequence[Run]) -> None:
+        """Adds the parts that a run was split into, beside the run itself; their records are counted already."""
+        if run.state is ACQUIRED:
+            self.by_member[run.member_id].update(parts)
+            self.timed.add_beside(run.lock_until_ms, parts)
+        elif run.state not in TERMINAL:
+            for part in parts:
+                self.add(part)
 
     def remove_part(self, run: Run) -> None:
         """Removes a run that the run before it absorbs; its records stay counted."""

@@ -46,7 +46,7 @@ class Gap(NamedTuple):
 
 
 class Acquirer(Protocol):
-    """Acquires records in place of acquire.py."""
+    """Acquires records instead of acquire.py."""
 
     def acquire(
         self,

@@ -1,1 +1,1 @@
-"""Telemetry of clients (KIP-714): the metrics that a client should push, and when it may push them."""
+"""Client telemetry (KIP-714): the metrics that each client should push, and the times when it may push."""

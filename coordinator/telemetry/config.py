@@ -24,12 +24,14 @@ class ClientMetricsConfig(Config):
 
     KIND: ClassVar[str] = "client metrics"
 
-    interval_ms = option("interval.ms", INT, 300_000, doc="Time between two pushes of a client.")
-    metrics = option("metrics", LIST, (), doc="Prefixes of the names of metrics to push; * is all, none is nothing.")
-    match = option("match", LIST, (), doc="Clients that push, as key=regular expression; none is all clients.")
+    interval_ms = option("interval.ms", INT, 300_000, doc="Interval between two pushes of a client.")
+    metrics = option(
+        "metrics", LIST, (), doc=("Prefixes of the names of metrics to push; * is all metrics, an empty list none.")
+    )
+    match = option("match", LIST, (), doc="Clients that push, as key=regular expression; an empty list is all clients.")
 
     def contradictions(self) -> Iterable[ConfigError]:
-        """Yields an error for an interval out of bounds, and for invalid patterns."""
+        """Yields an error for an interval out of bounds, and for each invalid pattern."""
         if not MIN_INTERVAL_MS <= self.interval_ms <= MAX_INTERVAL_MS:
             bounds = f"{MIN_INTERVAL_MS} and {MAX_INTERVAL_MS} (1 hour)"
             yield ConfigError(

@@ -1,6 +1,7 @@
 """The clients that push telemetry: their subscriptions, and the times of their requests.
 
-Source: ClientMetricsManager and ClientMetricsInstance of Apache Kafka 4.3 (KIP-714), with the same order of errors.
+Source: ClientMetricsManager and ClientMetricsInstance of Apache Kafka 4.3 (KIP-714). Errors are checked in the same
+order.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from protocol.records.compression import Compression
 from protocol.types import Uuid, uuid_to_text
 
 MAX_INSTANCES: Final = 16_384
-"""Maximum of remembered clients; the least recent is removed for another."""
+"""Maximum number of remembered clients; for one more, the client with the oldest request is forgotten."""
 
 MIN_KEPT_MS: Final = 60_000
 KEPT_INTERVALS: Final = 3
-"""A client without requests for this many of its intervals, and for a minute, is removed."""
+"""A client is forgotten after this many push intervals, but at least a minute, without a request."""
 
 MAY_ASK_AGAIN: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-"""Errors after which a client must request its subscription again, whatever its interval."""
+"""Errors after which a client may request its subscription again before its interval is over."""
 
 CODECS: Final = frozenset(int(codec) for codec in Compression)
 NEVER: Final = -(1 << 62)
 
 
 class ClientInstance:
-    """A client that pushes, or is about to."""
+    """A client that has requested its subscription."""
 
     __slots__ = (
         "asked_ms",
@@ -50,7 +51,7 @@ class ClientInstance:
         self.attributes = attributes
         self.requested = requested
         self.version = version
-        """The version of the subscriptions from which `requested` was made."""
+        """The version of the subscriptions that `requested` was computed from."""
         self.subscription_id = requested.id_for(instance_id)
         self.asked_ms = NEVER
         self.pushed_ms = NEVER
@@ -60,11 +61,13 @@ class ClientInstance:
 
     @property
     def kept_ms(self) -> int:
-        """The time for which it is remembered after its last request."""
+        """Time after the last request for which the client is remembered."""
         return max(MIN_KEPT_MS, KEPT_INTERVALS * self.requested.interval_ms)
 
     def ask(self, now_ms: int) -> None:
-        """Handles a request for its subscription. Raises THROTTLING_QUOTA_EXCEEDED before its interval is over."""
+        """Records a request for the subscription. Raises THROTTLING_QUOTA_EXCEEDED if the client's interval is not
+        over.
+        """
         if now_ms - max(self.asked_ms, self.pushed_ms) >= self.requested.interval_ms:
             self.asked_ms = now_ms
         elif self.last_error not in MAY_ASK_AGAIN:
@@ -72,8 +75,11 @@ class ClientInstance:
         self.last_error = ErrorCode.NONE
 
     def push(self, subscription_id: int, codec: int, size: int, max_bytes: int, now_ms: int, *, is_last: bool) -> None:
-        """Handles a push of `size` bytes; `is_last` if the client terminates. Raises INVALID_REQUEST after its last
-        push, THROTTLING_QUOTA_EXCEEDED, UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE."""
+        """Checks and records a push of `size` bytes; `is_last` if the client terminates.
+
+        Raises INVALID_REQUEST after the last push, THROTTLING_QUOTA_EXCEEDED, UNKNOWN_SUBSCRIPTION_ID,
+        UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE.
+        """
         try:
             self._check(subscription_id, codec, size, max_bytes, now_ms, is_last=is_last)
         except KafkaError as error:
@@ -88,7 +94,7 @@ class ClientInstance:
     ) -> None:
         name = uuid_to_text(self.instance_id)
         if self.is_terminating:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Client [{name}] has said before that it terminates")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Client [{name}] has already announced that it terminates")
         if not self._is_in_time(now_ms) and not is_last:
             raise self._too_early()
         if subscription_id != self.subscription_id:
@@ -101,8 +107,9 @@ class ClientInstance:
             raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE, reason)
 
     def _is_in_time(self, now_ms: int) -> bool:
-        """True for the first push after a subscription request at any time, because the client delays its pushes
-        randomly."""
+        """True if a push may arrive now. The first push after a subscription request may arrive at any time, because
+        clients delay it randomly.
+        """
         in_time = self.asked_ms > self.pushed_ms or now_ms - self.pushed_ms >= self.requested.interval_ms
         if in_time:
             self.pushed_ms = now_ms
@@ -117,7 +124,7 @@ class ClientInstance:
 
 
 class ClientInstances:
-    """All remembered clients, the least recent first."""
+    """All remembered clients, the one with the oldest request first."""
 
     def __init__(self, capacity: int = MAX_INSTANCES) -> None:
         self._capacity = capacity
@@ -130,7 +137,9 @@ class ClientInstances:
         return instance_id in self._instances
 
     def find(self, instance_id: Uuid, version: int, now_ms: int) -> ClientInstance | None:
-        """Returns a client that comes again, unless the subscriptions are newer than what it was told."""
+        """Returns the client with this id; None if it is unknown, or if the subscriptions have changed since its last
+        request.
+        """
         instance = self._instances.get(instance_id)
         if instance is None or instance.version != version:
             return None
@@ -138,19 +147,23 @@ class ClientInstances:
         return instance
 
     def add(self, instance: ClientInstance, now_ms: int) -> None:
-        """Remembers a client; one of its id is replaced."""
+        """Remembers a client; replaces an earlier client with this id."""
         self._instances[instance.instance_id] = instance
         self._touch(instance, now_ms)
         if len(self._instances) > self._capacity:
             self._instances.popitem(last=False)
 
     def remove(self, instance_id: Uuid) -> None:
-        """Forgets a client, if it is there."""
+        """Forgets a client, if it is remembered."""
         self._instances.pop(instance_id, None)
 
     def expire(self, now_ms: int) -> list[Uuid]:
-        """Forgets clients that have not come for long, and returns them."""
-        gone = [one.instance_id for one in self._instances.values() if now_ms - one.seen_ms > one.kept_ms]
+        """Forgets clients without recent requests, and returns their ids."""
+        gone = [
+            instance.instance_id
+            for instance in self._instances.values()
+            if now_ms - instance.seen_ms > instance.kept_ms
+        ]
         for instance_id in gone:
             del self._instances[instance_id]
         return gone

@@ -1,6 +1,7 @@
-"""Subscriptions to clients' metrics, and what they ask of one client.
+"""Client metrics subscriptions, and the metrics that they request from one client.
 
-Every subscription that matches a client adds its metrics; the shortest interval counts.
+A client gets the metrics of every subscription that matches it, and the shortest interval.
+
 Source: ClientMetricsManager, ClientMetricsInstanceMetadata (KIP-714).
 """
 
@@ -20,13 +21,15 @@ ALL_METRICS: Final = "*"
 DEFAULT_INTERVAL_MS: Final = ClientMetricsConfig().interval_ms
 
 MAX_LABEL: Final = 256
-"""Characters of what is told of a client, and of the names and labels that it gives. A client id may have 32,767, and
-would be told with each of its series."""
+"""Maximum number of characters of a client's attributes, and of the names and labels in its pushes. A client id may
+have 32,767 characters, and would be repeated in each series.
+"""
 
 
 class ClientAttributes(NamedTuple):
-    """A client as subscriptions match it: the fields are the keys of `match`, in their order. A client whose header
-    has no client id has none to match."""
+    """The attributes of a client that subscriptions match: the fields are the keys of `match`, in their order. A client
+    without a client id in its request header has no attribute for it.
+    """
 
     client_instance_id: str
     client_id: str | None
@@ -36,22 +39,23 @@ class ClientAttributes(NamedTuple):
     client_source_port: str
 
     def present(self) -> dict[str, str]:
-        """Returns the attributes that the client has, by their names, none of them longer than MAX_LABEL."""
+        """Returns the attributes that the client has, by name, cut to MAX_LABEL characters."""
         return {key: value[:MAX_LABEL] for key, value in self._asdict().items() if value is not None}
 
 
 class Subscription(NamedTuple):
-    """One subscription, ready to match."""
+    """A client metrics subscription, ready to match clients."""
 
     metrics: tuple[str, ...]
     interval_ms: int
     match: Mapping[str, Pattern]
-    """Patterns by the names of attributes; a client matches all of them."""
+    """Patterns by attribute name; a client must match all of them."""
 
     @classmethod
     def of(cls, configs: Mapping[str, str]) -> Self:
-        """Returns the subscription that these configs of a client-metrics resource make. They are valid: they were
-        checked before they were written."""
+        """Returns the subscription with these configs of a client-metrics resource. They are valid, because they were
+        checked before they were written.
+        """
         config = ClientMetricsConfig.parse(configs)
         patterns = {}
         for text in config.match:
@@ -60,7 +64,7 @@ class Subscription(NamedTuple):
         return cls(tuple(config.metrics), config.interval_ms, patterns)
 
     def matches(self, client: ClientAttributes) -> bool:
-        """True where every pattern matches the whole of its attribute."""
+        """True if every pattern matches the whole of its attribute."""
         return all(
             (value := getattr(client, key)) is not None and expression.fullmatch(value) is not None
             for key, expression in self.match.items()
@@ -68,8 +72,10 @@ class Subscription(NamedTuple):
 
 
 def pattern(expression: str) -> Pattern:
-    """Returns a pattern that takes linear time, whatever a client calls itself; where RE2 has no way to say it (a
-    reference back, a look around), Python's own, which costs what the operator wrote."""
+    """Returns a compiled pattern that takes linear time for every client name. Uses Python's own `re` if RE2 can't
+    express the pattern (backreferences, look-around) or it is too large; then the time depends on the operator's
+    pattern.
+    """
     import re2
 
     try:
@@ -79,20 +85,20 @@ def pattern(expression: str) -> Pattern:
 
 
 class RequestedMetrics(NamedTuple):
-    """The metrics that one client is asked for."""
+    """The metrics that the broker requests from one client."""
 
     metrics: tuple[str, ...]
-    """Prefixes of names, sorted; one that is `*` stands for all. None where nothing is asked for."""
+    """Prefixes of metric names, sorted; the prefix `*` matches all names. Empty if no metrics are requested."""
     interval_ms: int
 
     def id_for(self, instance_id: Uuid) -> int:
-        """Returns the subscription id: it changes with what is requested, and with the client."""
+        """Returns the subscription id, which depends on the requested metrics and on the client."""
         checksum = crc32c(f"{','.join(self.metrics)} {self.interval_ms}".encode()) ^ uuid_hash(instance_id)
         return checksum - (1 << 32) if checksum >= 1 << 31 else checksum
 
 
 def requested_of(subscriptions: Iterable[Subscription], client: ClientAttributes) -> RequestedMetrics:
-    """Returns what all subscriptions that match a client ask of it."""
+    """Returns the metrics that all matching subscriptions request from a client."""
     metrics, interval_ms = set[str](), DEFAULT_INTERVAL_MS
     for subscription in subscriptions:
         if subscription.matches(client):

@@ -8,11 +8,12 @@ all of its markers again, which does no harm. Source: Kafka's TransactionCoordin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from coordinator.outcome import Outcome, Reply, Ticket, reply
-from coordinator.shard import EXPIRY_RETRY_MS
+from coordinator.engine.machine import EXPIRY_RETRY_MS
+from coordinator.engine.result import Reply, Result, Ticket, reply
 from coordinator.transaction import decisions
 from coordinator.transaction.decisions import NewProducerId
 from coordinator.transaction.markers import Markers, Written, markers_of
@@ -23,7 +24,7 @@ from coordinator.transaction.transaction import Producer, Transaction, completed
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 
-TransactionOutcome: TypeAlias = Outcome[TransactionRecord]
+TransactionResult: TypeAlias = Result[TransactionRecord]
 
 MAX_TOMBSTONE_BYTES = 256 * 1024
 """Maximum of ids in a batch of tombstones, so that it stays below max.message.bytes; the remaining expired ids follow
@@ -41,23 +42,36 @@ class TransactionEnvironment(NamedTuple):
     new_producer_id: NewProducerId
 
 
+class MarkerProgress(NamedTuple):
+    """The progress of the marker writer, which is in no record."""
+
+    failed: frozenset[str] = frozenset()
+    """Ids of decided transactions whose markers will be tried again at `retry_ms`."""
+    retry_ms: int = NEVER
+    under_way: frozenset[str] = frozenset()
+    """Ids whose markers are written but not committed."""
+    writer: Ticket[list[Markers]] | None = None
+    """The marker writer's ticket, if it waits for work."""
+
+    def retried(self, now_ms: int) -> MarkerProgress:
+        """Returns the progress with the failed markers due again, if it is time."""
+        return self._replace(failed=frozenset(), retry_ms=NEVER) if self.retry_ms <= now_ms else self
+
+
+Missing = Mapping[str, frozenset[TopicPartition]]
+"""The markers that decided transactions still need, by transactional id."""
+
+
 class TransactionShard:
-    """`coordinator.shard.Shard` of transactional ids."""
+    """`coordinator.engine.machine.Machine` of transactional ids."""
 
     def __init__(self, environment: TransactionEnvironment) -> None:
         self.transactions: dict[str, Transaction] = {}
         self._environment = environment
         self._ongoing: dict[str, None] = {}
-        self._without_marker: dict[str, set[TopicPartition]] = {}
-        """The markers that decided transactions still need; unlike the rest this isn't durable."""
-        self._failed: set[str] = set()
-        """Ids of decided transactions whose markers will be tried again."""
-        self._under_way: Collection[str] = ()
-        """Ids whose markers are written but not committed; the marker writer updates this collection."""
-        self._retry_ms = NEVER
-        self._writer: Ticket[list[Markers]] | None = None
-        self._fault: Exception | None = None
-        """The error of a timed-out transaction that could not be aborted, raised once the others are aborted."""
+        self._missing: dict[str, frozenset[TopicPartition]] = {}
+        """The markers that decided transactions still need; effects reduce them."""
+        self._progress = MarkerProgress()
         self._look_for_late_ms = 0
         self._look_for_expired_ms = 0
 
@@ -67,8 +81,7 @@ class TransactionShard:
         """Changes durable state, as no other method does."""
         transactional_id, transaction = record
         self._ongoing.pop(transactional_id, None)
-        self._without_marker.pop(transactional_id, None)
-        self._failed.discard(transactional_id)
+        self._missing.pop(transactional_id, None)
         if transaction is None:
             self.transactions.pop(transactional_id, None)
             return
@@ -76,7 +89,7 @@ class TransactionShard:
         if transaction.state is State.ONGOING:
             self._ongoing[transactional_id] = None
         elif transaction.state in ENDING:
-            self._without_marker[transactional_id] = set(transaction.partitions)
+            self._missing[transactional_id] = transaction.partitions
 
     # Requests
 
@@ -87,7 +100,7 @@ class TransactionShard:
         expected: Producer | None,
         ticket: Ticket[Producer],
         now_ms: int,
-    ) -> TransactionOutcome:
+    ) -> TransactionResult:
         """Decides InitProducerId, which fences earlier producers with this id. Raises INVALID_TRANSACTION_TIMEOUT,
         PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, which also answers while an open transaction is aborted first."""
         limit_ms = self._environment.settings().transaction_max_timeout_ms
@@ -107,7 +120,7 @@ class TransactionShard:
             )
             return self._fence(transaction, now_ms, [reply(ticket, aborted)])
         after = decisions.starting(transaction, timeout_ms, expected, new_producer_id, now_ms)
-        return Outcome([written(after)], [reply(ticket, after.producer)])
+        return Result([written(after)], [reply(ticket, after.producer)])
 
     def add_partitions(
         self,
@@ -117,14 +130,14 @@ class TransactionShard:
         client_version: int,
         ticket: Ticket[None],
         now_ms: int,
-    ) -> TransactionOutcome:
+    ) -> TransactionResult:
         """Adds partitions to the transaction, or begins it with them. Raises INVALID_REQUEST,
         INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS."""
         transaction = self._existing(transactional_id)
         decisions.check_may_grow(transaction, producer)
         after = decisions.growing(transaction, partitions, client_version, now_ms)
         records = () if after is None else (written(after),)
-        return Outcome(records, [reply(ticket, None)])
+        return Result(records, [reply(ticket, None)])
 
     def verify_partitions(
         self,
@@ -132,13 +145,13 @@ class TransactionShard:
         producer: Producer,
         partitions: Collection[TopicPartition],
         ticket: Ticket[frozenset[TopicPartition]],
-    ) -> TransactionOutcome:
+    ) -> TransactionResult:
         """Answers with the partitions that are part of the producer's transaction (KIP-890). Raises as
         `add_partitions`."""
         transaction = self._existing(transactional_id)
         decisions.check_producer(transaction, producer)
         decisions.check_markers_are_written(transaction)
-        return Outcome((), [reply(ticket, transaction.partitions.intersection(partitions))])
+        return Result((), [reply(ticket, transaction.partitions.intersection(partitions))])
 
     def end(
         self,
@@ -148,7 +161,7 @@ class TransactionShard:
         client_version: int,
         ticket: Ticket[Producer],
         now_ms: int,
-    ) -> TransactionOutcome:
+    ) -> TransactionResult:
         """Commits or aborts a transaction; answers with the producer id and epoch to continue with as soon as the
         decision is committed. Raises INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
         CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE."""
@@ -161,7 +174,7 @@ class TransactionShard:
             now_ms=now_ms,
         )
         answer = reply(ticket, next_producer)
-        return Outcome((), [answer]) if after is None else self._decided([after], [answer])
+        return Result((), [answer]) if after is None else self._decided([after], [answer])
 
     def _existing(self, transactional_id: str) -> Transaction:
         if not transactional_id:
@@ -176,109 +189,117 @@ class TransactionShard:
 
     # Ends
 
-    def _fence(self, transaction: Transaction, now_ms: int, replies: list[Reply]) -> TransactionOutcome:
+    def _fence(self, transaction: Transaction, now_ms: int, replies: list[Reply]) -> TransactionResult:
         version = self._environment.transaction_version()
         after = decisions.fencing(transaction, version, self._environment.new_producer_id, now_ms)
         return self._decided([after], replies)
 
-    def _decided(self, ending: list[Transaction], replies: list[Reply]) -> TransactionOutcome:
-        """Returns the outcome that writes decided transactions, and hands their markers to the marker writer once they
+    def _decided(self, ending: list[Transaction], replies: list[Reply]) -> TransactionResult:
+        """Returns the result that writes decided transactions, and hands their markers to the marker writer once they
         are committed."""
-        if self._writer is not None:
-            replies.append(
-                reply(self._writer, [markers_of(transaction, transaction.partitions) for transaction in ending])
-            )
-            self._writer = None
-        return Outcome([written(transaction) for transaction in ending], replies)
+        records = [written(transaction) for transaction in ending]
+        writer = self._progress.writer
+        if writer is None:
+            return Result(records, replies)
+        work = [markers_of(transaction, transaction.partitions) for transaction in ending]
+        after = partial(self._note_progress, {}, self._progress._replace(writer=None))
+        return Result(records, [*replies, reply(writer, work)], (after,))
 
     def write_on(
-        self, done: Written, under_way: Collection[str], ticket: Ticket[list[Markers]], now_ms: int
-    ) -> TransactionOutcome:
+        self, done: Written, under_way: frozenset[str], ticket: Ticket[list[Markers]], now_ms: int
+    ) -> TransactionResult:
         """Records written markers; answers the marker writer with the next ones, as soon as there are some.
 
         Partitions that `done` leaves out failed, and are tried again after RETRY_MS. When the writer starts, or after
         an error, `done` is empty, and the answer has all missing markers. `under_way` are the ids whose markers the
-        writer still waits for; it is read now and later, as the writer changes it.
+        writer still waits for.
         """
-        self._under_way = under_way
-        records = self._take_written(done, now_ms)
-        work = self._markers_due(now_ms)
-        if work:
-            return Outcome(records, [reply(ticket, work)])
-        self._writer = ticket
-        return Outcome(records)
+        left, progress = self._reported(done, now_ms)
+        progress = progress.retried(now_ms)._replace(under_way=under_way)
+        work = self._due(left, progress)
+        replies = [reply(ticket, work)] if work else []
+        progress = progress._replace(writer=None if work else ticket)
+        return Result(self._completed(left, now_ms), replies, (partial(self._note_progress, left, progress),))
 
-    def markers_written(self, done: Written, ticket: Ticket[None], now_ms: int) -> TransactionOutcome:
+    def markers_written(self, done: Written, ticket: Ticket[None], now_ms: int) -> TransactionResult:
         """Records markers that were committed after the writer's last `write_on`; partitions that `done` leaves out
         failed."""
-        return Outcome(self._take_written(done, now_ms), [reply(ticket, None)])
+        left, progress = self._reported(done, now_ms)
+        progress = progress._replace(under_way=progress.under_way.difference(done))
+        after = partial(self._note_progress, left, progress)
+        return Result(self._completed(left, now_ms), [reply(ticket, None)], (after,))
 
-    def _take_written(self, done: Written, now_ms: int) -> list[TransactionRecord]:
-        for transactional_id, partitions in done.items():
-            left = self._without_marker.get(transactional_id)
-            if left is not None:
-                left.difference_update(partitions)
-                if left:
-                    self._failed.add(transactional_id)
-                    self._retry_ms = min(self._retry_ms, now_ms + RETRY_MS)
+    def _reported(self, done: Written, now_ms: int) -> tuple[Missing, MarkerProgress]:
+        """Returns the markers that the reported transactions still need, and the progress then."""
+        left = {
+            transactional_id: self._missing[transactional_id].difference(partitions)
+            for transactional_id, partitions in done.items()
+            if transactional_id in self._missing
+        }
+        failed = frozenset(transactional_id for transactional_id, names in left.items() if names)
+        progress = self._progress
+        if failed:
+            retry_ms = min(progress.retry_ms, now_ms + RETRY_MS)
+            progress = progress._replace(failed=progress.failed | failed, retry_ms=retry_ms)
+        return left, progress
+
+    def _completed(self, left: Missing, now_ms: int) -> list[TransactionRecord]:
+        """Returns the records of transactions that need no more markers."""
         return [
             written(completed(self.transactions[transactional_id], now_ms))
-            for transactional_id, left in self._without_marker.items()
-            if not left
+            for transactional_id, names in self._missing.items()
+            if not left.get(transactional_id, names)
         ]
 
-    def _markers_due(self, now_ms: int) -> list[Markers]:
-        if self._retry_ms <= now_ms:
-            self._failed.clear()
-            self._retry_ms = NEVER
+    def _due(self, left: Missing, progress: MarkerProgress) -> list[Markers]:
+        waiting = progress.failed | progress.under_way
         return [
-            markers_of(self.transactions[transactional_id], left)
-            for transactional_id, left in self._without_marker.items()
-            if left and transactional_id not in self._failed and transactional_id not in self._under_way
+            markers_of(self.transactions[transactional_id], names)
+            for transactional_id, before in self._missing.items()
+            if transactional_id not in waiting and (names := left.get(transactional_id, before))
         ]
+
+    def _note_progress(self, left: Missing, progress: MarkerProgress) -> None:
+        """An effect: transactions that need no more markers are no longer in the table by now."""
+        self._missing.update((name, names) for name, names in left.items() if names)
+        self._progress = progress._replace(failed=progress.failed.intersection(self._missing))
 
     # Time
 
     def next_deadline_ms(self) -> int | None:
         """Returns the time when `expire` is due."""
-        deadline_ms = self._retry_ms if self._writer is not None else NEVER
-        if self._fault is not None:
-            deadline_ms = 0
+        deadline_ms = self._progress.retry_ms if self._progress.writer is not None else NEVER
         if self._ongoing:
             deadline_ms = min(deadline_ms, self._look_for_late_ms)
         if self.transactions:
             deadline_ms = min(deadline_ms, self._look_for_expired_ms)
         return None if deadline_ms == NEVER else deadline_ms
 
-    def expire(self, now_ms: int) -> TransactionOutcome:
+    def expire(self, now_ms: int) -> TransactionResult:
         """Tries failed markers again, aborts transactions that have timed out, and removes expired ids."""
-        if self._fault is not None:
-            fault, self._fault = self._fault, None
-            raise fault
-        if self._retry_ms <= now_ms and self._writer is not None:
-            work, writer = self._markers_due(now_ms), self._writer
-            if work:
-                self._writer = None
-                return Outcome((), [reply(writer, work)])
+        progress = self._progress.retried(now_ms)
+        if progress is not self._progress and progress.writer is not None:
+            work = self._due({}, progress)
+            replies = [reply(progress.writer, work)] if work else []
+            progress = progress._replace(writer=None if work else progress.writer)
+            return Result((), replies, (partial(self._note_progress, {}, progress),))
         if self._ongoing and self._look_for_late_ms <= now_ms:
             return self._abort_late(now_ms)
         if self._look_for_expired_ms <= now_ms:
             return self._forget_idle(now_ms)
-        return Outcome()
+        return Result()
 
     def expire_failed(self, error: Exception, now_ms: int) -> int:
-        """Decides again on what is due; a transaction that can't be aborted doesn't keep others open."""
+        """Decides again on what is due; a transaction that a bug keeps from being aborted waits for the next check."""
+        if not isinstance(error, KafkaError):
+            self._look_for_late_from(now_ms)
         return now_ms + EXPIRY_RETRY_MS
 
-    def tickets(self) -> Iterable[Hashable]:
-        """Returns the marker writer's ticket, if it waits."""
-        return () if self._writer is None else (self._writer,)
-
-    def _abort_late(self, now_ms: int) -> TransactionOutcome:
-        settings = self._environment.settings()
-        self._look_for_late_ms = now_ms + settings.transaction_abort_timed_out_transaction_cleanup_interval_ms
+    def _abort_late(self, now_ms: int) -> TransactionResult:
+        """Aborts transactions that have timed out: first all that can be aborted, then the error of one that can't."""
         version = self._environment.transaction_version()
         ending: list[Transaction] = []
+        fault: Exception | None = None
         for transaction in map(self.transactions.__getitem__, self._ongoing):
             if transaction.started_ms + transaction.timeout_ms < now_ms:
                 try:
@@ -286,19 +307,30 @@ class TransactionShard:
                 except KafkaError:  # no producer id is available: the next check will have one
                     continue
                 except Exception as error:
-                    self._fault = error
-        return self._decided(ending, []) if ending else Outcome()
+                    fault = error
+        if ending:
+            return self._decided(ending, [])
+        if fault is not None:
+            raise fault
+        return Result((), (), (partial(self._look_for_late_from, now_ms),))
 
-    def _forget_idle(self, now_ms: int) -> TransactionOutcome:
+    def _look_for_late_from(self, now_ms: int) -> None:
+        interval_ms = self._environment.settings().transaction_abort_timed_out_transaction_cleanup_interval_ms
+        self._look_for_late_ms = now_ms + interval_ms
+
+    def _forget_idle(self, now_ms: int) -> TransactionResult:
         settings = self._environment.settings()
         records, size = [], 0
         for transactional_id in self._idle_since(now_ms - settings.transactional_id_expiration_ms):
             records.append(forgotten(transactional_id))
             size += len(transactional_id)
             if size > MAX_TOMBSTONE_BYTES:
-                return Outcome(records)
-        self._look_for_expired_ms = now_ms + settings.transaction_remove_expired_transaction_cleanup_interval_ms
-        return Outcome(records)
+                return Result(records)
+        return Result(records, (), (partial(self._look_for_expired_from, now_ms),))
+
+    def _look_for_expired_from(self, now_ms: int) -> None:
+        interval_ms = self._environment.settings().transaction_remove_expired_transaction_cleanup_interval_ms
+        self._look_for_expired_ms = now_ms + interval_ms
 
     def _idle_since(self, time_ms: int) -> Iterator[str]:
         for transactional_id, transaction in self.transactions.items():

@@ -44,7 +44,7 @@ sys.path.insert(0, sys.argv[1])
 import odradek
 sys.path.remove(sys.argv[1])
 odradek.add_packages()
-from programs.format.commands import main
+from cli.main import main
 sys.exit(max(main(["format", *words]) for words in json.loads(sys.argv[2])))
 """
 """Formats the directories of all nodes in one process, which takes as long as for one node."""

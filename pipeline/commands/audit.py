@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+from argparse import Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,44 +11,32 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from cli.exits import DIFFERS, DONE
 from pipeline.audit import Audit, AuditConfig, MirrorOf, audit
-from pipeline.commands.common import add_cluster, add_connector, add_spark, add_topics, pairs, say, spark_of
+from pipeline.commands.common import say, spark_of
 from pipeline.completeness import Line, by_partition
-
-EXAMPLE = "odradek pipeline audit --bootstrap 127.0.0.1:9092 --topics clicks --store ./store"
-DIFFERS = 3
+from pipeline.settings import CLIENT, CONNECTOR, SPARK, parse_settings
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    add_cluster(parser)
-    add_topics(parser)
-    parser.add_argument("--store", metavar="DIR", help="what was loaded")
-    parser.add_argument("--mirror", metavar="HOST:PORT", help="the cluster that mirrors this one")
-    parser.add_argument("--mirror-prefix", default="", metavar="TEXT", help="what names of mirrored topics begin with")
-    parser.add_argument("--window", default="1 hour", help="length of the windows of record timestamps (1 hour)")
-    parser.add_argument("--only-loaded", action="store_true", help="do not miss what was not loaded yet")
-    parser.add_argument("--json", metavar="FILE", help="write all lines there, too")
-    add_connector(parser)
-    add_spark(parser)
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
+    """Runs the job. Returns the exit code."""
+    settings = parse_settings(options.assignments, SPARK, CONNECTOR, CLIENT)
     config = AuditConfig(
         bootstrap=options.bootstrap,
-        topics=options.topics,
+        topics=tuple(options.topic),
         pattern=options.pattern,
         store=options.store,
         mirror=MirrorOf(options.mirror, options.mirror_prefix) if options.mirror else None,
         window=options.window,
         only_loaded=options.only_loaded,
-        options=pairs(options.options),
-        properties=pairs(options.properties),
+        options=settings[CONNECTOR],
+        properties=settings[CLIENT],
     )
-    result = audit(spark_of("audit", options), config)
-    if options.json:
-        Path(options.json).write_text(as_json(result))
+    result = audit(spark_of("audit", options.master, settings), config)
+    if options.json_file:
+        Path(options.json_file).write_text(as_json(result))
     show(result)
-    return 0 if result.clean else DIFFERS
+    return DONE if result.clean else DIFFERS
 
 
 def show(result: Audit) -> None:

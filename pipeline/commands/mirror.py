@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 
-from pipeline.commands.common import add_connector, add_spark, add_topics, pairs, say, spark_of
+from pipeline.commands.common import say, spark_of
 from pipeline.mirror import MirrorConfig, Round, mirror
-
-EXAMPLE = "odradek pipeline mirror --source 127.0.0.1:9092 --target 127.0.0.1:9192 --topics clicks"
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--source", required=True, metavar="HOST:PORT", help="brokers to read from")
-    parser.add_argument("--target", required=True, metavar="HOST:PORT", help="brokers to write to")
-    add_topics(parser)
-    parser.add_argument("--prefix", default="", metavar="TEXT", help="names at the target begin with it")
-    parser.add_argument("--follow", type=float, metavar="SECONDS", help="go on, looking for more after each pause")
-    parser.add_argument("--max-records", type=int, default=1_000_000, metavar="N", help="per round (1000000)")
-    for side in ("source", "target"):
-        parser.add_argument(
-            f"--{side}-property", metavar="KEY=VALUE", action="append", default=[], help="a property of librdkafka"
-        )
-    add_connector(parser)
-    add_spark(parser)
+from pipeline.settings import CONNECTOR, SOURCE, SPARK, TARGET, parse_settings
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
+    """Runs the job. Returns the exit code."""
+    settings = parse_settings(options.assignments, SPARK, CONNECTOR, SOURCE, TARGET)
     config = MirrorConfig(
         source=options.source,
         target=options.target,
-        topics=options.topics,
+        topics=tuple(options.topic),
         pattern=options.pattern,
         prefix=options.prefix,
         follow_s=options.follow,
         max_records=options.max_records,
-        options=pairs(options.options),
-        source_properties=pairs(options.source_property),
-        target_properties=pairs(options.target_property),
+        options=settings[CONNECTOR],
+        source_properties=settings[SOURCE],
+        target_properties=settings[TARGET],
     )
-    total = mirror(spark_of("mirror", options), config, show)
+    total = mirror(spark_of("mirror", options.master, settings), config, show)
     say(f"{total} records mirrored to {options.target}")
     return 0
 

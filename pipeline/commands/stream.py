@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
@@ -11,41 +11,23 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from pipeline.commands.common import add_cluster, add_connector, add_spark, pairs, say, spark_of, split
-from pipeline.commands.load import accepted, add_accepted, add_decoding
+from pipeline.commands.common import say, spark_of
+from pipeline.commands.load import accepted
 from pipeline.decode import Decoding
 from pipeline.progress import BatchProgress, parse_trigger
+from pipeline.settings import CLIENT, CONNECTOR, SPARK, parse_settings
 from pipeline.stream import StreamConfig, stream
 
-EXAMPLE = "odradek pipeline stream --bootstrap 127.0.0.1:9092 --topics clicks --out ./store --trigger now"
 LAST_BATCHES = 12
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    add_cluster(parser)
-    parser.add_argument("--topics", type=split, required=True, metavar="T[,T…]", help="names of topics")
-    parser.add_argument("--out", required=True, metavar="DIR", help="the store")
-    parser.add_argument(
-        "--trigger", default="now", help="now: what there is; 10s: each ten seconds; continuous:1s (now)"
-    )
-    parser.add_argument("--max-offsets", type=int, default=200_000, metavar="N", help="per batch (200000)")
-    parser.add_argument("--checkpoint", metavar="DIR", help="Spark's checkpoint (OUT/_checkpoint)")
-    parser.add_argument("--progress", metavar="FILE", help="append a line of JSON for each batch")
-    parser.add_argument("--counts", metavar="DIR", help="events per type and window, too, as Parquet")
-    parser.add_argument("--watermark", default="10 minutes", help="how late an event may be to be counted (10 minutes)")
-    parser.add_argument("--window", default="10 minutes", help="of the counts (10 minutes)")
-    parser.add_argument("--to-topic", metavar="T", help="instead of to the store, to a topic, at least once")
-    add_decoding(parser)
-    add_accepted(parser)
-    add_connector(parser)
-    add_spark(parser)
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
+    """Runs the job. Returns the exit code."""
+    settings = parse_settings(options.assignments, SPARK, CONNECTOR, CLIENT)
     config = StreamConfig(
         bootstrap=options.bootstrap,
         out=options.out,
-        topics=options.topics,
+        topics=tuple(options.topic),
         trigger=parse_trigger(options.trigger),
         max_offsets=options.max_offsets,
         checkpoint=options.checkpoint,
@@ -55,12 +37,12 @@ def run(options: argparse.Namespace) -> int:
         watermark=options.watermark,
         window=options.window,
         to_topic=options.to_topic,
-        options=pairs(options.options),
-        properties=pairs(options.properties),
+        options=settings[CONNECTOR],
+        properties=settings[CLIENT],
     )
     with ExitStack() as stack:
         lines = stack.enter_context(Path(options.progress).open("a")) if options.progress else None
-        spark = spark_of("stream", options)
+        spark = spark_of("stream", options.master, settings)
         live = stack.enter_context(Live(table([]), console=Console(), auto_refresh=False))
         total = stream(spark, config, Shown(live, lines))
     say(f"{options.out}: {total} records")

@@ -1,4 +1,4 @@
-"""The command line of `odradek cluster`."""
+"""`odradek cluster`: a controller and several brokers on this machine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from broker.clock import SystemClock
-from broker.config.sources import ConfigProblems, Setting, from_assignments, from_environment, load
+from broker.config.sources import Setting, from_assignments, from_environment, load
 from broker.disks.lock import DirectoryInUse, DirectoryLock
+from cli.actions import Actions
+from cli.exits import FAILED, fail
+from cli.flags import DATA, LISTEN, Flag, integer
+from cli.parser import Parser
 from programs.cluster.directory import (
     ClusterState,
     WrongShape,
@@ -34,21 +38,19 @@ from programs.cluster.plan import (
     nodes,
     parse_address,
 )
+from programs.command import add_settings
 from protocol.config import ConfigError
 from storage.disk import Disk, OsDisk
 from storage.meta_properties import META_PROPERTIES
 
-FAILED, MISUSED = 1, 2
-"""Exit codes: the cluster can't start; the arguments or the configuration are wrong."""
-
 MAX_BROKERS: Final = 100
 """Most brokers of a cluster on one machine; a larger number is taken for a typing error."""
 
-DESCRIPTION = """\
-Run a cluster on this machine: one controller and N brokers, each a process on a port of its own. It prints "ready
-HOST:PORT,HOST:PORT,…" on standard output once all brokers serve. Log lines go to standard error, each after the name of
-its process. A process that dies is started again. SIGTERM and SIGINT stop the brokers, which hand over their
-leadership, and then the controller; a second signal kills all processes. The data and the ids survive restarts.
+MORE: Final = """\
+Each process has a port of its own. The command prints "ready HOST:PORT,HOST:PORT,…" on standard output once all brokers
+serve. Log lines go to standard error, each after the name of its process. A process that dies is started again. SIGTERM
+and SIGINT stop the brokers, which hand over their leadership, and then the controller; a second signal kills all
+processes. The data and the ids survive restarts. `odradek cluster describe` and `quorum` show a running cluster.
 
 Options have the names that Apache Kafka gives them, and go to every process: --set, or the environment
 (KAFKA_LOG_RETENTION_MS=60000). Internal topics have a replica on each broker, at most three; for your own topics:
@@ -56,50 +58,39 @@ Options have the names that Apache Kafka gives them, and go to every process: --
 Metrics of each process, of the controller at port 9404, of broker 1 at 9405, and so on:
   --set odradek.metrics.listener=127.0.0.1:9404
 """
-EXAMPLES = """\
-examples:
-  odradek cluster
-  odradek cluster --brokers 5 --data /var/lib/odradek-cluster --listen 0.0.0.0:9092
-  odradek cluster --brokers 3 --data "$(mktemp -d)" --listen 127.0.0.1:0
-
-exit codes: 0 stopped, 1 cannot start, 2 wrong arguments or configuration
-"""
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Runs the command, and returns the process's exit code."""
-    options = parser().parse_args(arguments)
+def declare(actions: Actions) -> None:
+    actions.only(
+        run_cluster,
+        options=_options,
+        examples=(
+            "odradek cluster",
+            "odradek cluster --brokers 5 --data /var/lib/odradek-cluster --listen 0.0.0.0:9092",
+            'odradek cluster --brokers 3 --data "$(mktemp -d)" --listen 127.0.0.1:0',
+        ),
+        more=MORE,
+        exit_codes="0 stopped, 1 cannot start, 2 wrong arguments or configuration",
+    )
+
+
+def _options(parser: Parser) -> None:
+    Flag(("--brokers",), "number of brokers", "N", integer).add(parser, default=3)
+    Flag(("--controllers",), "number of controllers, which is 1", "N", integer).add(parser, default=1)
+    DATA.add(parser, default="cluster", help="directory of the cluster, created if missing")
+    first = "address of the first broker; the others have the next ports; port 0 picks free ports"
+    LISTEN.add(parser, default="127.0.0.1:9092", help=first)
+    add_settings(parser)
+
+
+def run_cluster(options: argparse.Namespace) -> int:
+    """Runs a cluster until it is stopped. Returns the exit code."""
     try:
         return _run(options, OsDisk())
-    except ConfigProblems as error:
-        return _fail(MISUSED, *error.problems)
-    except ConfigError as error:
-        return _fail(MISUSED, error.message)
     except DirectoryInUse:
-        return _fail(FAILED, f"{options.data} is in use: another `odradek cluster` runs there")
-    except (WrongShape, OSError) as error:
-        return _fail(FAILED, str(error))
-
-
-def parser() -> argparse.ArgumentParser:
-    """Returns the parser of the command's arguments."""
-    raw = argparse.RawDescriptionHelpFormatter
-    arguments = argparse.ArgumentParser(
-        prog="odradek cluster", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw
-    )
-    arguments.add_argument("--brokers", type=int, default=3, metavar="N", help="number of brokers (3)")
-    arguments.add_argument("--controllers", type=int, default=1, metavar="1", help="number of controllers: 1")
-    arguments.add_argument("--data", default="cluster", metavar="DIR", help="directory of the cluster (./cluster)")
-    arguments.add_argument(
-        "--listen",
-        default="127.0.0.1:9092",
-        metavar="HOST:PORT",
-        help="address of the first broker; the others have the next ports; port 0 picks free ports (127.0.0.1:9092)",
-    )
-    arguments.add_argument(
-        "--set", metavar="KEY=VALUE", dest="assignments", action="append", default=[], help="set one option; repeatable"
-    )
-    return arguments
+        return fail(FAILED, f"{options.data} is in use: another `odradek cluster` runs there")
+    except WrongShape as error:
+        return fail(FAILED, str(error))
 
 
 def _run(options: argparse.Namespace, disk: Disk) -> int:
@@ -193,7 +184,7 @@ def _supervise(plans: Sequence[NodePlan], environment: Mapping[str, str], assign
     extra = [word for text in assignments for word in ("--set", text)]
 
     async def start(plan: NodePlan) -> ChildProcess:
-        command = [sys.executable, "-P", "-m", "programs", "run", plan.file, *extra]
+        command = [sys.executable, "-P", "-m", "odradek", "run", plan.file, *extra]
         return await start_process(plan.name, command, environment, write_line)
 
     async def supervise() -> int:
@@ -215,9 +206,3 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     }
     rest = {name: value for name, value in environ.items() if name not in given}
     return {**rest, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-
-
-def _fail(status: int, *problems: str) -> int:
-    for problem in problems:
-        sys.stderr.write(f"odradek: {problem}\n")
-    return status

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 from broker.clock import Clock
 from broker.logging import get_logger
-from broker.peers.backoff import Backoff
 from programs.cluster.plan import NodePlan
 from programs.cluster.process import ChildProcess, describe_status
+from protocol.backoff import Backoff
 
 STEADY_MS: Final = 30_000
 """Run time after which a process's next failure counts as its first."""

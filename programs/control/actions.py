@@ -6,11 +6,11 @@ handlers alike.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 from zlib import crc32
 
+from broker.clock import pause
 from broker.exchange.context import AnswerBuffers, ClientConnection
 from broker.exchange.pending import Answer, Running
 from broker.requests.broker import Broker
@@ -77,14 +77,14 @@ class Delay(EveryRequest):
     """Delays the answer; with `is_after` the request is still carried out at once."""
 
     def __init__(self, delay_ms: int, is_after: bool) -> None:
-        self._delay_s = delay_ms / 1000
+        self._delay_ms = delay_ms
         self._is_after = is_after
 
     def answer(self, exchange: Exchange) -> Answer:
         return Running(self._later(exchange, exchange.awaited() if self._is_after else None))
 
     async def _later(self, exchange: Exchange, begun: Awaited | None) -> Answer:
-        await asyncio.sleep(self._delay_s)
+        await pause(exchange.broker.clock, self._delay_ms)
         return await (begun or exchange.awaited()).buffers()
 
 

@@ -85,17 +85,17 @@ async def members_of(broker: Broker, group_id: str, group: Group) -> tuple[str, 
     """Returns the protocol or assignor of a group, and its members."""
     client = Client(version=DESCRIBE_VERSION)
     if group.type is GroupType.CLASSIC:
-        (classic,) = await broker.groups.decided(group_id, describe_classic, [group_id], client)
+        (classic,) = await broker.groups.submit(group_id, describe_classic, [group_id], client)
         return classic.protocol_data, [classic_member(member) for member in classic.members]
     if group.type is GroupType.CONSUMER:
-        consumer = await broker.groups.decided(group_id, consumer_groups.describe, group_id, client)
+        consumer = await broker.groups.submit(group_id, consumer_groups.describe, group_id, client)
         return consumer.assignor_name, [
             MemberRow(
                 member.member_id, member.instance_id, member.client_id, member.client_host, assigned(member.assignment)
             )
             for member in consumer.members
         ]
-    share = await broker.groups.decided(group_id, share_groups.describe, group_id, client)
+    share = await broker.groups.submit(group_id, share_groups.describe, group_id, client)
     return share.assignor_name, [
         MemberRow(member.member_id, None, member.client_id, member.client_host, assigned(member.assignment))
         for member in share.members

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 from broker.exchange.context import ClientConnection
 from broker.requests.api import Api
 from broker.requests.broker import Broker
-from broker.requests.dispatch import FRONT_BYTES, HEADER_BYTES, skip_tags
+from broker.requests.dispatch import FRONT_BYTES
+from broker.requests.header import HEADER_BYTES, skip_tags
 from protocol.api_key import ApiKey
 from protocol.codec import MALFORMED, decode
 from protocol.errors import ProtocolError

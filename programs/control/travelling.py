@@ -15,7 +15,7 @@ from typing import Final, TypeVar, TypeVarTuple, cast
 
 import uvloop
 
-from broker.clock import NS_PER_MS, TIMER_RESOLUTION_NS, SystemClock, Timer
+from broker.clock import NS_PER_MS, TIMER_RESOLUTION_NS, SystemClock, Timer, next_turn
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -230,7 +230,7 @@ class TravellingLoop(uvloop.Loop):
         quiet = turns = 0
         while quiet < QUIET_TURNS and turns < MAX_TURNS:
             before = self._callbacks
-            await asyncio.sleep(0)
+            await next_turn()
             turns += 1
             quiet = quiet + 1 if self._callbacks - before <= 1 else 0  # one is this coroutine's own
             if quiet == QUIET_TURNS and self._in_threads - self._unending and await self._threads_went_on():

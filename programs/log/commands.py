@@ -1,4 +1,4 @@
-"""The command line of `odradek log`."""
+"""`odradek log`: print, verify and repair data directories."""
 
 from __future__ import annotations
 
@@ -6,113 +6,136 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Final
 
 from broker.clock import SystemClock
 from broker.disks.lock import LOCK_FILE, DirectoryInUse, DirectoryLock
 from broker.metadata.opening import accept_loss
+from cli.actions import Actions
+from cli.exits import DONE, FAILED, MISUSED
+from cli.flags import FROM, integer
+from cli.parser import Parser
 from coordinator.cluster.formatting import WrongOwner
 from coordinator.cluster.quorum import FOLDER
 from programs.log.dump import Options, Unreadable, dump
 from programs.log.metadata import examine
 from programs.log.progress import Progress, megabytes
 from programs.log.repair import Aside
-from programs.log.verify import Counts, folders_of, size_of, verify
+from programs.log.verify import Counts, folders_of, is_partition, size_of, verify
 from protocol.errors import KafkaError
 from storage.checkpoint import CorruptCheckpoint
 from storage.disk import Disk, OsDisk
 
-SOUND, UNSOUND, MISUSED = range(3)
-"""Exit codes: no problem; damage; wrong arguments, or data in use."""
-
-DUMP = """\
-Print the content of files, partition folders or log directories: batches and records, indexes, producer snapshots,
-checkpoints. Records of internal topics (__consumer_offsets, __transaction_state, __share_group_state,
-__cluster_metadata) are decoded by the name of their folder, or as --as says.
+DUMP: Final = """\
+It prints batches and records, indexes, producer snapshots, checkpoints. Records of internal topics (__consumer_offsets,
+__transaction_state, __share_group_state, __cluster_metadata) are decoded by the name of their folder, or as --as says.
 """
-VERIFY = """\
-Check every checksum, index, snapshot and checkpoint of log directories or folders of partitions, while no broker uses
-them. Prints a line for each problem, and a note for each fault that the next start repairs.
+VERIFY: Final = """\
+It prints a line for each problem, and a note for each fault that the next start repairs.
 """
-METADATA = """\
-Show the content of a controller's metadata log: topics, brokers with the ids of their log directories, the position of
-damage, and the records after it, which would be given up. A controller doesn't start on a log that has lost
-records. Restore the log from a backup if there is one. If not, --accept makes the next start continue with the records
-before the damage, and keeps the others in a file (.torn) beside the log. Partitions of topics that are lost this way
-stay on disk, as folders that end in -stray.
+METADATA: Final = """\
+It prints topics, brokers with the ids of their log directories, the position of damage, and the records after it, which
+would be given up. A controller doesn't start on a log that has lost records. If you have a backup, restore the log from
+it. If not, --accept makes the next start continue with the records before the damage, and keeps the others in a file
+(.torn) beside the log. Partitions of topics that are lost this way stay on disk, as folders that end in -stray.
 
 DIR is the directory with __cluster_metadata-0; with --accept, name the other log directories of the node after it.
 """
-REPAIR = """\
-Show the records that recovery has set aside: after an unclean stop a log is truncated at its first damaged
-batch, and the readable records after it are kept in the partition's folder, as set-aside-N files. They stay until you
-restore or remove them. Without --restore or --discard nothing is changed.
-
-  odradek log repair /var/lib/odradek                      show the records set aside, and which can be restored
-  odradek log repair --restore /var/lib/odradek/orders-3   restore the records for which the log has room
+REPAIR: Final = """\
+After an unclean stop a log is truncated at its first damaged batch, and the readable records after it are kept in the
+partition's folder, as set-aside-N files. They stay until you restore or remove them. Without --restore or --discard
+nothing is changed.
 
 --restore appends records with their original offsets. That works until the log has records of its own at these
 offsets, or of a later leader epoch: stop the broker before producers continue. The other records can be read with
 `odradek log dump`. A follower needs no repair: it has fetched the records from its leader again.
 """
-CODES = "exit codes: 0 no problem, 1 problems, 2 wrong arguments or data in use"
-REPAIR_CODES = "exit codes: 0 no records are set aside now, 1 some are, 2 wrong arguments or data in use"
+CODES: Final = "0 no problem, 1 problems, 2 wrong arguments or data in use"
+REPAIR_CODES: Final = "0 no records are set aside now, 1 some are, 2 wrong arguments or data in use"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Runs the command. Returns the exit code."""
-    options = _parser().parse_args(arguments)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader of the output may close it
-    status: int = options.run(options, OsDisk())
-    return status
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="odradek log", description="Show, verify and repair data directories.")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    raw = argparse.RawDescriptionHelpFormatter
-    dumping = commands.add_parser("dump", help="print the content of files", description=DUMP, formatter_class=raw)
-    dumping.add_argument("paths", nargs="+", metavar="PATH", help="a file, a partition's folder or a log directory")
-    dumping.add_argument("--batches", action="store_true", help="batches only, no records")
-    dumping.add_argument(
-        "--from", dest="offset", type=int, default=0, metavar="OFFSET", help="skip records before OFFSET"
+def declare(actions: Actions) -> None:
+    actions.add(
+        "dump",
+        "print the content of files, partition folders or log directories",
+        _with_disk(_dump),
+        options=_dump_options,
+        examples=(
+            "odradek log dump /var/lib/odradek/orders-0",
+            "odradek log dump --batches /var/lib/odradek/orders-0/00000000000000000000.log",
+        ),
+        more=DUMP,
+        exit_codes=CODES,
     )
-    dumping.add_argument("--as", dest="topic", metavar="TOPIC", help="decode records as those of this topic")
-    dumping.set_defaults(run=_dump)
-    verifying = commands.add_parser(
-        "verify", help="check for damage", description=VERIFY, epilog=CODES, formatter_class=raw
+    actions.add(
+        "verify",
+        "check every checksum, index, snapshot and checkpoint, while no broker uses the data",
+        _with_disk(_verify),
+        options=_verify_options,
+        examples=("odradek log verify /var/lib/odradek", "odradek log verify --deep /var/lib/odradek/orders-0"),
+        more=VERIFY,
+        exit_codes=CODES,
     )
-    verifying.add_argument("paths", nargs="+", metavar="DIR", help="a log directory or a partition's folder")
-    verifying.add_argument("--deep", action="store_true", help="decompress and decode every record too")
-    verifying.set_defaults(run=_verify)
-    examining = commands.add_parser(
+    actions.add(
         "metadata",
-        help="show the lost records of a controller's log, and accept the loss",
-        description=METADATA,
-        epilog=CODES,
-        formatter_class=raw,
+        "show the lost records of a controller's log, and accept the loss",
+        _with_disk(_metadata),
+        options=_metadata_options,
+        examples=(
+            "odradek log metadata /var/lib/odradek",
+            "odradek log metadata --accept /var/lib/odradek /var/lib/second",
+        ),
+        more=METADATA,
+        exit_codes=CODES,
     )
-    examining.add_argument("paths", nargs="+", metavar="DIR", help="the log directory with the metadata, then others")
-    examining.add_argument("--accept", action="store_true", help="continue without the lost records")
-    examining.set_defaults(run=_metadata)
-    repairing = commands.add_parser(
+    actions.add(
         "repair",
-        help="show and restore the records set aside",
-        description=REPAIR,
-        epilog=REPAIR_CODES,
-        formatter_class=raw,
+        "show and restore the records that recovery has set aside",
+        _with_disk(_repair),
+        options=_repair_options,
+        examples=("odradek log repair /var/lib/odradek", "odradek log repair --restore /var/lib/odradek/orders-3"),
+        more=REPAIR,
+        exit_codes=REPAIR_CODES,
     )
-    repairing.add_argument("paths", nargs="+", metavar="DIR", help="a log directory or a partition's folder")
-    action = repairing.add_mutually_exclusive_group()
+
+
+def _with_disk(action: Callable[[argparse.Namespace, Disk], int]) -> Callable[[argparse.Namespace], int]:
+    def run(options: argparse.Namespace) -> int:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader of the output may close it
+        return action(options, OsDisk())
+
+    return run
+
+
+def _dump_options(parser: Parser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a partition's folder or a log directory")
+    parser.add_argument("--batches", action="store_true", help="batches only, no records")
+    FROM._replace(parse=integer).add(parser, default=0, help="offset of the first record")
+    parser.add_argument("--as", dest="topic", metavar="TOPIC", help="decode records as those of this topic")
+
+
+def _verify_options(parser: Parser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="DIR", help="a log directory or a partition's folder")
+    parser.add_argument("--deep", action="store_true", help="decompress and decode every record too")
+
+
+def _metadata_options(parser: Parser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="DIR", help="the log directory with the metadata, then others")
+    parser.add_argument("--accept", action="store_true", help="continue without the lost records")
+
+
+def _repair_options(parser: Parser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="DIR", help="a log directory or a partition's folder")
+    action = parser.add_mutually_exclusive_group()
     action.add_argument("--restore", action="store_true", help="append the records that the log has room for")
     action.add_argument("--discard", action="store_true", help="permanently remove the records set aside")
-    repairing.set_defaults(run=_repair)
-    return parser
 
 
 def _dump(options: argparse.Namespace, disk: Disk) -> int:
-    shown = Options(not options.batches, options.offset, options.topic)
-    status = SOUND
+    shown = Options(not options.batches, options.start, options.topic)
+    status = DONE
     for path in options.paths:
         try:
             for line in dump(disk, path, shown):
@@ -120,7 +143,7 @@ def _dump(options: argparse.Namespace, disk: Disk) -> int:
         except (Unreadable, OSError) as error:
             sys.stdout.flush()
             sys.stderr.write(f"odradek: {error}\n")
-            status = UNSOUND
+            status = FAILED
     return status
 
 
@@ -138,6 +161,26 @@ def _are_usable(disk: Disk, paths: Sequence[str]) -> bool:
 def _repair(options: argparse.Namespace, disk: Disk) -> int:
     if not _are_usable(disk, options.paths):
         return MISUSED
+    if not options.restore and not options.discard:
+        return _set_aside(options, disk)
+    return _alone(options.paths, lambda: _set_aside(options, disk))
+
+
+def _alone(paths: Sequence[str], work: Callable[[], int]) -> int:
+    """Runs work that changes files while no broker can start on these log directories; returns its status."""
+    directories = (os.path.dirname(os.path.abspath(path)) if is_partition(path) else path for path in paths)
+    with ExitStack() as locks:
+        try:
+            for directory in dict.fromkeys(map(os.path.realpath, directories)):
+                locks.callback(DirectoryLock(directory).release)
+        except (DirectoryInUse, OSError) as error:
+            sys.stderr.write(f"odradek: {error}\n")
+            return MISUSED
+        return work()
+
+
+def _set_aside(options: argparse.Namespace, disk: Disk) -> int:
+    """Shows, restores or removes the records that were set aside."""
     now_ms, left = SystemClock().now_ms(), 0
     for folder in [folder for path in options.paths for folder in folders_of(disk, path)]:
         if os.path.basename(os.path.abspath(folder)) == FOLDER:
@@ -153,18 +196,18 @@ def _repair(options: argparse.Namespace, disk: Disk) -> int:
         sys.stdout.writelines(f"{line}\n" for line in lines)
         left += len(aside.files)
     sys.stdout.write(f"files set aside: {left or 'none'}\n")
-    return UNSOUND if left else SOUND
+    return FAILED if left else DONE
 
 
 def _metadata(options: argparse.Namespace, disk: Disk) -> int:
     if not _are_usable(disk, options.paths):
         return MISUSED
-    status = SOUND
+    status = DONE
     for line, is_problem in examine(disk, options.paths[0]):
         sys.stdout.write(f"{line}\n")
-        status = UNSOUND if is_problem else status
+        status = FAILED if is_problem else status
     if options.accept:
-        return _accept(options.paths, disk)
+        return _alone(options.paths, lambda: _accept(options.paths, disk))
     return status
 
 
@@ -173,9 +216,9 @@ def _accept(paths: Sequence[str], disk: Disk) -> int:
         end_offset = accept_loss(paths, paths[0], disk=disk, clock=SystemClock())
     except (WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
         sys.stderr.write(f"odradek: {error}\n")
-        return UNSOUND
+        return FAILED
     sys.stdout.write(f"accepted: the next start continues at offset {end_offset}\n")
-    return SOUND
+    return DONE
 
 
 def _verify(options: argparse.Namespace, disk: Disk) -> int:
@@ -194,7 +237,7 @@ def _verify(options: argparse.Namespace, disk: Disk) -> int:
         f"{counts.partitions} partitions, {counts.segments} segments, {counts.batches} batches, "
         f"{megabytes(counts.bytes)}: {_problems(counts.problems)}\n"
     )
-    return UNSOUND if counts.problems else SOUND
+    return FAILED if counts.problems else DONE
 
 
 def _problems(number: int) -> str:

@@ -79,6 +79,8 @@ class Aside:
         log = self._open(now_ms)
         end = EndOfLog(log.log_end_offset, log.last_leader_epoch)
         batches = self._restorable(end)
+        # A crash from here on may leave a torn batch, which only a start after an unclean stop looks for.
+        checkpoint.delete_clean_shutdown(self._disk, self._log_dir())
         for batch in batches:
             if batch.header.base_offset > log.log_end_offset:
                 log.roll(now_ms, batch.header.base_offset)  # recovery looks for gaps within segments

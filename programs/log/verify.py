@@ -78,8 +78,12 @@ def size_of(disk: Disk, folders: Iterable[str]) -> int:
 
 def folders_of(disk: Disk, path: str) -> list[str]:
     """Returns the partition folders in a log directory; or the path, if it is a partition folder."""
-    is_partition = parse_folder(os.path.basename(os.path.abspath(path))) is not None
-    return [path] if is_partition else partitions(disk, path)
+    return [path] if is_partition(path) else partitions(disk, path)
+
+
+def is_partition(path: str) -> bool:
+    """True if a path has the name of a partition's folder."""
+    return parse_folder(os.path.basename(os.path.abspath(path))) is not None
 
 
 def verify(disk: Disk, path: str, counts: Counts, watch: Watch, *, deep: bool) -> Iterator[Finding]:

@@ -1,10 +1,9 @@
-"""Sets up a process's authorizer, and the guards of its handlers."""
+"""Sets up a process's authorizer."""
 
 from __future__ import annotations
 
 from broker.exchange.audit import AuditLog
 from broker.exchange.standard_authorizer import StandardAuthorizer
-from broker.guards import HandlerGuards
 from broker.requests.host import Host
 
 
@@ -13,8 +12,10 @@ def authorize(host: Host) -> StandardAuthorizer:
     clients are accepted only after it was loaded."""
     config = host.config
     authorizer = StandardAuthorizer(
-        config.super_user_names, allows_unknown=config.allow_everyone_if_no_acl_found, audit=AuditLog(host.clock)
+        host.loader,
+        config.super_user_names,
+        allows_unknown=config.allow_everyone_if_no_acl_found,
+        audit=AuditLog(host.clock),
     )
-    authorizer.follow(host.loader)
-    host.authorizer, host.authorizes, host.guards = authorizer, True, HandlerGuards()
+    host.authorizer = authorizer
     return authorizer

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
+from broker.clock import pause
 from broker.config import BrokerConfig
 from broker.exchange.log_limiter import INTERVAL_MS
 from broker.logging import get_logger
@@ -30,6 +31,9 @@ METADATA_INTERVAL_MS = 60_000
 
 IDLE_CHECKS = 2
 """Checks of a connection within connections.max.idle.ms, so that it is closed late by at most half of it."""
+
+LEAST_INTERVAL_MS = 100
+"""Shortest interval of a job: an option of 0 means often, and must not keep the event loop busy."""
 
 J = TypeVar("J", bound="Keeper", contravariant=True)
 K = TypeVar("K", bound="Keeper")
@@ -67,7 +71,7 @@ class Keeper:
     async def repeat(self: K, job: Job[K]) -> None:
         """Runs a job at its intervals."""
         while True:
-            await asyncio.sleep(job.interval_ms(self.host.config) / 1000)
+            await pause(self.host.clock, max(LEAST_INTERVAL_MS, job.interval_ms(self.host.config)))
             try:
                 if job.first is not None:
                     await self.workers.call(partial(job.first, self))
@@ -81,7 +85,8 @@ class Keeper:
                 logger.exception("housekeeping failed", job=job.name)
 
     def close_idle_connections(self) -> None:
-        for listener in self.listeners:
+        """Closes connections that were idle for connections.max.idle.ms; a negative limit keeps them."""
+        for listener in self.listeners if self.host.config.connections_max_idle_ms >= 0 else ():
             listener.close_idle()
 
     def close_stalled_connections(self) -> None:
@@ -105,7 +110,7 @@ class Keeper:
 
 
 COMMON_JOBS: tuple[Job[Keeper], ...] = (
-    Job("idle connections", lambda c: c.connections_max_idle_ms // IDLE_CHECKS, Keeper.close_idle_connections),
+    Job("idle connections", lambda c: abs(c.connections_max_idle_ms) // IDLE_CHECKS, Keeper.close_idle_connections),
     Job(
         "stalled connections",
         lambda c: max(1, c.odradek_request_stall_timeout_ms // CHECKS),

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from broker import handlers
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.metadata.file_reads import FileReads
 from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, Quorum, join
 from broker.metadata.observing import QuorumTimes
 from broker.metadata.opening import Metadata, MetadataSettings
@@ -51,19 +52,25 @@ async def join_quorum(
     environment = MetadataEnvironment(disk, clock, worker, os.urandom, random.random, on_failure, on_fault)
     joined = await join(settings, quorum_of(config), endpoints, failed, environment)
     rules = ConfigRules(config.node_id, checkers=settings.checkers, lists=settings.list_options)
-    refused_here = partial(refused_configs, joined.metadata.cluster.image, rules, config.node_id)
+    refused_here = partial(refused_configs, joined.metadata.cluster.image, rules, config.node_id, FileReads(clock))
     apis = ForwardingApis(handlers.__name__, handlers.NAMES, joined.controller, refused_here)
     return joined.metadata, apis, altered_by(joined.isr_controller)
 
 
-def refused_configs(image: Image, rules: ConfigRules, node_id: int, request: object) -> Mapping[int, object]:
+async def refused_configs(
+    image: Image, rules: ConfigRules, node_id: int, file_reads: FileReads, request: object
+) -> Mapping[int, object]:
     """Returns the answers for the resources of a request that this broker rejects, by their index in it."""
     from coordinator.cluster.configs.alter import refused_by_broker  # few brokers are ever asked
     from protocol.messages.alter_configs import AlterConfigsRequest
     from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 
     assert isinstance(request, AlterConfigsRequest | IncrementalAlterConfigsRequest), request
-    return refused_by_broker(image, request, rules, node_id)
+
+    async def decide(known: ConfigRules) -> Mapping[int, object]:
+        return refused_by_broker(image, request, known, node_id)
+
+    return await file_reads.decided(rules, decide)
 
 
 class Replication(NamedTuple):

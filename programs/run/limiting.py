@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker.requests.api import Apis
 from broker.requests.broker import Broker
-from coordinator.cluster.changes import Delta, KeptChanged
+from coordinator.cluster.changes import Delta, QuotaChanged
 from programs.run.listening import Listening
 from protocol.api_key import ApiKey
 from protocol.schema import identity
@@ -14,7 +14,6 @@ from protocol.schema import identity
 if TYPE_CHECKING:
     from broker.exchange.client_quotas import ClientQuotas
 
-KEY = "client quota"
 FRAME_HEADER_BYTES = 8
 """Bytes of an answer's size and correlation id. A flexible answer has tags after them."""
 
@@ -26,14 +25,12 @@ class Limiting:
         self._broker = broker
         self._listening = listening
         self._quotas: ClientQuotas | None = None
-        if any(key[0] == KEY for key in broker.image.other_records):
+        if broker.image.quotas:
             self._begin()
         broker.loader.subscribe(self._changed)
 
     def _changed(self, delta: Delta) -> None:
-        if self._quotas is None and any(
-            isinstance(change, KeptChanged) and change.key[0] == KEY for change in delta.changes
-        ):
+        if self._quotas is None and delta.has(QuotaChanged):
             self._begin()
 
     def _begin(self) -> None:

@@ -14,15 +14,15 @@ from broker.config import BrokerConfig
 from broker.config.listeners import ListenerAddress
 from broker.exchange.context import ClientConnection
 from broker.exchange.pending import Answer
+from broker.network.accept_rate_limiter import AcceptRateLimiter
 from broker.network.admission import Admission
+from broker.network.blocked_addresses import BlockedAddresses
 from broker.network.connection import ServerConnection
 from broker.network.connection_lines import ConnectionLines
 from broker.network.endpoints import advertised, bind, listen
 from broker.network.listener import Listener
 from broker.network.request_memory import RequestMemory
-from broker.network.strangers import Strangers
-from broker.network.surges import Surges
-from broker.network.unheard import Unheard
+from broker.network.unauthenticated import UnauthenticatedConnections
 from broker.network.unread import UnreadAnswers
 from broker.requests.answering import FrameAnswerer
 
@@ -62,10 +62,10 @@ class Listening:
     def __init__(self, clock: Clock, max_connections: int) -> None:
         """`max_connections` is the limit of open connections in the process."""
         self.listeners: list[Listener] = []
+        self.tls_doors: list[TlsDoor] = []
         self._clock = clock
         self._max_connections = max_connections
         self._accepting: list[Accepting] = []
-        self._unheard = Unheard(clock)
         self._closing = contextlib.ExitStack()
         """Callbacks that stop the listeners' background work."""
         self._limit_of_address: Callable[[str], float | None] | None = None
@@ -77,11 +77,13 @@ class Listening:
         config, lines = host.config, ConnectionLines(host.faults)
         admission = Admission(lambda: host.config, self._clock, lines, self._max_connections)
         admission.limit_of_address = self._limit_of_address
-        surges = Surges(lambda: host.config, self._clock, lines, self._unheard.ignore)
+        blocked = BlockedAddresses(self._clock)
+        self._closing.callback(blocked.close)
+        limiter = AcceptRateLimiter(lambda: host.config, self._clock, lines, blocked.block)
         memory = RequestMemory(config.request_memory_bytes, config.request_memory_bytes_per_ip)
         unread = UnreadAnswers(config.odradek_unread_answers_max_bytes, lines)
         for sock, address in bound:
-            answer, strangers, tls = self._door(address, dispatcher, lines)
+            answer, unauthenticated, tls = self._door(address, dispatcher, lines)
             listener = Listener(
                 address.name,
                 answer,
@@ -92,11 +94,13 @@ class Listening:
                 memory=memory,
                 unread=unread,
                 lines=lines,
-                strangers=strangers,
+                unauthenticated=unauthenticated,
             )
             self.listeners.append(listener)
-            self._unheard.add(sock)
-            self._accepting.append(Accepting(sock, _maker(listener, tls), takes=surges.takes))
+            if tls is not None:
+                self.tls_doors.append(tls)
+            blocked.add(sock)
+            self._accepting.append(Accepting(sock, _maker(listener, tls), self._clock, accepts=limiter.accepts))
 
     def limit_addresses(self, limit_of_address: Callable[[str], float | None] | None) -> None:
         """Sets the limit of new connections per second for an address; None for no limit."""
@@ -106,7 +110,7 @@ class Listening:
 
     def _door(
         self, address: ListenerAddress, dispatcher: FrameAnswerer, lines: ConnectionLines
-    ) -> tuple[AnswerFrame, Strangers | None, TlsDoor | None]:
+    ) -> tuple[AnswerFrame, UnauthenticatedConnections | None, TlsDoor | None]:
         """Returns a listener's answering function, its unauthenticated connections, and its TLS."""
         if address.security_protocol == "PLAINTEXT":
             return dispatcher.answer, None, None
@@ -117,7 +121,6 @@ class Listening:
     def close(self) -> None:
         """Stops accepting connections, and closes each connection once its answers are sent."""
         self._closing.close()
-        self._unheard.close()
         for accepting in self._accepting:
             accepting.close()
         for listener in self.listeners:

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.clock import Clock
-from broker.config import BrokerConfig
 from broker.config.listeners import ListenerAddress, is_sasl, is_tls
+from broker.config.live import LiveConfig
 from broker.config.security import ListenerOptions
-from broker.exchange.context import ANONYMOUS, ClientConnection, Principal
+from broker.exchange.context import ANONYMOUS, Principal
 from broker.logging import get_logger
+from broker.metadata.file_reads import FileReads
 from broker.network.connection import ServerConnection
 from broker.network.connection_lines import ConnectionLines
-from broker.network.strangers import Stranger, Strangers
+from broker.network.connection_view import ConnectionView
+from broker.network.unauthenticated import UnauthenticatedConnections
 from broker.requests.answering import FrameAnswerer
 from broker.security.authentication import Authentication
 from broker.security.gate import AnswerFrame, SaslGate
 from broker.security.mechanisms import Surroundings, mechanisms
 from protocol.config import ConfigError
-from protocol.errors import ProtocolError
+from protocol.errors import KafkaError, ProtocolError
 
 if TYPE_CHECKING:
-    from broker.network.tls import Secured, TlsTransport
+    from broker.network.tls import TlsTransport
 
 logger = get_logger("broker.process.securing")
 
@@ -34,60 +38,88 @@ class Doors(NamedTuple):
     """A listener's answering function, its unauthenticated connections, and its TLS."""
 
     answer: AnswerFrame
-    strangers: Strangers
+    unauthenticated: UnauthenticatedConnections
     tls: TlsDoor | None
+
+
+class Certificates(NamedTuple):
+    """What a listener shows and trusts, loaded from its stores."""
+
+    context: ssl.SSLContext
+    own: bytes | None
+    """The listener's certificate in DER."""
+
+
+def load(options: ListenerOptions) -> Certificates:
+    """Returns the certificates of a listener. Reads files. Raises ConfigError."""
+    from broker.security.certificates import server_context
+    from broker.security.store_changes import certificate_of
+
+    return Certificates(server_context(options), certificate_of(options))
 
 
 class TlsDoor:
     """The TLS of a listener; a new connection gets the current certificates."""
 
-    def __init__(self, config: Callable[[], BrokerConfig], listener: str, *, names: bool) -> None:
-        """`config` returns the configuration in force. With `names` the certificate determines the client's principal.
-        Raises ConfigError."""
+    def __init__(self, live_config: LiveConfig, listener: str, clock: Clock, *, names: bool) -> None:
+        """With `names` the certificate determines the client's principal. Raises ConfigError."""
         from broker.network.tls import READ_BYTES
-        from broker.security.certificates import server_context
         from broker.security.principal_rules import PrincipalRules
-        from broker.security.store_changes import certificate_of
 
-        self._config = config
+        self._live_config = live_config
         self._listener = listener
         self._names = names
         self._buffer = memoryview(bytearray(READ_BYTES))
-        self._in_force = config()
+        self._in_force = live_config.effective
         options = self._in_force.options_of(listener)
-        self._make: Callable[[ListenerOptions], ssl.SSLContext] = server_context
         self._rules = PrincipalRules(options.ssl_principal_mapping_rules)
-        self._context, self._certificate = server_context(options), certificate_of(options)
+        self._certificates = load(options)
+        self._file_reads = FileReads(clock)
+        self.renewal: asyncio.Task[None] | None = None
+        """The reload in progress; None if the certificates match the current options."""
+        live_config.subscribe(self._changed)
 
-    def accepted(self, make: Callable[[], Secured]) -> TlsTransport:
+    def accepted(self, make: Callable[[], ConnectionView]) -> TlsTransport:
         """Returns the transport of a new connection; `make` makes the protocol above TLS."""
         from broker.network.tls import TlsTransport
 
-        self._renew()
-        return TlsTransport(self._context, self._buffer, make, self._ready, refuse)
+        return TlsTransport(self._certificates.context, self._buffer, make, self._ready, refuse)
 
-    def _renew(self) -> None:
-        """Reloads key and certificates after any option has changed, because the same file may have new content. If the
-        new ones are invalid or have other names, logs the error and keeps the old ones."""
-        config = self._config()
-        if config is self._in_force:
-            return
-        self._in_force = config
-        from broker.security.store_changes import certificate_of, check_names
+    def _changed(self) -> None:
+        if self.renewal is None:
+            self.renewal = asyncio.get_running_loop().create_task(self._renew())
 
-        options = config.options_of(self._listener)
+    async def _renew(self) -> None:
+        """Reloads key and certificates after any option has changed, because the same file may have new content. A
+        thread reads them. If the new ones are invalid or have other names, logs the error and keeps the old ones."""
+        from broker.security.store_changes import check_names
+
         try:
-            context, certificate = self._make(options), certificate_of(options)
-            check_names(self._certificate, certificate, options)
-            self._context, self._certificate = context, certificate
-        except ConfigError as error:
-            logger.error("the certificates of a listener were not reloaded", listener=self._listener, reason=str(error))
+            while (config := self._live_config.effective) is not self._in_force:
+                self._in_force = config
+                options = config.options_of(self._listener)
+                try:
+                    renewed = await self._file_reads.call(partial(load, options))
+                    check_names(self._certificates.own, renewed.own, options)
+                    self._certificates = renewed
+                except (ConfigError, KafkaError) as error:
+                    reason = str(error)
+                    logger.error(
+                        "the certificates of a listener were not reloaded", listener=self._listener, reason=reason
+                    )
+        finally:
+            self.renewal = None
 
-    def _ready(self, connection: Secured, certificate: bytes | None) -> None:
+    def close(self) -> None:
+        """Cancels a reload of certificates in progress."""
+        if self.renewal is not None:
+            self.renewal.cancel()
+
+    def _ready(self, connection: ConnectionView, certificate: bytes | None) -> None:
         """Authenticates a client by its certificate after the TLS handshake, unless SASL follows. Raises
         ProtocolError."""
         if self._names:
-            assert isinstance(connection, ClientConnection)
+            assert isinstance(connection, ServerConnection)
             connection.authenticated(self.principal(certificate))
 
     def principal(self, certificate: bytes | None) -> Principal:
@@ -106,11 +138,11 @@ class TlsDoor:
         return Principal("User", principal)
 
 
-def refuse(connection: Secured, reason: str) -> None:
+def refuse(connection: ConnectionView, reason: str) -> None:
     """Closes a connection whose handshake failed."""
     assert isinstance(connection, ServerConnection)
-    assert connection.listener.strangers is not None, "each listener with TLS has unauthenticated connections"
-    connection.listener.strangers.dismiss(connection, reason)
+    assert connection.listener.unauthenticated is not None, "each listener with TLS has unauthenticated connections"
+    connection.listener.unauthenticated.linger(connection, reason)
 
 
 def secure(
@@ -120,12 +152,12 @@ def secure(
     host = dispatcher.host
     own, max_request_bytes = host.config.options_of(address.name), host.config.socket_request_max_bytes
     answer: AnswerFrame = dispatcher.answer
-    begin: Callable[[Stranger], None] = _begin_nothing
+    begin: Callable[[ConnectionView], None] = _begin_nothing
     if is_sasl(address):
         answer = SaslGate(dispatcher.answer).answer
         begin = _beginner(address, dispatcher, own.connection_failed_authentication_delay_ms, clock, closing)
         max_request_bytes = min(own.sasl_server_max_receive_size, max_request_bytes)
-    strangers = Strangers(
+    unauthenticated = UnauthenticatedConnections(
         clock,
         lines,
         begin,
@@ -133,25 +165,27 @@ def secure(
         most=own.odradek_unauthenticated_connections_max,
         max_request_bytes=max_request_bytes,
     )
-    tls = TlsDoor(lambda: host.config, address.name, names=not is_sasl(address)) if is_tls(address) else None
-    return Doors(answer, strangers, tls)
+    tls = TlsDoor(host.live_config, address.name, clock, names=not is_sasl(address)) if is_tls(address) else None
+    if tls is not None:
+        closing.callback(tls.close)
+    return Doors(answer, unauthenticated, tls)
 
 
-def _begin_nothing(_: Stranger) -> None:
+def _begin_nothing(_: ConnectionView) -> None:
     """Does nothing, because TLS starts by itself."""
 
 
 def _beginner(
     address: ListenerAddress, dispatcher: FrameAnswerer, delay_ms: int, clock: Clock, closing: ExitStack
-) -> Callable[[Stranger], None]:
+) -> Callable[[ConnectionView], None]:
     """Returns the function that starts SASL authentication of a connection. Raises ConfigError."""
     host = dispatcher.host
     cluster_secret = host.config.delegation_token_secret_key or None  # an empty secret is no secret
     around = Surroundings(host.image, clock, os.urandom, cluster_secret, host.process_secret, closing)
     offered = mechanisms(host.config, address.name, around)
 
-    def begin(connection: Stranger) -> None:
-        assert isinstance(connection, ClientConnection)
+    def begin(connection: ConnectionView) -> None:
+        assert isinstance(connection, ServerConnection)
         connection.authentication = Authentication(connection, offered, delay_ms, clock)
 
     return begin

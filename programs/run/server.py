@@ -137,6 +137,7 @@ class Server:
         await (
             self.metadata.node.unfence()
         )  # it may lead from here on: its partitions are open and its coordinators started
+        await self.broker.new_logs.changes.over()  # clients find the leaders that this has elected
         failures = self._disk_failures()
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 from importlib import import_module
 
+from broker.clock import next_turn
 from broker.config import BrokerConfig
 from broker.handlers import APIS
 from broker.requests.api import Apis
@@ -26,13 +26,13 @@ async def warm_up(config: BrokerConfig) -> None:
     """Imports the handlers that had no request yet, and the modules of first uses, for this node's roles."""
     for table in _tables(config):
         for _ in table:
-            await asyncio.sleep(0)
+            await next_turn()
     for row in () if config.has_remote_controllers else DECISIONS.values():
         row.load()
-        await asyncio.sleep(0)
+        await next_turn()
     for name in FIRST_USES_OF_BROKERS if config.is_broker else ():
         import_module(name)
-        await asyncio.sleep(0)
+        await next_turn()
     gc.freeze()
 
 

@@ -20,10 +20,11 @@ from programs.zookeeper.client import Conflict, ZookeeperRefused, ZookeeperUnava
 from programs.zookeeper.election import ControllerElection, Term
 from programs.zookeeper.registration import Registration, Standing
 from programs.zookeeper.session import ZookeeperSession
+from protocol.backoff import Backoff
 from protocol.errors import KafkaError
 
-RETRY_MS: Final = (100, 10_000)
-"""The first and the longest pause after a failed turn."""
+RETRIES: Final = Backoff(initial_ms=100, max_ms=10_000)
+"""The pauses after failed turns."""
 
 TOUCH_MS: Final = 1_000
 """Interval at which the active broker checks that the remote controllers still answer. Without them its image is
@@ -68,7 +69,8 @@ class Facade:
         self._due = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._timer: Timer | None = None
-        self._backoff_ms = RETRY_MS[0]
+        self._failures = 0
+        """Failed turns in a row."""
         self._standing: Standing | None = None
         self._term: Term | None = None
         self._elected_ms = 0
@@ -134,15 +136,20 @@ class Facade:
 
     def _retry(self, event: str, reason: str, *, is_fault: bool = True) -> None:
         """Schedules another turn after a pause. Logs each reason once; a transient failure only if it persists."""
-        if reason != self._logged_reason and (is_fault or self._backoff_ms == RETRY_MS[1]):
+        if reason != self._logged_reason and (is_fault or self._retry_ms == RETRIES.max_ms):
             self._logged_reason = reason
             logger.warning(event, reason=reason)
         self._again()
 
     def _again(self) -> None:
         self._active.forget()
-        self._again_after(self._backoff_ms)
-        self._backoff_ms = min(self._backoff_ms * 2, RETRY_MS[1])
+        self._again_after(self._retry_ms)
+        self._failures += 1
+
+    @property
+    def _retry_ms(self) -> int:
+        """The pause after a turn that fails now."""
+        return RETRIES.delay_ms(self._failures + 1)
 
     def _again_after(self, delay_ms: int) -> None:
         if self._timer is not None:
@@ -168,7 +175,7 @@ class Facade:
             self._again_after(CATCH_UP_MS)
         elif term is not None and await self._active.turn(self._session, term, now_ms):
             self._due.set()
-        self._backoff_ms, self._logged_reason = RETRY_MS[0], ""
+        self._failures, self._logged_reason = 0, ""
 
     @property
     def _is_current(self) -> bool:

@@ -66,7 +66,7 @@ class PartitionProduceResponse:
 
 @struct
 class BatchIndexAndErrorMessage:
-    """A record because of which the broker rejected the batch."""
+    """A record that made the broker reject the batch."""
 
     batch_index: int32 = wire()
     batch_index_error_message: str | None = wire(nullable="0+", default=None)

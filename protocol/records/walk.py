@@ -67,7 +67,7 @@ def _largest_timestamp(data: bytes, records_count: i64, base_timestamp: i64) -> 
         end = at + (raw >> 1)
         if raw & 1 or end > size:
             return UNUSUAL
-        at += 1  # attributes, of which none is in use
+        at += 1  # attributes, which have no meaning yet
         raw = data[at]
         at += 1
         if raw >= ONE_BYTE:

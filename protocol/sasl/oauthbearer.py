@@ -95,7 +95,7 @@ def initial_message(message: bytes) -> InitialMessage:
 
 
 def error_json(refused: TokenRefused) -> str:
-    """Returns the JSON that tells a client about its rejected token (RFC 7628, 3.2.2)."""
+    """Returns the JSON with which a client learns why its token was rejected (RFC 7628, 3.2.2)."""
     if refused.scope is None:
         return '{"status":"invalid_token"}'
     return f'{{"status":"insufficient_scope", "scope":"{refused.scope}"}}'

@@ -72,7 +72,7 @@ def _open_swap(directory: str, name: str, config: LogConfig, disk: Disk, now_ms:
 
 
 def _fault(replacement: Segment, names: Iterable[str], disk: Disk) -> str | None:
-    """Returns what is wrong with a replacement, read through; None if it can take the place of its sources."""
+    """Returns the error in a replacement, which is read completely; None if it can replace its sources."""
     position, next_offset = 0, replacement.base_offset
     for at, header in sound_batches(content_of(disk, replacement.path)):
         if at != position or header.base_offset < next_offset:

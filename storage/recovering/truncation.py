@@ -1,4 +1,4 @@
-"""Truncates a segment. Its files are replaced, never cut, so that readers of the old files can go on."""
+"""Truncates a segment. Its files are replaced, never truncated, so that readers can continue with the old files."""
 
 from __future__ import annotations
 

@@ -328,7 +328,7 @@ class OffsetIndex(SegmentIndex):
         if entries and last_offset < self.base_offset:
             raise CorruptIndex(f"{self.path}: last offset {last_offset} is below the base offset {self.base_offset}")
         if entries > 1 and last_offset <= self.entry(entries - 2).offset:
-            raise CorruptIndex(f"{self.path}: offset {last_offset} of the last entry is not above the one before it")
+            raise CorruptIndex(f"{self.path}: offset {last_offset} of the last entry is not above the previous entry")
 
     def verify(self) -> None:
         """Checks every entry. Raises CorruptIndex."""

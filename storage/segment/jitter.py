@@ -1,5 +1,6 @@
-"""The jitter of segment.ms, by which segments of many partitions roll at different times. Kafka class LogSegment
-(rollJitterMs)."""
+"""The jitter of segment.ms, which makes the segments of many partitions roll at different times. Kafka class LogSegment
+(rollJitterMs).
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from bench.saturation import Saturation
 TEXT = "before\n" + "between\n".join(f"<!-- measured: {name} -->\nstale\n<!-- end -->\n" for name in PARTS) + "after\n"
 
 
-def rounds(*costs: float) -> list[dict[str, float]]:
+def rounds(*costs: float) -> list[Mapping[str, float]]:
     return [{"cpu_s_per_gb": cost, "mb_per_s": 100.0} for cost in costs]
 
 

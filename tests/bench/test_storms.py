@@ -48,7 +48,8 @@ def test_a_storm_makes_as_many_connections_as_it_says(kind: str) -> None:
 
         accepting = threading.Thread(target=accept)
         accepting.start()
-        made = client.KINDS[kind](*listening.getsockname()[:2], time.monotonic() + SOON_S)
+        host, port = listening.getsockname()[:2]
+        made = client.KINDS[kind](host, port, time.monotonic() + SOON_S)
         listening.shutdown(socket.SHUT_RDWR)
         accepting.join()
     assert 0 < made <= accepted

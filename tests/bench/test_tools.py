@@ -54,7 +54,7 @@ def test_a_consumers_columns_are_found_by_their_names(output: str, seconds: floa
 
 
 def test_a_consumer_that_gave_up_early_has_failed() -> None:
-    with pytest.raises(BadOutput, match="2000 of 2001 records came"):
+    with pytest.raises(BadOutput, match="2000 of 2001 records arrived"):
         tools.parse_consumer_performance(CONSUMED, job(LOADS["consume"]._replace(records=2_001)))
 
 

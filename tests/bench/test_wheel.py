@@ -27,7 +27,7 @@ def test_the_first_start_is_the_trees_own_and_says_so(
     monkeypatch.setattr(wheel, "build_beside", lambda: builds.append(None))
     assert Path(wheel.command_to_run()).name == "odradek"
     assert builds == [None]
-    assert "being built beside it" in capsys.readouterr().err
+    assert "being built in the background" in capsys.readouterr().err
 
 
 def test_a_later_start_is_the_wheels(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -28,10 +30,10 @@ LIST_OFFSETS_VERSION = 9
 MADE_MS = 1_700_000_000_000
 
 
-def batch(*values: bytes, key: bytes | None = None, timestamp: int = MADE_MS, **fields: int) -> bytes:
+def batch(*values: bytes | None, key: bytes | None = None, timestamp: int = MADE_MS, **fields: Any) -> bytes:
     """A batch with these values; its header's fields as `build` has them."""
     records = [Record(timestamp=timestamp + index, key=key, value=value) for index, value in enumerate(values)]
-    return bytes(build(records, **fields))  # type: ignore[arg-type]
+    return bytes(build(records, **fields))
 
 
 def produce_request(topic: str, *partitions: tuple[int, bytes | None], acks: int = -1) -> ProduceRequest:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from broker.config.authorization import STANDARD_AUTHORIZER
-from broker.exchange.authorisation import NOTHING
 from broker.exchange.context import Principal
 from broker.requests.api import Api
 from protocol.api_key import ApiKey
@@ -163,7 +162,7 @@ def lessons(door: Door, full: bytes, empty: bytes) -> Iterator[str]:
         yield f"it tells what is there: {answer}, and where nothing is: {other}"
     if key in FILTERED and getattr(answer, FILTERED[key]):
         yield f"it lists {answer}"
-    elif door.api.requires != NOTHING and key not in FILTERED and not is_denied(answer):
+    elif door.api.authorize.requirements and key not in FILTERED and not is_denied(answer):
         yield f"it is answered: {answer}"
 
 

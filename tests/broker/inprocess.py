@@ -6,13 +6,14 @@ import asyncio
 import struct
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import pytest
 
 from broker.config import BrokerConfig
 from broker.exchange.context import Context
 from broker.handlers import APIS
+from broker.metadata.led_log import LedLog
 from broker.network.connection import ServerConnection
 from broker.requests.api import WireParser
 from broker.requests.dispatch import FRONT_BYTES
@@ -154,7 +155,7 @@ class InProcess:
         texts = {"log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0", **(options or {})}
         self.server = Server(BrokerConfig.parse(texts), asyncio.Event())
 
-    async def __aenter__(self) -> InProcess:
+    async def __aenter__(self) -> Self:
         await self.server.start()
         return self
 
@@ -163,6 +164,7 @@ class InProcess:
     ) -> None:
         for listener in self.server.listeners:
             for connection in tuple(listener.connections):
+                assert isinstance(connection, ServerConnection)
                 connection.connection_lost(None)
         await self.server.stop()
 
@@ -170,9 +172,13 @@ class InProcess:
         return Client(self.server)
 
     async def settled(self) -> None:
-        """Returns once the metadata has all that was decided before."""
+        """Returns once the metadata has all that was decided before, and listeners the certificates of its options."""
         log = self.server.metadata.metadata_log
+        assert isinstance(log, LedLog)
         await log.committed(log.end_offset)
+        for door in self.server._listening.tls_doors:
+            if door.renewal is not None:
+                await door.renewal
 
     async def create_topic(self, name: str, partitions: int = 1, **configs: str) -> bytes:
         """A topic, its configs by attribute names (`max_message_bytes="100"`); its id."""

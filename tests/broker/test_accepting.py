@@ -12,7 +12,8 @@ import pytest
 import uvloop
 
 from broker import accepting
-from broker.accepting import AGAIN_S, Accepting
+from broker.accepting import AGAIN_MS, Accepting
+from broker.clock import Clock, SystemClock
 
 LOCALHOST = "127.0.0.1"
 MANY = 20
@@ -71,7 +72,7 @@ def test_no_turn_has_two_connections(run: Run, sock: socket.socket) -> None:
     async def scenario() -> None:
         came: list[asyncio.Transport] = []
         peers = [peer_of(sock) for _ in range(MANY)]
-        door = Accepting(sock, lambda: Greeting(came))
+        door = Accepting(sock, lambda: Greeting(came), SystemClock())
         after_each_turn = []
         while len(came) < MANY:
             await asyncio.sleep(0)
@@ -79,8 +80,10 @@ def test_no_turn_has_two_connections(run: Run, sock: socket.socket) -> None:
         steps = [later - earlier for earlier, later in zip([0, *after_each_turn], after_each_turn, strict=False)]
         assert max(steps) == 1
         door.close()
-        for one in (*came, *peers):
-            one.close()
+        for transport in came:
+            transport.close()
+        for peer in peers:
+            peer.close()
 
     run(scenario())
 
@@ -95,7 +98,7 @@ def test_the_next_one_waits_until_its_rest_is_over(run: Run, sock: socket.socket
             await go_on.wait()
 
         peers = [peer_of(sock) for _ in range(2)]
-        door = Accepting(sock, lambda: Greeting(came), rest=rest)
+        door = Accepting(sock, lambda: Greeting(came), SystemClock(), rest=rest)
         await rested.wait()
         for _ in range(10):
             await asyncio.sleep(0)
@@ -105,8 +108,10 @@ def test_the_next_one_waits_until_its_rest_is_over(run: Run, sock: socket.socket
         await rested.wait()
         assert len(came) == 2
         door.close()
-        for one in (*came, *peers):
-            one.close()
+        for transport in came:
+            transport.close()
+        for peer in peers:
+            peer.close()
 
     run(scenario())
 
@@ -117,7 +122,7 @@ def test_who_has_gone_before_its_turn_keeps_nobody_out(run: Run, sock: socket.so
             peer = peer_of(sock)
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # its end is a reset
             peer.close()
-        door = Accepting(sock, lambda: Greeting([]))
+        door = Accepting(sock, lambda: Greeting([]), SystemClock())
         assert await greeted(sock) == b"hello"
         door.close()
 
@@ -130,7 +135,7 @@ def test_who_is_not_taken_is_closed_and_the_next_one_served(run: Run, sock: sock
         came: list[asyncio.Transport] = []
         unwelcome = [peer_of(sock) for _ in range(MANY)]
         ports = {port_of(one) for one in unwelcome}
-        door = Accepting(sock, lambda: Greeting(came), takes=lambda address: address[1] not in ports)
+        door = Accepting(sock, lambda: Greeting(came), SystemClock(), accepts=lambda address: address[1] not in ports)
         assert await greeted(sock) == b"hello"
         for one in unwelcome:
             one.setblocking(False)
@@ -153,7 +158,7 @@ def test_the_first_that_is_taken_after_many_that_are_not_is_served(
         ports = {port_of(one) for one in unwelcome}
         welcome = peer_of(sock)
         welcome.setblocking(False)
-        door = Accepting(sock, lambda: Greeting([]), takes=lambda address: address[1] not in ports)
+        door = Accepting(sock, lambda: Greeting([]), SystemClock(), accepts=lambda address: address[1] not in ports)
         assert await asyncio.get_running_loop().sock_recv(welcome, 5) == b"hello"
         door.close()
         for one in (welcome, *unwelcome):
@@ -175,10 +180,10 @@ class Full(socket.socket):
 
 
 def test_without_descriptors_it_is_tried_again_after_a_while(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses_s: list[float] = []
+    pauses_ms: list[int] = []
 
-    async def pause(seconds: float) -> None:
-        pauses_s.append(seconds)
+    async def pause(_: Clock, delay_ms: int) -> None:
+        pauses_ms.append(delay_ms)
 
     monkeypatch.setattr(accepting, "pause", pause)
 
@@ -187,9 +192,9 @@ def test_without_descriptors_it_is_tried_again_after_a_while(run: Run, monkeypat
         full.bind((LOCALHOST, 0))
         full.listen()
         full.setblocking(False)
-        door = Accepting(full, lambda: Greeting([]))
+        door = Accepting(full, lambda: Greeting([]), SystemClock())
         assert await greeted(full) == b"hello"
-        assert pauses_s == [AGAIN_S] * 3
+        assert pauses_ms == [AGAIN_MS] * 3
         door.close()
 
     run(scenario())
@@ -205,7 +210,7 @@ def test_a_connection_that_cannot_be_served_is_closed_and_known(run: Run, sock: 
                 raise ValueError("no certificate")
             return Greeting(came)
 
-        door = Accepting(sock, make)
+        door = Accepting(sock, make, SystemClock())
         reader, writer = await asyncio.open_connection(LOCALHOST, port_of(sock))
         assert await reader.read() == b""
         writer.close()
@@ -220,7 +225,7 @@ def test_after_its_close_nobody_is_accepted(run: Run, sock: socket.socket) -> No
     async def scenario() -> None:
         came: list[asyncio.Transport] = []
         port = port_of(sock)
-        door = Accepting(sock, lambda: Greeting(came))
+        door = Accepting(sock, lambda: Greeting(came), SystemClock())
         await asyncio.sleep(0)
         waiting = peer_of(sock)
         door.close()

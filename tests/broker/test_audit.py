@@ -12,7 +12,7 @@ from broker.exchange.context import ClientConnection, Context, Principal
 from broker.logging import DEBUG, Logger, levels
 from protocol.acl import Operation, Resource
 from protocol.api_key import ApiKey
-from tests.broker.hand_clock import HandClock
+from tests.clock import ManualClock
 
 MANY = 10 * LINES_OF_REQUEST
 REQUESTS = 2 * LINES_A_SECOND // LINES_OF_REQUEST
@@ -41,12 +41,12 @@ def debug() -> Iterator[None]:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock(0)
 
 
 @pytest.fixture
-def audit(clock: HandClock) -> AuditLog:
+def audit(clock: ManualClock) -> AuditLog:
     return AuditLog(clock)
 
 
@@ -89,35 +89,35 @@ def test_a_permission_is_logged_at_debug(audit: AuditLog, lines: Lines) -> None:
 
 
 def test_a_request_has_so_many_lines_and_one_with_the_count_of_the_others(
-    audit: AuditLog, clock: HandClock, lines: Lines
+    audit: AuditLog, clock: ManualClock, lines: Lines
 ) -> None:
     decide(audit, request(), MANY)
     assert len(lines) == LINES_OF_REQUEST
-    clock.pass_ms(INTERVAL_MS)
+    clock.advance(INTERVAL_MS)
     _, event, fields = lines.pop()
     assert (event, len(lines)) == ("decisions without a line each", LINES_OF_REQUEST)
     assert (fields["count"], fields["decision"], fields["principal"]) == (MANY - LINES_OF_REQUEST, "denied", "User:eve")
 
 
 def test_a_second_has_so_many_lines_however_many_requests_it_has(
-    audit: AuditLog, clock: HandClock, lines: Lines
+    audit: AuditLog, clock: ManualClock, lines: Lines
 ) -> None:
     for _ in range(REQUESTS):
         decide(audit, request(), LINES_OF_REQUEST)
     assert len(lines) == LINES_A_SECOND
-    clock.pass_ms(INTERVAL_MS)
+    clock.advance(INTERVAL_MS)
     assert lines[-1][2]["count"] == REQUESTS * LINES_OF_REQUEST - LINES_A_SECOND
     lines.clear()
     decide(audit, request(), 1)
     assert [event for _, event, _ in lines] == ["denied"]
 
 
-def test_only_so_many_kinds_are_counted_apart(audit: AuditLog, clock: HandClock, lines: Lines) -> None:
+def test_only_so_many_kinds_are_counted_apart(audit: AuditLog, clock: ManualClock, lines: Lines) -> None:
     users = 2 * LINES_A_SECOND
     for number in range(users):
         decide(audit, request(f"user-{number}"), 1)
     lines.clear()
-    clock.pass_ms(INTERVAL_MS)
+    clock.advance(INTERVAL_MS)
     assert len(lines) == KINDS_LEFT_OUT + 1
     assert sum(fields["count"] for _, _, fields in lines) == users - LINES_A_SECOND
-    assert clock.timers == 0
+    assert not clock.timers

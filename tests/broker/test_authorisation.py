@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from broker.exchange.authorisation import CLUSTER_NAME, NOTHING, Operation, Requires, Resource
+from broker.clock import SystemClock
+from broker.exchange.authorisation import CLUSTER_NAME, NO_RULE, PUBLIC, Operation, Resource
 from broker.exchange.context import Context
-from broker.handlers import APIS
-from broker.requests.api import Api
+from broker.exchange.log_limiter import LogLimiter
+from broker.handlers import APIS, heartbeat
+from broker.requests.api import Api, Apis
+from broker.requests.dispatch import Route
+from broker.workers import Workers
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.list_partition_reassignments import (
@@ -40,9 +45,14 @@ class Denies:
         self.names = names
         self.questions: list[tuple[str, Operation, Resource, str]] = []
 
-    def allows(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
+    def allows(
+        self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False
+    ) -> bool:
         self.questions.append((str(context.principal), operation, resource, name))
         return name not in self.names
+
+    def allows_some(self, context: Context, operation: Operation, resource: Resource) -> bool:
+        return not self.names
 
 
 @pytest.fixture
@@ -53,19 +63,34 @@ async def broker(tmp_path: Path) -> AsyncIterator[InProcess]:
 
 @pytest.mark.parametrize("api", [*APIS], ids=lambda api: api.key.name)
 def test_an_api_requires_something_unless_it_is_open_to_all(api: Api) -> None:
-    assert (api.requires == NOTHING) is (api.key in OPEN_TO_ALL)
+    assert (not api.authorize.requirements) is (api.key in OPEN_TO_ALL)
 
 
 def test_a_requirement_reads_as_the_documentation_has_it() -> None:
-    rows = {api.key: str(api.requires) for api in APIS}
+    rows = {api.key: str(api.authorize) for api in APIS}
     assert rows[ApiKey.API_VERSIONS] == "nothing"
     assert rows[ApiKey.CREATE_ACLS] == "ALTER on CLUSTER"
     assert rows[ApiKey.OFFSET_COMMIT] == "READ on GROUP, READ on TOPIC"
-    assert str(Requires()) == "nothing"
+    assert str(PUBLIC) == "nothing"
+
+
+def test_a_row_without_a_rule_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    apis = Apis("broker.handlers", ["heartbeat"])
+    monkeypatch.setattr(heartbeat, "API", heartbeat.API._replace(authorize=NO_RULE))
+    with pytest.raises(TypeError, match=r"HEARTBEAT in broker\.handlers\.heartbeat has no rule"):
+        apis.find(ApiKey.HEARTBEAT)
+
+
+@pytest.mark.parametrize("authorizes", [False, True])
+def test_a_request_meets_a_rule_only_if_there_is_an_authorizer(authorizes: bool) -> None:
+    row = heartbeat.API
+    route = Route(row, LogLimiter(), SystemClock(), Workers(1, "codec"), authorizes=authorizes)
+    assert (route.handle is not row.handle) is authorizes
 
 
 async def test_what_requires_the_cluster_is_refused_before_its_handler(broker: InProcess) -> None:
-    authorizer = broker.server.broker.authorizer = Denies(CLUSTER_NAME)
+    authorizer: Any = Denies(CLUSTER_NAME)
+    broker.server.broker.authorizer = authorizer
     request = ListPartitionReassignmentsRequest(timeout_ms=1000, topics=None)
     answer = await broker.client().ask(request, 0, ListPartitionReassignmentsResponse)
     assert (answer.error_code, answer.topics) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])

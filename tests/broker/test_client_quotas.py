@@ -42,7 +42,7 @@ async def limit(
     entity = [EntityData(entity_type=kind, entity_name=name)]
     ops = [OpData(key=key, value=value or 0.0, remove=value is None)]
     client = broker.client() if client is None else client
-    request = AlterClientQuotasRequest(entries=[EntryData(entity=entity, ops=ops)])
+    request = AlterClientQuotasRequest(entries=[EntryData(entity=entity, ops=ops)], validate_only=False)
     answer = await client.ask(request, 1, AlterClientQuotasResponse)
     assert not answer.entries[0].error_code, answer
 

@@ -112,7 +112,7 @@ async def test_nothing_is_kept_of_a_connection_that_has_ended(
         sent = len(client.wire.sent)
         served.client().send(produce_frame("t"))
         client.connection.resume_writing()
-        client.connection.go_on()
+        client.connection.resume()
         await asyncio.sleep(0.01)
         assert len(client.wire.sent) == sent
 
@@ -139,7 +139,7 @@ async def test_one_who_wants_to_know_and_fails_keeps_it_from_no_other(tmp_path: 
     async with InProcess(tmp_path) as served:
         client = served.client()
         closed: list[ClientConnection] = []
-        client.connection.on_close += [lambda connection: closed[7].close(), closed.append]
+        client.connection.on_close += [lambda connection: closed[7].on_close.clear(), closed.append]
         client.connection.connection_lost(None)
         assert closed == [client.connection]
         assert isinstance(lines[0][1]["exc_info"], IndexError)

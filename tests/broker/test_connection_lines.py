@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from broker.exchange.log_limiter import LINES, LINES_OF_ADDRESS, LogLimiter
@@ -60,7 +62,8 @@ class Peer:
 
 
 def test_no_line_about_a_peer_keeps_out_one_about_a_bug_of_ours(logged: Told) -> None:
-    lines, peer = ConnectionLines(LogLimiter()), Peer()
+    lines = ConnectionLines(LogLimiter())
+    peer: Any = Peer()
     for _ in range(LINES_OF_ADDRESS + 5):
         lines.failed(peer, ProtocolError("torn"))
     lines.failed(peer, ZeroDivisionError())
@@ -72,11 +75,13 @@ def test_no_line_about_a_peer_keeps_out_one_about_a_bug_of_ours(logged: Told) ->
 
 def test_a_connection_that_an_error_of_the_system_ends_has_a_line(logged: Told) -> None:
     lines = ConnectionLines(LogLimiter())
-    lines.lost(Peer(), OSError(22, "Invalid argument"))
+    peer: Any = Peer()
+    lines.lost(peer, OSError(22, "Invalid argument"))
     assert logged == [{"peer": "a:1", "reason": "OSError(22, 'Invalid argument')"}]
 
 
 @pytest.mark.parametrize("error", [None, ConnectionResetError(), BrokenPipeError(), TimeoutError()])
 def test_a_connection_that_its_peer_ends_has_none(logged: Told, error: Exception | None) -> None:
-    ConnectionLines(LogLimiter()).lost(Peer(), error)
+    peer: Any = Peer()
+    ConnectionLines(LogLimiter()).lost(peer, error)
     assert logged == []

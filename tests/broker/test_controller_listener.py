@@ -14,6 +14,7 @@ from broker.exchange.context import ClientConnection
 from broker.exchange.pending import Answer
 from broker.handlers.controller import CONTROLLER_APIS
 from broker.metadata.forwarding import envelope
+from broker.metadata.local_controller import LocalController
 from coordinator.cluster.brokers.features import SUPPORTED
 from coordinator.cluster.quorum import TOPIC_ID
 from coordinator.cluster.record import decode_batches
@@ -164,9 +165,11 @@ async def test_an_observer_reads_the_log_and_waits_for_more(controller: Controll
     )
     await asyncio.sleep(0)
     assert not waiting.done()
-    await controller.server.part.cluster.controller.write([NoOpRecord()])
+    leading = controller.server.part.cluster.controller
+    assert isinstance(leading, LocalController)
+    await leading.write([NoOpRecord()])
     (partition,) = (await waiting).responses[0].partitions
-    (batch,) = decode_batches(partition.records)
+    (batch,) = decode_batches(partition.records or b"")
     assert batch.records == [NoOpRecord()]
     assert partition.high_watermark == batch.next_offset, "the records come with the word that they are committed"
 
@@ -202,7 +205,9 @@ async def test_an_option_of_all_nodes_is_the_controller_s_too(controller: Contro
     response = await controller.ask(request, IncrementalAlterConfigsResponse)
     assert [one.error_code for one in response.responses] == [0]
     described = await controller.ask(
-        DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=4, resource_name=str(NODE))]),
+        DescribeConfigsRequest(
+            resources=[DescribeConfigsResource(resource_type=4, resource_name=str(NODE), configuration_keys=[])]
+        ),
         DescribeConfigsResponse,
     )
     (result,) = described.results

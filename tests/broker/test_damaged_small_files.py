@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
+from cli.main import main
 from coordinator.cluster.formatting import WrongOwner
-from programs.run.cli import main
 from protocol.errors import KafkaError
 from protocol.types import TopicPartition
 from storage.checkpoint import CLEANED_OFFSETS, CorruptCheckpoint, write_offsets
@@ -124,7 +124,7 @@ async def test_a_directory_under_another_id_is_refused_with_the_right_id(data: P
     path.write_text(sound.replace(right, wrong))
     refusal = await start(data)
     assert refusal is not None
-    assert f"put {right} there" in refusal
+    assert f"set {right}" in refusal
     path.write_text(sound)
     assert await start(data) is None
 
@@ -135,7 +135,7 @@ async def test_a_directory_with_logs_is_not_formatted(data: Path) -> None:
     path.unlink()
     refusal = await start(data)
     assert refusal is not None
-    assert f"there is no meta.properties, but {data}/" in refusal
+    assert f"meta.properties is missing, but {data}/" in refusal
     assert not path.exists()
     path.write_text(sound)
     assert await start(data) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.network.deadlines import Deadlines
-from tests.broker.hand_clock import HandClock
+from tests.clock import ManualClock
 
 WAIT_MS = 100
 
@@ -14,7 +14,7 @@ class Row:
     """Deadlines, and those that have passed with their times."""
 
     def __init__(self) -> None:
-        self.clock = HandClock()
+        self.clock = ManualClock(0)
         self.deadlines: Deadlines[str] = Deadlines(self.clock, WAIT_MS, self.pass_one)
         self.passed: list[tuple[str, int]] = []
 
@@ -27,13 +27,13 @@ class Row:
 def test_each_passes_at_its_time() -> None:
     row = Row()
     row.deadlines.add("a")
-    row.clock.pass_ms(30)
+    row.clock.advance(30)
     row.deadlines.add("b")
-    row.clock.pass_ms(1_000)
+    row.clock.advance(1_000)
     row.deadlines.add("c")
-    row.clock.pass_ms(WAIT_MS - 1)
+    row.clock.advance(WAIT_MS - 1)
     assert (row.passed, len(row.deadlines)) == ([("a", 100), ("b", 130)], 1)
-    row.clock.pass_ms(1)
+    row.clock.advance(1)
     assert row.passed[2:] == [("c", 1_130)]
 
 
@@ -41,11 +41,11 @@ def test_one_that_is_taken_out_passes_no_more_and_the_others_do() -> None:
     row = Row()
     for name in ("a", "b", "c"):
         row.deadlines.add(name)
-        row.clock.pass_ms(10)
+        row.clock.advance(10)
     assert row.deadlines.discard("a")
     assert not row.deadlines.discard("a")
     assert row.deadlines.pop() == "b"
-    row.clock.pass_ms(1_000)
+    row.clock.advance(1_000)
     assert row.passed == [("c", 120)]
     with pytest.raises(KeyError):
         row.deadlines.pop()
@@ -55,9 +55,9 @@ def test_there_is_one_timer_for_all_and_none_for_nobody() -> None:
     row = Row()
     for name in map(str, range(1_000)):
         row.deadlines.add(name)
-    assert row.clock.timers == 1
-    row.clock.pass_ms(WAIT_MS)
-    assert (len(row.passed), row.clock.timers) == (1_000, 0)
+    assert len(row.clock.timers) == 1
+    row.clock.advance(WAIT_MS)
+    assert (len(row.passed), row.clock.timers) == (1_000, [])
 
 
 def test_one_may_be_added_again_as_its_deadline_passes() -> None:
@@ -70,8 +70,8 @@ def test_one_may_be_added_again_as_its_deadline_passes() -> None:
 
     deadlines: Deadlines[str] = Deadlines(row.clock, WAIT_MS, add_again)
     deadlines.add("a")
-    row.clock.pass_ms(3 * WAIT_MS)
-    assert (again, row.clock.timers) == ([100, 200, 300], 1)
+    row.clock.advance(3 * WAIT_MS)
+    assert (again, len(row.clock.timers)) == ([100, 200, 300], 1)
 
 
 def test_a_fault_over_one_does_not_keep_the_others_waiting() -> None:
@@ -79,6 +79,6 @@ def test_a_fault_over_one_does_not_keep_the_others_waiting() -> None:
     for name in ("fault", "a", "b"):
         row.deadlines.add(name)
     with pytest.raises(RuntimeError):
-        row.clock.pass_ms(WAIT_MS)
-    row.clock.pass_ms(1)
+        row.clock.advance(WAIT_MS)
+    row.clock.advance(1)
     assert [name for name, _ in row.passed] == ["fault", "a", "b"]

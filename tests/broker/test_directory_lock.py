@@ -51,7 +51,7 @@ def test_a_lock_file_that_was_replaced_meanwhile_is_no_lock(tmp_path: Path, monk
 def test_a_broker_whose_port_is_in_use_leaves_no_directory(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        command = [sys.executable, "-m", "programs", "run", "--listen", address, "--data", str(tmp_path / "data")]
+        command = [sys.executable, "-m", "odradek", "run", "--listen", address, "--data", str(tmp_path / "data")]
         refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert refused.returncode == 1
     assert "cannot start" in refused.stderr

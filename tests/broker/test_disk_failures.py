@@ -7,9 +7,11 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 import pytest
 
+from coordinator.cluster.topics.topic import NO_LEADER
 from programs.run.housekeeping import Housekeeping
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -19,7 +21,7 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Prod
 from protocol.types import TopicPartition
 from storage.disk import Space
 from storage.failure import LogDirFailure
-from tests.broker.inprocess import Client, InProcess
+from tests.broker.inprocess import LONG_S, Client, InProcess
 from tests.storage.bad_disk import BROKEN, FULL, BadDisk
 from tests.storage.writing import batch
 
@@ -34,14 +36,21 @@ class Broker(InProcess):
         self.server._disk = disk
         self.disk = disk
 
-    async def __aenter__(self) -> Broker:
+    async def __aenter__(self) -> Self:
         await super().__aenter__()
         return self
 
-    async def settle(self) -> None:
-        """Waits until the effects of a failure are done."""
-        for _ in range(5):
-            await asyncio.sleep(0.01)
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Waits until the effects of a failure are done, some of them by threads."""
+        async with asyncio.timeout(LONG_S):
+            while not is_so():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    def leader(self, partition: int) -> int:
+        """Returns the leader as the metadata has it."""
+        registration = self.server.broker.image.partition(TopicPartition(TOPIC, partition))
+        assert registration is not None
+        return registration.leader
 
     def partition_in(self, directory: str) -> int:
         replicas = self.server.broker.replicas.topic(TOPIC).values()
@@ -86,7 +95,7 @@ async def test_a_directory_that_fails_is_offline_and_the_other_serves_on(tmp_pat
             assert await produce(client, partition) == ErrorCode.NONE
         disk.fault = broken("/bad/", "write")
         assert await produce(client, bad) == ErrorCode.KAFKA_STORAGE_ERROR
-        await broker.settle()
+        await broker.until(lambda: broker.leader(bad) == NO_LEADER)
         disk.fault = broken("/bad/")
         assert await produce(client, bad) == ErrorCode.KAFKA_STORAGE_ERROR
         assert (await fetch(client, bad))[0] == ErrorCode.KAFKA_STORAGE_ERROR
@@ -112,9 +121,7 @@ async def test_a_failed_flush_takes_the_directory_offline(tmp_path: Path) -> Non
         bad = broker.partition_in("bad")
         assert await produce(client, bad) == ErrorCode.NONE
         disk.fault = broken("/bad/", "fsync")
-        async with asyncio.timeout(5):
-            while not broker.server.broker.replicas.is_offline(TopicPartition(TOPIC, bad)):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+        await broker.until(lambda: broker.server.broker.replicas.is_offline(TopicPartition(TOPIC, bad)))
         assert await produce(client, bad) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -128,7 +135,6 @@ async def test_a_full_disk_refuses_and_goes_on_when_there_is_room(tmp_path: Path
         for _ in range(3):
             assert await produce(client, 0) == ErrorCode.KAFKA_STORAGE_ERROR
         _, size = await fetch(client, 0)
-        await broker.settle()
         disk.fault = lambda call, path: None
         assert await produce(client, 0) == ErrorCode.NONE
         node = broker.server.config.node_id
@@ -143,7 +149,6 @@ async def test_a_partition_that_there_was_no_room_for_is_opened_when_there_is(
     async with Broker(tmp_path, disk) as broker:
         disk.fault = lambda call, path: FULL if call == "open" and TOPIC in path else None
         await broker.create_topic(TOPIC)
-        await broker.settle()
         client = broker.client()
         assert await produce(client, 0) == ErrorCode.KAFKA_STORAGE_ERROR
         disk.fault = lambda call, path: None
@@ -161,7 +166,7 @@ async def test_a_directory_that_vanishes_is_missed_before_anything_is_written_to
         shutil.rmtree(tmp_path / "bad")
         with pytest.raises(LogDirFailure):
             broker.server.broker.logs.look_for_dirs()
-        await broker.settle()
+        await broker.until(lambda: len(list(broker.server.broker.logs.online_dirs())) < 2)
         assert [log_dir.path for log_dir in broker.server.broker.logs.online_dirs()] == [str(tmp_path / "good")]
         broker.server.broker.logs.look_for_dirs()
 
@@ -172,8 +177,7 @@ async def test_without_the_directory_of_the_metadata_the_broker_stops(tmp_path: 
         await broker.create_topic(TOPIC, 2)
         disk.fault = broken("/good/", "write")
         assert await produce(broker.client(), broker.partition_in("good")) == ErrorCode.KAFKA_STORAGE_ERROR
-        await broker.settle()
-        assert broker.server._stop.is_set()
+        await broker.until(broker.server._stop.is_set)
         assert broker.server.exit_code == 1
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event, current_thread
+from typing import TypeVar
 
 import pytest
 
@@ -21,6 +24,8 @@ from storage.disk import OsDisk
 from tests.broker.inprocess import Client, InProcess
 from tests.broker.test_disk_failures import TOPIC, Broker, broken, fetch, produce
 from tests.storage.bad_disk import BadDisk
+
+T = TypeVar("T")
 
 
 async def delete(client: Client, offset: int) -> tuple[int, int]:
@@ -74,8 +79,9 @@ async def test_a_flush_that_fails_is_the_answer(tmp_path: Path) -> None:
         bad = broker.partition_in("bad")
         disk.fault = broken("/bad/", "fsync")
         assert await produce(broker.client(), bad) == ErrorCode.KAFKA_STORAGE_ERROR
-        await broker.settle()
-        assert broker.server.logs.online_dirs()[0].path.endswith("good")
+        await broker.until(
+            lambda: [log_dir.path for log_dir in broker.server.logs.online_dirs()] == [str(tmp_path / "good")]
+        )
 
 
 async def test_those_who_come_during_a_round_share_the_next() -> None:
@@ -113,6 +119,27 @@ async def test_a_round_that_fails_fails_for_all_it_served() -> None:
         with pytest.raises(OSError, match="broken"):
             await one
     workers.close()
+
+
+class EndlessWorkers(Workers):
+    """Work that has not ended by the time of a simulated crash."""
+
+    def begin(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().create_future()
+
+
+def test_a_loop_that_is_discarded_during_a_round_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    unraisable: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", unraisable.append)
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # its tasks are destroyed
+    rounds = Rounds(lambda: None, EndlessWorkers(1, "test"))
+    callers = [loop.create_task(rounds.served()) for _ in range(2)]
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    del rounds, callers, loop
+    gc.collect()
+    assert unraisable == []
 
 
 async def test_a_fetch_of_what_is_not_in_memory_waits_in_a_thread(

@@ -11,11 +11,11 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.config.authorization import STANDARD_AUTHORIZER
-from broker.exchange.authorisation import NOTHING
 from broker.exchange.context import ClientConnection, Principal
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
-from broker.metadata.forwarding import FORWARDED, Requester, body, envelope
+from broker.metadata.forwarding import FORWARDED, body, envelope
+from coordinator.cluster.requester import Requester
 from programs.run.controller_server import ControllerServer
 from protocol.api_key import ApiKey
 from protocol.codec import decode
@@ -32,7 +32,7 @@ from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_f
 SIZE_BYTES = 4
 NODE = 100
 BROKER = Principal("User", "broker")
-UNGUARDED = {
+UNAUTHORIZED = {
     ApiKey.LIST_OFFSETS,
     ApiKey.METADATA,
     ApiKey.OFFSET_FETCH,
@@ -49,7 +49,7 @@ UNGUARDED = {
     ApiKey.CREATE_TOPICS,
     ApiKey.DELETE_TOPICS,
 }
-"""APIs that tell or change something at once where their guard is missing."""
+"""APIs that tell or change something at once if their rules are not applied."""
 
 
 async def test_nothing_is_changed_and_nothing_is_told(tmp_path: Path) -> None:
@@ -57,12 +57,14 @@ async def test_nothing_is_changed_and_nothing_is_told(tmp_path: Path) -> None:
         assert await findings(brokers, APIS) == []
 
 
-async def test_a_door_without_a_guard_is_noticed(tmp_path: Path) -> None:
+async def test_a_door_without_a_rule_is_noticed(tmp_path: Path) -> None:
     async with pair(tmp_path) as brokers:
         for broker in (brokers.full, brokers.empty):
-            broker.server.broker.guards = None
-        problems = await findings(brokers, (api for api in APIS if api.key in UNGUARDED))
-        assert {problem.partition(" ")[0] for problem in problems} == {key.name for key in UNGUARDED}
+            broker.server.broker.authorizer = None
+        apis = (api for api in APIS if api.key in UNAUTHORIZED)
+        ending_transactions_last = sorted(apis, key=lambda api: api.key is ApiKey.INIT_PRODUCER_ID)
+        problems = await findings(brokers, ending_transactions_last)
+        assert {problem.partition(" ")[0] for problem in problems} == {key.name for key in UNAUTHORIZED}
 
 
 async def test_a_super_user_may_do_everything(tmp_path: Path) -> None:
@@ -112,7 +114,7 @@ async def answered(server: ControllerServer, principal: Principal, request: obje
 async def test_a_controller_tells_nothing_and_changes_nothing(controller: ControllerServer) -> None:
     offset = controller.part.led_log.end_offset
     problems = []
-    for door in doors(api for api in CONTROLLER_APIS if api.requires != NOTHING):
+    for door in doors(api for api in CONTROLLER_APIS if api.authorize.requirements):
         request = plausible(door.api.request, door.version, bytes(16))
         frame = await answered(controller, EVE, request, door.version)
         if frame and not is_denied(decode_response(frame, door.api.key, door.version, door.api.response)):

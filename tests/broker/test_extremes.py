@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -52,7 +52,7 @@ class ExtremeBroker(InProcess):
         for level in ("error", "exception", "critical"):
             monkeypatch.setattr(Logger, level, lambda logger, event, **fields: self.hear(event, fields))
 
-    async def __aenter__(self) -> ExtremeBroker:
+    async def __aenter__(self) -> Self:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: self.hear("of the event loop", context))
         await super().__aenter__()
         return self

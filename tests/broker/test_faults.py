@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from broker.coordinators.shares import ShareCoordinator
 from broker.exchange.timeouts import Timeouts
 from coordinator.transaction.transaction import Producer
 from programs.run import housekeeping
-from programs.run.housekeeping import Job
+from programs.run.jobs import Job
 from protocol.types import TopicPartition
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_share_fetch import OPTIONS, Fetching
@@ -69,7 +70,7 @@ async def test_a_job_that_fails_comes_round_again_and_keeps_no_other_from_its_ow
 ) -> None:
     done: dict[str, int] = {"failing": 0, "failing in a thread": 0, "whole": 0}
 
-    def job(name: str, *, fails: bool = False, in_thread: bool = False) -> Job:
+    def job(name: str, *, fails: bool = False, in_thread: bool = False) -> Job[Any]:
         def run(_: object) -> None:
             done[name] += 1
             if fails:
@@ -112,7 +113,8 @@ async def failing(*_: object) -> None:
 async def test_a_marker_that_fails_is_written_again_and_keeps_no_other_transaction_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
 ) -> None:
-    begin, faults = MarkerWriter.begin, []
+    begin = MarkerWriter.begin
+    faults: list[object] = []
 
     def begun(writer: MarkerWriter, name: TopicPartition, marker: Marker) -> object:
         if name == TopicPartition(TOPIC, 0) and len(faults) < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -11,15 +12,16 @@ import pytest
 from broker.clock import SystemClock
 from broker.exchange.context import Principal
 from broker.exchange.turns import Turns
+from broker.metadata.file_reads import FileReads
 from broker.requests.forwarding import ForwardingApis
 from coordinator.cluster.configs.resource import ResourceType
-from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.configs.rules import ConfigRules, FileCheck
 from coordinator.cluster.requester import Requester
 from programs.run.joining import refused_configs
 from protocol.api_key import ApiKey
 from protocol.codec import decode, encode
 from protocol.config import ConfigError
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages import alter_configs as legacy
 from protocol.messages import incremental_alter_configs as incremental
 from tests.coordinator.cluster import given
@@ -29,9 +31,15 @@ NODE, VERSION = 2, 1
 WORDS = SimpleNamespace(whole=(legacy, ApiKey.ALTER_CONFIGS), single=(incremental, ApiKey.INCREMENTAL_ALTER_CONFIGS))
 
 
-def no_bad_values(_: str, configs: Any) -> None:
+def no_bad_values(_: str, configs: Any) -> FileCheck | None:
     if "bad" in configs.values():
         raise ConfigError("a bad value")
+    return FileCheck(configs, no_store) if "store" in configs.values() else None
+
+
+def no_store() -> None:
+    assert threading.current_thread() is not threading.main_thread(), "the event loop reads files"
+    raise KafkaError(ErrorCode.INVALID_REQUEST, "no store")
 
 
 class Controllers:
@@ -64,7 +72,7 @@ async def altered(controllers: Controllers, key: ApiKey, *resources: Any) -> lis
         "broker.handlers",
         ("alter_configs", "incremental_alter_configs"),
         controllers,
-        partial(refused_configs, given.image(), rules, NODE),
+        partial(refused_configs, given.image(), rules, NODE, FileReads(SystemClock())),
     )
     api = apis.find(key)
     assert api is not None
@@ -84,7 +92,7 @@ async def altered(controllers: Controllers, key: ApiKey, *resources: Any) -> lis
     answer: Any = await api.handle(call)
     if isinstance(answer, bytes):
         answer, _ = decode(api.response, VERSION, answer)
-    return [(one.resource_type, one.resource_name, ErrorCode(one.error_code)) for one in answer.responses]
+    return [(one.resource_type, one.resource_name, error_code(one.error_code)) for one in answer.responses]
 
 
 @pytest.mark.parametrize("which", ["whole", "single"])
@@ -116,6 +124,14 @@ async def test_it_checks_its_own_options_and_leaves_a_topic_s_to_the_controller(
         controllers, ApiKey.INCREMENTAL_ALTER_CONFIGS, resource(BROKER, "2", bad), resource(TOPIC, "none", bad)
     ) == [(BROKER, "2", ErrorCode.INVALID_CONFIG), (TOPIC, "none", ErrorCode.NONE)]
     assert controllers.names == [(TOPIC, "none")]
+
+
+async def test_it_reads_the_files_of_its_own_options_in_a_thread() -> None:
+    controllers = Controllers()
+    own = resource(BROKER, "2", ("x", "store"))
+    answers = await altered(controllers, ApiKey.INCREMENTAL_ALTER_CONFIGS, own, resource(TOPIC, "t", ("x", "store")))
+    assert answers == [(BROKER, "2", ErrorCode.INVALID_REQUEST), (TOPIC, "t", ErrorCode.NONE)]
+    assert controllers.names == [(TOPIC, "t")]
 
 
 async def test_a_request_of_which_nothing_is_left_is_not_forwarded() -> None:

@@ -34,7 +34,7 @@ class FullBroker(ExtremeBroker):
         self.disk.fault = lambda call, path: None
 
     async def create(self, name: str) -> int:
-        topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
         request = CreateTopicsRequest(topics=[topic], timeout_ms=1_000, validate_only=False)
         return (await self.client().ask(request, 7, CreateTopicsResponse)).topics[0].error_code
 

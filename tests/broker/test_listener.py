@@ -7,12 +7,15 @@ import gc
 import struct
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from broker.exchange.turns import REQUESTS
 from broker.logging import Logger
 from broker.requests.dispatch import MAX_OTHER_REQUEST_BYTES, MAX_REQUEST_ITEMS
+from programs.run.jobs import LEAST_INTERVAL_MS, Job, Keeper
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -23,6 +26,7 @@ from protocol.records.building import build
 from protocol.records.record import Record
 from protocol.types import NO_UUID
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
+from tests.clock import ManualClock
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
@@ -242,8 +246,9 @@ async def test_a_produce_of_empty_topics_or_tags_is_not_taken_apart(tags: bool, 
     async with InProcess(tmp_path) as served:
         client = served.client()
         client.send(crowd(MAX_REQUEST_ITEMS, tags=tags))
-        assert not client.wire.is_closing()
+        assert len(await client.frames(1)) == 1
         client.send(crowd(1_000_000, tags=tags))
+        assert await client.frames(1) == []
         assert client.wire.is_closing()
     ((_, fields),) = lines
     assert f"PRODUCE v12: more than {MAX_REQUEST_ITEMS} items" in str(fields["reason"])
@@ -262,6 +267,29 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(tmp_path: Path
         assert [client.wire.closing for client in (idle, talking, parked)] == [True, False, False]
         listener.close_idle()
         assert [client.wire.closing for client in (talking, parked)] == [True, False]
+
+
+@pytest.mark.parametrize(("limit_ms", "is_closed"), [("-1", False), ("0", True), ("600000", True)])
+async def test_a_negative_limit_keeps_idle_connections(limit_ms: str, is_closed: bool, tmp_path: Path) -> None:
+    async with InProcess(tmp_path, {"connections.max.idle.ms": limit_ms}) as served:
+        idle = served.client()
+        for _ in range(3):
+            served.server.housekeeping.close_idle_connections()
+        assert idle.wire.closing is is_closed
+
+
+@pytest.mark.parametrize("interval_ms", [-1, 0])
+async def test_a_job_without_an_interval_leaves_the_event_loop_to_others(interval_ms: int) -> None:
+    clock = ManualClock()
+    runs: list[object] = []
+    keeper: Any = Keeper(SimpleNamespace(clock=clock, config=None), None, ())  # type: ignore[arg-type]
+    keeper.begin((Job("often", lambda _: interval_ms, runs.append),))
+    for passed_ms in range(1, 4):
+        assert await clock.next_timer() == LEAST_INTERVAL_MS
+        clock.advance(LEAST_INTERVAL_MS)
+        await asyncio.sleep(0)
+        assert len(runs) == passed_ms
+    keeper.stop()
 
 
 async def test_an_idle_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:

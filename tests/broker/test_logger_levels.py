@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from broker.clock import SystemClock
-from broker.exchange.authorisation import AllowEveryone
+from broker.handlers.incremental_alter_configs import API
 from broker.logging import DEBUG, ERROR, INFO, Levels, levels
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from broker.requests.logger_changes import set_own_loggers
 from protocol.codec import encode
 from protocol.errors import ErrorCode
@@ -158,12 +158,10 @@ async def test_one_resource_twice_is_refused_twice(broker: InProcess) -> None:
 
 
 def forwarded_call(*resources: AlterConfigsResource) -> Any:
-    call = object.__new__(Call)
-    config = SimpleNamespace(node_id=1)
-    call.host = SimpleNamespace(config=config, authorizer=AllowEveryone(), clock=SystemClock())  # type: ignore[assignment]
-    call.request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=False)
-    call.version, call.context = 1, None  # type: ignore[assignment]
-    return call
+    host: Any = SimpleNamespace(config=SimpleNamespace(node_id=1), authorizer=None, clock=SystemClock())
+    context: Any = SimpleNamespace(version=1)
+    request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=False)
+    return HostCall(API, context, host, request)
 
 
 @pytest.mark.source_only

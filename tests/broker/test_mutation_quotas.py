@@ -128,7 +128,10 @@ async def test_whom_a_controller_elsewhere_throttles_this_broker_has_wait() -> N
         async def forward(self, request: object, version: int, requester: object) -> bytes:
             return encode(CreateTopicsResponse(throttle_time_ms=1_234, topics=[]), version)
 
-    api = ForwardingApis("broker.handlers", NAMES, Controllers(), lambda _: {}).find(ApiKey.CREATE_TOPICS)
+    async def no_refusals(_: object) -> dict[int, object]:
+        return {}
+
+    api = ForwardingApis("broker.handlers", NAMES, Controllers(), no_refusals).find(ApiKey.CREATE_TOPICS)
     assert api is not None
     connection = ClientConnection("PLAINTEXT", lambda _, answer: answer)
     context = Context(connection, ApiKey.CREATE_TOPICS, 7, 0, "c", 0)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from broker.requests.api import Entries
 from broker.requests.dispatch import MAX_BYTES_ON_LOOP, Route
-from broker.requests.parts import PART_ENTRIES, parts
+from broker.requests.parts import PART_ENTRIES, Answers, RequestPart, parts, size_of
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -19,10 +21,24 @@ from protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from tests.broker.doors import OPTIONS, furnished
 from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 MANY = 2 * PART_ENTRIES + 1
+OLDEST_GENERATION = 2
 
 
 def topic(name: str, partitions: int) -> DeleteRecordsTopic:
@@ -30,17 +46,114 @@ def topic(name: str, partitions: int) -> DeleteRecordsTopic:
     return DeleteRecordsTopic(name=name, partitions=requested)
 
 
+def topics_of(part: RequestPart) -> list[Any]:
+    return part.entries
+
+
 def test_a_request_is_cut_by_its_entries_and_by_those_nested_in_them() -> None:
     small = [topic(f"small-{number}", 1) for number in range(PART_ENTRIES + 1)]
-    cut = list(parts([*small, topic("large", MANY)], "partitions"))
-    assert [(len(part.entries), part.is_continued) for part in cut] == [
-        (PART_ENTRIES - 1, False),
-        (2, False),
-        (1, False),
-        (1, True),
-        (1, True),
+    cut = list(parts([*small, topic("large", MANY)], Entries("partitions", "partitions")))
+    assert [(len(part.entries), part.continued) for part in cut] == [
+        (PART_ENTRIES, 0),
+        (1, 0),
+        (1, 0),
+        (1, 1),
+        (1, 1),
     ]
-    assert sum(len(entry.partitions) for part in cut for entry in part.entries) == PART_ENTRIES + 1 + MANY
+    assert sum(len(entry.partitions) for part in cut for entry in topics_of(part)) == PART_ENTRIES + 1 + MANY
+
+
+def test_a_request_is_cut_at_each_level() -> None:
+    groups = [group("small", topics=2, partitions=1), group("large", topics=2, partitions=MANY)]
+    row = Entries("topics", "topics", Entries("partition_indexes", "partitions"))
+    cut = list(parts(groups, row))
+    assert [part.continued for part in cut] == [0, 0, 2, 2, 1, 2, 2]
+    assert max(size_of(entry, row) for part in cut for entry in part.entries) == PART_ENTRIES
+
+
+def group(group_id: str, topics: int, partitions: int) -> OffsetFetchRequestGroup:
+    requested = [
+        OffsetFetchRequestTopics(name=f"topic-{number}", partition_indexes=[*range(partitions)])
+        for number in range(topics)
+    ]
+    return OffsetFetchRequestGroup(group_id=group_id, topics=requested)
+
+
+def test_answers_to_entries_of_the_same_name_are_one() -> None:
+    gathered: list[Any] = [topic("a", 2)]
+    answers = Answers(Entries("topics", "topics", Entries("partitions", "partitions"), key="name"), gathered)
+    answers.add([topic("b", 1), topic("a", 1)], continued=0)
+    assert [(one.name, len(one.partitions)) for one in gathered] == [("a", 3), ("b", 1)]
+
+
+def test_the_last_answer_to_an_entry_counts() -> None:
+    first, last = (
+        DeleteRecordsPartition(partition_index=1, offset=1),
+        DeleteRecordsPartition(partition_index=1, offset=2),
+    )
+    gathered: list[Any] = [first]
+    Answers(Entries("partitions", "partitions", key="partition_index"), gathered).add([last], continued=0)
+    assert gathered == [last]
+
+
+async def test_a_group_of_many_topics_is_answered_as_one(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, OPTIONS) as served:
+        await furnished(served)
+        groups = [group("group", topics=3, partitions=PART_ENTRIES), group("another", topics=1, partitions=1)]
+        client = served.client()
+        client.send(request_frame(OffsetFetchRequest(groups=groups, require_stable=False), 9))
+        (frame,) = await client.frames(1)
+        answer = decode_response(frame, ApiKey.OFFSET_FETCH, 9, OffsetFetchResponse)
+        answered = {
+            one.group_id: [(t.name, [p.partition_index for p in t.partitions]) for t in one.topics]
+            for one in answer.groups
+        }
+        assert answered == {one.group_id: [(t.name, t.partition_indexes) for t in one.topics or ()] for one in groups}
+
+
+async def test_a_partition_that_two_parts_name_is_refused_once(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        await served.create_topic("t")
+        indexes = [*range(PART_ENTRIES + 1), 0]
+        partitions = [
+            ListOffsetsPartition(partition_index=index, current_leader_epoch=-1, timestamp=-1) for index in indexes
+        ]
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=partitions)])
+        client = served.client()
+        client.send(request_frame(request, 7))
+        (frame,) = await client.frames(1)
+        (answered,) = decode_response(frame, ApiKey.LIST_OFFSETS, 7, ListOffsetsResponse).topics
+        assert [one.partition_index for one in answered.partitions] == indexes[:-1]
+        assert answered.partitions[0].error_code == ErrorCode.INVALID_REQUEST
+
+
+async def test_no_full_collection_begins_while_a_large_request_is_at_work(tmp_path: Path) -> None:
+    """It would traverse all of the request's objects, while no client is served."""
+    async with InProcess(tmp_path) as served:
+        client = served.client()
+        topics = [topic(f"absent-{number}", 1) for number in range(20 * PART_ENTRIES)]
+        frame = request_frame(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2)
+        del topics
+        full: list[int] = []
+
+        def began(phase: str, info: dict[str, int]) -> None:
+            if phase == "start" and info["generation"] == OLDEST_GENERATION:
+                full.append(info["generation"])
+
+        thresholds = gc.get_threshold()
+        gc.freeze()
+        gc.collect()
+        gc.set_threshold(500, 1, 1)
+        gc.callbacks.append(began)
+        try:
+            client.send(frame)
+            await client.frames(1)
+        finally:
+            gc.callbacks.remove(began)
+            afterwards = gc.get_threshold()
+            gc.set_threshold(*thresholds)
+        assert full == []
+        assert afterwards == (500, 1, 1), "later, full collections begin again"
 
 
 @pytest.mark.parametrize(

@@ -122,8 +122,8 @@ async def test_topics_of_which_one_may_not_know_are_not_listed(broker: InProcess
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"authorizer.class.name": "com.example.Mine"}, "classes of Java are not loaded"),
-        ({**OPTIONS, "super.users": "alice"}, "'alice' is no principal"),
+        ({"authorizer.class.name": "com.example.Mine"}, "Java classes are not loaded"),
+        ({**OPTIONS, "super.users": "alice"}, "'alice' is not a principal"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, str], message: str) -> None:
@@ -142,6 +142,8 @@ async def test_a_client_that_may_not_replicate_is_told_nothing_as_a_follower_tha
     request = FetchRequest(
         replica_state=ReplicaState(replica_id=FOLLOWER, replica_epoch=NO_BROKER_EPOCH),
         topics=[FetchTopic(topic_id=partition.topic_id, partitions=[named])],
+        max_wait_ms=0,
+        min_bytes=0,
     )
     (answered,) = (await broker.client().ask(request, 17, FetchResponse)).responses[0].partitions
     assert (answered.error_code, answered.high_watermark) == (0, 0)

@@ -15,6 +15,7 @@ from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopic,
 )
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from tests.broker.transacting import GROUP, ID, NO_PRODUCER, TOPIC, Answer, Transacting, broker_on, values_of
 
 NONE = ErrorCode.NONE
@@ -42,6 +43,28 @@ async def test_v2_a_commit_makes_records_visible_and_an_abort_hides_them(client:
     await client.ended(producer, committed=False)
     assert await client.read() == ["a", "b"]
     assert await client.read(committed=False) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("max_bytes", "expected"), [(1, None), (1 << 20, [0])])
+async def test_a_batch_that_does_not_fit_is_left_out_with_its_aborted_transactions(
+    client: Transacting, max_bytes: int, expected: list[int] | None
+) -> None:
+    for partition in (0, 1):
+        producer = await client.producer()
+        await client.write(producer, "a", partition=partition)
+        await client.ended(producer, committed=False)
+    partitions = [
+        FetchPartition(partition=1, fetch_offset=0, partition_max_bytes=1 << 20),
+        FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=max_bytes),
+    ]
+    request = FetchRequest(
+        max_wait_ms=0, min_bytes=1, isolation_level=1, session_id=0, session_epoch=-1,
+        topics=[FetchTopic(topic=TOPIC, partitions=partitions)],
+    )  # fmt: skip
+    answer = (await client.client.ask(request, 12, FetchResponse)).responses[0].partitions
+    (last,) = (one for one in answer if one.partition_index == 0)
+    aborted = last.aborted_transactions
+    assert (aborted if aborted is None else [one.first_offset for one in aborted]) == expected
 
 
 async def test_v2_each_end_bumps_the_epoch_and_sequences_begin_again(client: Transacting) -> None:

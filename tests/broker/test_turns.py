@@ -7,7 +7,6 @@ import gc
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -58,6 +57,7 @@ from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMa
 from protocol.schema import identity
 from tests.broker.asking import PRODUCE_VERSION, batch
 from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
+from tests.broker.ticking import Ticking
 
 COUNT = 20 * ENTRIES
 OPTIONS = {
@@ -75,21 +75,6 @@ def turns_that_end_by_count() -> None:
     """Here they end by time: by a clock that the tests bring."""
 
 
-class Ticking:
-    """A clock that is a millisecond later whenever it is read."""
-
-    def __init__(self, clock: Any) -> None:
-        self.clock = clock
-        self.ticks = 0
-
-    def monotonic_ns(self) -> int:
-        self.ticks += 1
-        return self.ticks * 1_000_000
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.clock, name)
-
-
 def many() -> Iterator[tuple[str, object]]:
     """Requests of many entries, by what they are called."""
     topics = [
@@ -103,8 +88,8 @@ def many() -> Iterator[tuple[str, object]]:
         ),
     )
     yield "describe_groups", DescribeGroupsRequest(groups=GROUPS)
-    yield "consumer_group_describe", ConsumerGroupDescribeRequest(group_ids=GROUPS)
-    yield "share_group_describe", ShareGroupDescribeRequest(group_ids=GROUPS)
+    yield "consumer_group_describe", ConsumerGroupDescribeRequest(group_ids=GROUPS, include_authorized_operations=False)
+    yield "share_group_describe", ShareGroupDescribeRequest(group_ids=GROUPS, include_authorized_operations=False)
     yield "describe_transactions", DescribeTransactionsRequest(transactional_ids=GROUPS)
     yield (
         "describe_producers",

@@ -13,9 +13,10 @@ from broker.exchange.log_limiter import LogLimiter
 from broker.network.connection import WRITE_HIGH_WATER_BYTES
 from broker.network.connection_lines import ConnectionLines
 from broker.network.stalls import MIN_PROGRESS_BYTES
-from broker.network.unread import MANY_BUFFERS, SMALL_BYTES, UnreadAnswers, counted_bytes, joined
+from broker.network.unread import UnreadAnswers, counted_bytes
+from protocol.connection import MANY_BUFFERS, SMALL_BYTES, joined
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.types import NO_UUID
+from protocol.types import NO_UUID, Buffer
 from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
 from tests.broker.test_listener import HELLO, Lines, lines, waiting_fetch
 
@@ -49,7 +50,7 @@ def deaf(served: InProcess, more_than: int = WRITE_HIGH_WATER_BYTES) -> Client:
         if client.wire.unread_bytes > more_than:
             client.connection.pause_writing()
 
-    client.wire.writelines = writelines  # type: ignore[method-assign]
+    client.wire.writelines = writelines  # type: ignore[method-assign, assignment]
     return client
 
 
@@ -136,7 +137,8 @@ class Lonely:
 
 def held(unread: UnreadAnswers, ip: str, size_bytes: int) -> Lonely:
     connection = Lonely(ip)
-    unread.hold(connection, size_bytes)
+    slow: Any = connection
+    unread.add(slow, size_bytes)
     return connection
 
 
@@ -186,7 +188,7 @@ async def test_a_peer_that_takes_its_answer_slowly_is_not_idle(
 
 def test_an_answer_of_a_million_buffers_is_written_as_few() -> None:
     large = [bytes([number]) * SMALL_BYTES for number in range(3)]
-    answers = [b"ab"] * MANY_BUFFERS + [large[0]] + [b"c"] * MANY_BUFFERS + large[1:]
+    answers: list[Buffer] = [*[b"ab"] * MANY_BUFFERS, large[0], *[b"c"] * MANY_BUFFERS, *large[1:]]
     written = joined(answers)
     assert b"".join(written) == b"".join(answers)
     assert [len(buffer) for buffer in written] == [
@@ -200,5 +202,5 @@ def test_an_answer_of_a_million_buffers_is_written_as_few() -> None:
 
 
 def test_an_answer_of_few_buffers_is_written_as_it_is() -> None:
-    answers = [b"ab"] * MANY_BUFFERS
+    answers: list[Buffer] = [b"ab"] * MANY_BUFFERS
     assert joined(answers) is answers

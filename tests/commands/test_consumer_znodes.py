@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from kazoo.exceptions import NoNodeError
 
-from commands.errors import MISUSED, CommandError
+from cli.exits import MISUSED
+from commands.errors import CommandError
 from commands.zookeeper.znodes import read_group, zookeeper
 
 
@@ -28,7 +29,7 @@ class Tree:
 
 
 def read(**offsets: bytes) -> dict[Any, int]:
-    return read_group(Tree(**offsets), "g").offsets  # type: ignore[arg-type]  # all that is asked of it
+    return read_group(Tree(**offsets), "g").offsets  # all that is asked of it
 
 
 def test_offsets_are_read_by_partition() -> None:

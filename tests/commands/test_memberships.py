@@ -244,7 +244,7 @@ async def test_a_member_leaves_also_where_its_last_step_fails(
 ) -> None:
     """The others would wait for the end of its session."""
     options = SimpleNamespace(group="g", topics=["t"], count=0, isolation="read_committed", exit_at_end=False)
-    session = SimpleNamespace(cluster=cluster.client, options=options, output=SimpleNamespace(note=print))
+    session: Any = SimpleNamespace(cluster=cluster.client, options=options, output=SimpleNamespace(note=print))
     consumer = kind(session, print) if kind is GroupConsumer else kind(session, print, ACCEPT, None)
     left: list[bool] = []
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from broker.peers import Address
+from cli.exits import MISUSED
 from commands.client.connecting import destination, jaas_field
 from commands.client.settings import Given, gather
-from commands.errors import MISUSED, CommandError
+from commands.errors import CommandError
 
 PROFILES = """
 default = "local"

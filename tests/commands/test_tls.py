@@ -10,6 +10,7 @@ import pytest
 import uvloop
 
 from broker.peers import Address
+from cli.exits import MISUSED
 from commands.client.blocking import BlockingLinks, drive
 from commands.client.cluster_client import ClusterClient
 from commands.client.connecting import Destination, destination
@@ -17,7 +18,7 @@ from commands.client.links import Links
 from commands.client.loop_links import LoopLinks
 from commands.client.settings import Given, gather
 from commands.client.tls import tls_context
-from commands.errors import MISUSED, BrokerUnreachable, CommandError
+from commands.errors import BrokerUnreachable, CommandError
 from tests.broker.inprocess import InProcess
 from tests.broker.security.certificates import Authority, openssl
 
@@ -32,7 +33,8 @@ SASL = ("security.protocol=SASL_SSL", "sasl.mechanism=PLAIN", "sasl.username=ali
 @pytest.fixture(scope="module")
 def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
     """A broker's connections are uvloop's to make."""
-    return uvloop.EventLoopPolicy()
+    policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
+    return policy
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from cli.times import parse_duration, parse_time, show_time
 from commands.printing import aligned, as_json, cell
 from commands.records.positions import END, START, Position, PositionKind, offset_of, parse_position
-from commands.times import parse_duration, parse_time, show_time
 
 NOW_MS = 1_800_000_000_000
 

@@ -19,7 +19,8 @@ class Counterparts(NamedTuple):
 
 def counterparts() -> list[Counterparts]:
     """The rows of the table, in their order."""
-    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in PAGE.read_text().splitlines() if re.match(r"\| `", line)]
+    text = PAGE.read_text().partition("## Other tools' commands")[2]
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines() if re.match(r"\| `", line)]
     return [
         Counterparts(lines_of(apache)[0], lines_of(others), lines_of(ours)[0])
         for apache, others, ours in (row for row in rows if len(row) == 3)

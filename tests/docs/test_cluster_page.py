@@ -7,8 +7,7 @@ import re
 import pytest
 
 from broker.config.sources import from_file, load
-from programs.cluster import commands as supervisor
-from programs.format import commands as formatting
+from tests.cli.parsers import parsed
 from tests.docs.cluster_page import PAGE, commands, file_of, section
 
 
@@ -26,10 +25,7 @@ def test_the_commands_have_the_options_that_the_page_gives_them() -> None:
     listed = [command.words for command in commands(PAGE.read_text()) if command.words[0] == "odradek"]
     assert {words[1] for words in listed} == {"random-uuid", "format", "run", "cluster"}
     for words in listed:
-        if words[1] == "cluster":
-            supervisor.parser().parse_args(words[2:])
-        elif words[1] != "run":
-            formatting.parser().parse_args(words[1:])
+        parsed(words[1:])
 
 
 def test_what_the_log_says_is_in_the_source() -> None:
@@ -50,7 +46,7 @@ def test_a_unit_runs_a_command_that_there_is() -> None:
     for unit in units:
         (started,) = re.findall(r"^ExecStart=/usr/bin/env odradek (\w+) (.+)$", unit.read_text(), re.MULTILINE)
         if started[0] == "cluster":
-            supervisor.parser().parse_args(started[1].split())
+            parsed(["cluster", *started[1].split()])
         else:
             assert started[0] == "run"
             assert re.fullmatch(r"/etc/odradek/(controller|broker-%i)\.properties", started[1])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from commands.main import declare
-from commands.table import CLUSTER_COMMANDS, CLUSTER_WORDS, find
+from cli.actions import declare_command
+from cli.flags import FLAGS, Flag
+from cli.table import CLUSTER_COMMANDS, find
 from tests.docs.commands_page import PAGE, counterparts
 
 
@@ -13,7 +14,6 @@ def test_every_command_is_in_the_table_of_commands() -> None:
     text = PAGE.read_text()
     missing = [name for name in CLUSTER_COMMANDS if f"`odradek {name}" not in text and f"`{name}`" not in text]
     assert not missing
-    assert all(f"cluster {word}`" in text for word in CLUSTER_WORDS)
 
 
 def test_our_side_of_each_pair_has_options_that_there_are() -> None:
@@ -24,4 +24,16 @@ def test_our_side_of_each_pair_has_options_that_there_are() -> None:
         command = find(words)
         assert command is not None, row.odradek
         name, entry, rest = command
-        assert declare(name, entry).parser.parse_args(rest).action is not None
+        assert declare_command(name, entry).parser.parse_args(rest).action is not None
+
+
+def row_of(flag: Flag) -> str:
+    """Returns a flag's row in the table of flags."""
+    value = flag.metavar or "\\|".join(flag.choices)
+    names = [*flag.names[:-1], f"{flag.names[-1]} {value}".rstrip()]
+    return f"| {', '.join(f'`{name}`' for name in names)} | {flag.help} |"
+
+
+def test_the_table_of_flags_is_that_of_the_parsers() -> None:
+    section = PAGE.read_text().partition("## Flags")[2].partition("\n\nA time is")[0]
+    assert section.splitlines()[6:] == [row_of(flag) for flag in FLAGS]

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import uuid
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import Consumer, Message, Producer, ShareConsumer, TopicPartition
@@ -26,7 +27,10 @@ class Beside:
     """Produces, consumes with commits, transacts, and share-consumes, under names that nobody can guess."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.settings = {"bootstrap.servers": bootstrap, "topic.metadata.refresh.interval.ms": 10_000}
+        self.settings: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": bootstrap,
+            "topic.metadata.refresh.interval.ms": 10_000,
+        }
         name = uuid.uuid4().hex
         self.plain, self.transactional, self.shared = (
             f"{kind}-{name}" for kind in ("plain", "transactional", "shared")
@@ -69,9 +73,7 @@ class Beside:
         number = 0
         while not self.stopping.is_set():
             value, began = b"%d" % number, time.perf_counter()
-            producer.produce(
-                self.plain, value, on_delivery=lambda error, message, began=began: self.delivered(error, message, began)
-            )
+            producer.produce(self.plain, value, on_delivery=partial(self.delivered, began))
             if number % 3 == 0:
                 producer.produce(self.shared, value, on_delivery=self.delivered_shared)
             number += 1
@@ -80,7 +82,7 @@ class Beside:
         if left := producer.flush(PATIENCE_S):
             self.problems.append(f"{left} records were not delivered")
 
-    def delivered(self, error: Any, message: Message, began: float) -> None:
+    def delivered(self, began: float, error: Any, message: Message) -> None:
         if error is not None:
             self.problems.append(f"produce: {error}")
             return

@@ -1,7 +1,9 @@
 """Measures how long one client's large request makes another client wait: `python -m tests.fuzz.crowding`.
 
-Each array of each API's newest request version has as many entries as are asked for. The other client asks for
-ApiVersions over and over; the longest wait for an answer while the large request is at work is its row in the table.
+Each array of each API's requests has as many entries as are asked for. Other clients ask for ApiVersions over and over;
+the longest wait for an answer while the large request is at work is its row in the table. Where the controller has a
+process of its own, a request goes to a broker, which may forward it, while others ask the controller and another
+broker; or it goes to the controller.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from typing import Final, NamedTuple
 
 from broker.config.authorization import STANDARD_AUTHORIZER
 from broker.handlers import APIS
+from broker.handlers.controller import CONTROLLER_APIS
+from broker.requests.api import Apis
 from protocol.api_key import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -26,6 +30,7 @@ from tests.broker.extremes import TOPIC
 from tests.broker.inprocess import decode_response, request_frame
 from tests.broker.many import Many, requests_of_many
 from tests.interop.brokers import Odradek
+from tests.interop.own_quorum import OwnQuorum
 
 RIGHTS: Final = {"with": "User:ANONYMOUS", "without": "User:nobody"}
 """The superusers of a broker whose client has all rights, and of a broker whose client has none."""
@@ -33,6 +38,15 @@ RIGHTS: Final = {"with": "User:ANONYMOUS", "without": "User:nobody"}
 ANSWER_TIMEOUT_S: Final = 120
 PAUSE_S: Final = 0.002
 """The pause of the other client between two requests."""
+
+
+class Place(NamedTuple):
+    """Where large requests go, and where other clients wait meanwhile."""
+
+    apis: Apis
+    asked: str
+    others: tuple[str, ...]
+    topic_id: bytes
 
 
 class Wait(NamedTuple):
@@ -85,10 +99,12 @@ class Other:
 
     def _run(self) -> None:
         frame = request_frame(ApiVersionsRequest(), 0)
-        while not self._over.wait(PAUSE_S):
+        is_over = False
+        while not is_over:
             began = time.monotonic()
             self._client.ask(frame)
             self.longest_s = max(self.longest_s, time.monotonic() - began)
+            is_over = self._over.wait(PAUSE_S)
 
     def stop(self) -> float:
         """Returns the longest wait, once the last answer has arrived."""
@@ -103,38 +119,74 @@ def main() -> None:
     parser.add_argument("--entries", default="20000", help="entries of each array: 20000,100000,200000")
     parser.add_argument("--api", default="", help="only these: FETCH,METADATA")
     parser.add_argument("--rights", choices=[*RIGHTS, "both"], default="both", help="of the client that asks for much")
+    parser.add_argument("--versions", choices=["newest", "all"], default="newest", help="of each request")
+    parser.add_argument("--place", choices=PLACES, default="node", help="the process that is asked, see PLACES")
     options = parser.parse_args()
     only = {name for name in options.api.split(",") if name}
     counts = [int(count) for count in options.entries.split(",")]
     waits: list[Wait] = []
+    serving = PLACES[options.place]
     for rights in RIGHTS if options.rights == "both" else [options.rights]:
-        with tempfile.TemporaryDirectory() as folder, serving(Path(folder, "data"), rights) as (broker, topic_id):
-            for many in requests(only):
-                waits += [measured(broker.bootstrap, many, count, topic_id, rights) for count in counts]
+        if options.place != "node" and rights != "with":
+            continue  # the brokers would be without rights too
+        with tempfile.TemporaryDirectory() as folder, serving(Path(folder, "data"), rights) as place:
+            for many in requests(place.apis, only, all_versions=options.versions == "all"):
+                waits += [measured(place, many, count, rights) for count in counts]
     print(" longest answered  request")
     for wait in sorted(waits, reverse=True):
         print(wait)
 
 
-def requests(only: set[str]) -> Iterator[Many]:
-    """Yields the requests of the newest version of each API; of the named ones if any are named."""
-    for api in APIS:
+def requests(apis: Apis, only: set[str], *, all_versions: bool) -> Iterator[Many]:
+    """Yields the requests of each API, or of the named ones, in all versions or in the newest."""
+    for api in apis:
         if not only or api.key.name in only:
-            yield from requests_of_many(api.request, api.versions.last)
+            first, last = api.versions
+            for version in range(first if all_versions else last, last + 1):
+                yield from requests_of_many(api.request, version)
 
 
 @contextmanager
-def serving(data: Path, rights: str) -> Iterator[tuple[Odradek, bytes]]:
-    """Starts a broker that has a topic; yields it with the topic's id."""
+def one_node(data: Path, rights: str) -> Iterator[Place]:
+    """Starts a broker that is its own controller, and has a topic."""
     broker = Odradek(data, {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": RIGHTS["with"]})
     try:
         broker.start()
         topic_id = created(broker.bootstrap)
         broker.properties["super.users"] = RIGHTS[rights]
         broker.restart()
-        yield broker, topic_id
+        yield Place(APIS, broker.bootstrap, (broker.bootstrap,), topic_id)
     finally:
         broker.forget()
+
+
+@contextmanager
+def two_brokers(data: Path, rights: str) -> Iterator[Place]:
+    """Starts a controller and two brokers, which all have the same rights; the first broker is asked."""
+    authorizer = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": RIGHTS[rights]}
+    data.mkdir()
+    quorum = OwnQuorum(data, authorizer__class__name=STANDARD_AUTHORIZER, super__users=RIGHTS[rights])
+    first, second = (quorum.odradek(node_id, **authorizer) for node_id in (1, 2))
+    nodes = quorum.controller, first, second
+    try:
+        for node in nodes:
+            node.start()
+        yield Place(APIS, first.bootstrap, (quorum.address, second.bootstrap), created(first.bootstrap))
+    finally:
+        for node in reversed(nodes):
+            node.forget()
+
+
+@contextmanager
+def controller(data: Path, rights: str) -> Iterator[Place]:
+    """Starts the same processes; the controller is asked."""
+    with two_brokers(data, rights) as place:
+        address, _ = place.others
+        yield Place(CONTROLLER_APIS, address, place.others, place.topic_id)
+
+
+PLACES: Final = {"node": one_node, "brokers": two_brokers, "controller": controller}
+"""One node; a broker that forwards to a controller with a process of its own; that controller."""
 
 
 def created(bootstrap: str) -> bytes:
@@ -146,10 +198,10 @@ def created(bootstrap: str) -> bytes:
     return decode_response(frame, ApiKey.CREATE_TOPICS, 7, CreateTopicsResponse).topics[0].topic_id
 
 
-def measured(bootstrap: str, many: Many, count: int, topic_id: bytes, rights: str) -> Wait:
+def measured(place: Place, many: Many, count: int, rights: str) -> Wait:
     """Returns the longest wait of another client while this request is at work."""
-    frame = request_frame(many.build(count, topic_id), many.version)
-    client, other = Client(bootstrap), Other(bootstrap)
+    frame = request_frame(many.build(count, place.topic_id), many.version)
+    client, others = Client(place.asked), [Other(bootstrap) for bootstrap in place.others]
     began = time.monotonic()
     try:
         outcome = f"{len(client.ask(frame))} bytes"
@@ -157,7 +209,8 @@ def measured(bootstrap: str, many: Many, count: int, topic_id: bytes, rights: st
         outcome = str(error)
     answered_s = time.monotonic() - began
     client.close()
-    return Wait(other.stop(), answered_s, f"{many} {count} entries, {rights} rights, {len(frame)} bytes", outcome)
+    longest_s = max([other.stop() for other in others])
+    return Wait(longest_s, answered_s, f"{many} {count} entries, {rights} rights, {len(frame)} bytes", outcome)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from protocol.schema import Field, Kind, fields_of, identity
 from protocol.types import NO_UUID
 from tests.fuzz.vocabulary import STRANGE_IDS, STRANGE_NAMES, STRANGE_TOPICS, Focus, Vocabulary
+
+T = TypeVar("T")
 
 EXTREMES: Final[Mapping[str, tuple[object, ...]]] = {
     "bool": (False, True),
@@ -100,6 +102,8 @@ class Draw:
         if name in CAPPED and self.rng.random() < 0.95:
             return BY_NAME[name](self)
         value = self.rng.choice(EXTREMES[kind.name])
+        if isinstance(value, int) and BY_NAME.get(name) is Draw.producer:
+            return self.vocabulary.own_producer(value)
         return self.vocabulary.own(value) if isinstance(value, str) and name in NAMES else value
 
     def array(self, cls: type, name: str, items: Kind, version: int) -> list[Any]:
@@ -114,7 +118,7 @@ class Draw:
 
     # What fields are about.
 
-    def one(self, *values: Any) -> Any:
+    def one(self, *values: T) -> T:
         return self.rng.choice(values)
 
     def topic(self) -> str:
@@ -174,7 +178,9 @@ class Draw:
         chance = self.rng.random()
         if chance < 0.85:
             return self.focus.transactional.producer_id
-        return self.rng.choice(self.vocabulary.transactionals).producer_id if chance < 0.92 else self.one(-1, 1 << 40)
+        if chance < 0.92:
+            return self.rng.choice(self.vocabulary.transactionals).producer_id
+        return self.vocabulary.own_producer(self.one(-1, 0))
 
     def producer_epoch(self) -> int:
         epoch = self.focus.transactional.epoch

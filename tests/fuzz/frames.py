@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from broker.handlers import APIS
 from broker.requests.api import Api
-from broker.requests.dispatch import skip_tags
+from broker.requests.header import skip_tags
 from protocol.codec import MALFORMED, decode, encode
 from protocol.errors import ProtocolError
 from protocol.schema import identity

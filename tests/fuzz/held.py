@@ -17,7 +17,7 @@ from typing import Any, Final
 import uvloop
 
 from broker.network.connection import ServerConnection
-from programs.run.cli import main
+from cli.main import main
 
 HELD_MS: Final = float(os.environ.get("ODRADEK_FUZZ_HELD_MS", "100"))
 _run = asyncio.events.Handle._run
@@ -43,8 +43,8 @@ def peer_of(handle: Any) -> str:
 
 
 if __name__ == "__main__":
-    asyncio.events.Handle._run = timed  # type: ignore[method-assign]
-    uvloop.new_event_loop = asyncio.SelectorEventLoop  # uvloop's callbacks cannot be timed
+    asyncio.events.Handle._run = timed  # type: ignore[method-assign, assignment]
+    uvloop.new_event_loop = asyncio.SelectorEventLoop  # type: ignore[assignment]  # uvloop's callbacks cannot be timed
     protocols.BufferedProtocol = (asyncio.BufferedProtocol, ServerConnection)  # type: ignore[assignment, misc]
     ServerConnection.eof_received = lambda self: None  # type: ignore[attr-defined]
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it says more of sockets that are gone than uvloop

@@ -121,12 +121,6 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
         where_so=lambda ours, theirs: all(row["config_source"] == LOGGER for row in (*ours, *theirs)),
     ),
     Allowed(
-        r"FetchRequest .*\.aborted_transactions",
-        "where nothing was read nothing is aborted: Kafka has null where the first batch is larger than what is left",
-        ours=[],
-        theirs=None,
-    ),
-    Allowed(
         r"DescribeTopicPartitionsRequest .*\.next_cursor",
         "behind a cursor at the last partition number there is nothing; Apache Kafka counts on, to a negative one",
         ours=None,

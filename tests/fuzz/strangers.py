@@ -16,11 +16,12 @@ import ssl
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from broker.clock import SystemClock
 from broker.exchange.context import ANONYMOUS
 from broker.logging import Logger
 from broker.network.connection import ServerConnection
@@ -123,11 +124,11 @@ class Doors:
 
     def __init__(self, broker: InProcess, authority: Authority) -> None:
         self.broker = broker
-        config: Callable[[], Any] = lambda: broker.server.broker.config  # noqa: E731
+        live, clock = broker.server.broker.live_config, SystemClock()
         self._doors = {
             BARE: None,
-            SECURE: TlsDoor(config, "SECURE", names=False),
-            MUTUAL: TlsDoor(config, "MUTUAL", names=True),
+            SECURE: TlsDoor(live, "SECURE", clock, names=False),
+            MUTUAL: TlsDoor(live, "MUTUAL", clock, names=True),
         }
         self.trusting = ssl.create_default_context(cafile=str(authority.certificate))
         self._certified = ssl.create_default_context(cafile=str(authority.certificate))

@@ -54,7 +54,7 @@ def worded(code: int, message: str | None) -> dict[str, Any]:
 
 def test_two_clusters_have_ids_of_their_own_and_the_same_words_around_them() -> None:
     request, refusal = (
-        RemoveRaftVoterRequest(cluster_id=""),
+        RemoveRaftVoterRequest(cluster_id="", voter_id=0, voter_directory_id=bytes(16)),
         'The given id "{}" doesn\'t match the cluster id "{}"'.format,
     )
     ours, theirs = "b2RyYWRlay1pbnRlcm9wLg", "Ji3Y-e0XTt-oWLmKPvwOFw"
@@ -128,7 +128,9 @@ def test_apache_kafka_is_silent_over_a_subscription_that_its_decoder_does_not_fo
     metadata: str, is_meant: bool
 ) -> None:
     protocol = JoinGroupRequestProtocol(name="range", metadata=bytes.fromhex(metadata))
-    request = JoinGroupRequest(group_id="g", protocol_type="consumer", protocols=[protocol])
+    request = JoinGroupRequest(
+        group_id="g", protocol_type="consumer", protocols=[protocol], session_timeout_ms=0, member_id=""
+    )
     assert is_silent_over(request) is is_meant
     request.protocol_type = "connect"
     assert not is_silent_over(request)

@@ -55,13 +55,14 @@ PRODUCER_OF_A_BATCH: Final = re.compile(r"'producer_id': (\d+)")
 MADE_UP_ID: Final = re.compile(r"^[A-Za-z0-9_-]{22}$")
 """Of a member that had none: a broker draws it."""
 
-NAMES: Final = ("name", "topic", "topic_name", "group_id", "transactional_id", "group", "resource_name")
+NAMES: Final = ("name", "topic", "topic_name", "group_id", "transactional_id", "group", "resource_name", "user")
 ORDER: Final = (*NAMES, "topic_id", "partition_index", "partition", "index", "producer_id", "member_id", "error_code")
 
 CHANGES_METADATA: Final = frozenset({
     "CreateTopicsRequest", "DeleteTopicsRequest", "CreatePartitionsRequest", "AlterConfigsRequest", "MetadataRequest",
     "IncrementalAlterConfigsRequest", "UpdateFeaturesRequest", "AlterPartitionReassignmentsRequest",
     "InitializeShareGroupStateRequest", "AlterShareGroupOffsetsRequest", "DeleteShareGroupOffsetsRequest",
+    "AlterUserScramCredentialsRequest", "AlterClientQuotasRequest",
 })  # fmt: skip
 READS: Final = frozenset({
     "ListOffsetsRequest", "DescribeGroupsRequest", "ListGroupsRequest", "OffsetFetchRequest", "FindCoordinatorRequest",
@@ -71,7 +72,7 @@ READS: Final = frozenset({
     "ListTransactionsRequest", "ListPartitionReassignmentsRequest", "DescribeQuorumRequest",
     "ListConfigResourcesRequest",
     "DescribeTopicPartitionsRequest", "ShareGroupDescribeRequest", "DescribeShareGroupOffsetsRequest",
-    "ReadShareGroupStateSummaryRequest",
+    "ReadShareGroupStateSummaryRequest", "DescribeUserScramCredentialsRequest", "DescribeClientQuotasRequest",
 })  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 from typing import Final
+from zlib import crc32
 
 from protocol.types import NO_UUID
 
@@ -17,6 +18,7 @@ STRANGE_TOPICS: Final = ("nowhere", "", "not a name!", ".", "..", "n" * 249, "n"
 METADATA_TOPIC_ID: Final = bytes(15) + b"\x01"
 STRANGE_IDS: Final = (NO_UUID, METADATA_TOPIC_ID, b"\xff" * 16, bytes(range(16)))
 NAMES_NOTHING: Final = ("", ".", "..", "not a name!")
+FIRST_STRANGE_PRODUCER: Final = 1 << 40
 STRANGE_NAMES: Final = ("", "absent", "\x00", "é" * 8, "x" * 300, "__internal")
 
 
@@ -69,6 +71,14 @@ class Vocabulary:
         if name in NAMES_NOTHING:
             return name
         return self.prefix + name[: max(1, len(name) - len(self.prefix))]
+
+    def own_producer(self, producer_id: int) -> int:
+        """A strange producer id as nobody else has it, far from those that brokers hand out; one below 0 stays."""
+        return (
+            producer_id
+            if producer_id < 0
+            else FIRST_STRANGE_PRODUCER + (crc32(self.prefix.encode()) << 8) + (producer_id & 0xFF)
+        )
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from protocol.errors import ErrorCode
+from protocol.errors import error_code
 from tests.fuzz.twins import Answers
 from tests.interop.conformance.compare import Difference
 
 OF_A_MESSAGE: Final = re.compile(r"(.*\.)((?:acknowledge_|batch_index_)?error_)message")
 CLUSTER_ID: Final = re.compile(r'cluster id "[\w-]{22}"')
+ENDPOINT_MISSING: Final = "Add voter request didn't include the endpoint ("
 STEP: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 WITH_THE_CODE: Final = "the error code is another, and its message with it"
@@ -49,13 +50,15 @@ def wording(difference: Difference, answers: Answers) -> str | None:
 
 def why_in_other_words(api: str, request: Any, code: int, difference: Difference) -> str | None:
     ours, theirs = difference.ours, difference.theirs
-    if isinstance(ours, str) and ours == ErrorCode(code).message:
+    if isinstance(ours, str) and ours == error_code(code).message:
         return OWN_WORDS
     if theirs is None and isinstance(ours, str) and api in WITHOUT_WORDS:
         return NO_WORDS
     if isinstance(ours, str) and isinstance(theirs, str):
         if CLUSTER_ID.sub("", ours) == CLUSTER_ID.sub("", theirs):
             return OF_OTHER_CLUSTERS
+        if ours.startswith(ENDPOINT_MISSING) and theirs.startswith(ENDPOINT_MISSING):
+            return OWN_WORDS
         if names_several_faults(api, request):
             return ONE_OF_SEVERAL
     if isinstance(theirs, str) and re.search(r"feature share.version. Local controller \d+ only", theirs):

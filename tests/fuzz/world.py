@@ -203,7 +203,9 @@ class FuzzWorld:
             group_id=name, member_id=member.member_id, member_epoch=0, subscribed_topic_names=[topic]
         )
         member.epoch = self.beat(request, 1)
-        fetched = FetchTopic(topic_id=ids[topic], partitions=[FetchPartition(partition_index=0)])
+        fetched = FetchTopic(
+            topic_id=ids[topic], partitions=[FetchPartition(partition_index=0, acknowledgement_batches=[])]
+        )
         fetch = ShareFetchRequest(
             group_id=name, member_id=member.member_id, share_session_epoch=0, max_wait_ms=50, min_bytes=1,
             max_bytes=1 << 20, max_records=2, batch_size=2, topics=[fetched], forgotten_topics_data=[],

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from commands.main import main
-from commands.table import find
+from cli.main import main
 from tests.interop.brokers import ApacheKafka, Broker, Odradek
 from tests.interop.sharing import SHORT
 
@@ -76,10 +75,8 @@ def both(folder: Path) -> Iterator[list[Broker]]:
 
 def call(capsys: pytest.CaptureFixture[str], bootstrap: str, words: tuple[str, ...]) -> Outcome:
     """Runs `odradek WORDS… -b BOOTSTRAP`."""
-    command = find([*words, "-b", bootstrap])
-    assert command is not None
     capsys.readouterr()
-    status = main(*command)
+    status = main([*words, "-b", bootstrap])
     return Outcome(status, *capsys.readouterr())
 
 

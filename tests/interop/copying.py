@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop import jvm
+from tests.interop.consumed import partition_of, value_of
 
 PARTITIONS = 3
 TIMEOUT_S = 120
@@ -69,7 +70,7 @@ def read(bootstrap: str, isolation: str, count: int, timeout_s: float = TIMEOUT_
         while time.monotonic() < deadline:
             messages = [message for message in consumer.consume(1000, timeout=0.5) if message.error() is None]
             for message in messages:
-                values[message.partition()].append(int(message.value()))
+                values[partition_of(message)].append(int(value_of(message)))
             seen += len(messages)
             if seen >= count:
                 deadline = min(deadline, time.monotonic() + SETTLE_S)

@@ -8,6 +8,7 @@ import time
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from tests.interop.consumed import error_of, offset_of, partition_of, value_of
 from tests.interop.load import BROKER_IS_AWAY, RECONNECT
 from tests.simulation.transaction_history import UNKNOWN_TIME_MS, History, Outcome, Reader, Seen, Transaction, Write
 
@@ -115,9 +116,9 @@ class HistoryReader(threading.Thread):
         while not self._stop_asked.is_set():
             for message in self._consumer.consume(500, timeout=0.05):
                 if message.error() is None:
-                    seen = Seen(message.partition(), message.offset(), message.value().decode(), now_ms())
+                    seen = Seen(partition_of(message), offset_of(message), value_of(message).decode(), now_ms())
                     self.reader.seen.append(seen)
-                elif message.error().code() not in BROKER_IS_AWAY:
+                elif error_of(message).code() not in BROKER_IS_AWAY:
                     self.faults.append(str(message.error()))
         self._consumer.close()
 
@@ -139,6 +140,6 @@ def read_to_the_end(bootstrap: str) -> list[Seen]:
         if message.error() is not None:
             ends += 1
         else:
-            reads.append(Seen(message.partition(), message.offset(), message.value().decode(), UNKNOWN_TIME_MS))
+            reads.append(Seen(partition_of(message), offset_of(message), value_of(message).decode(), UNKNOWN_TIME_MS))
     consumer.close()
     return reads

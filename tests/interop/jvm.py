@@ -7,7 +7,8 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from bench.jars import JARS, TOOL_FLAGS, apache_kafka, locked, resolve
+from bench.jars import JARS, TOOL_FLAGS, locked, resolve
+from bench.jars import apache_kafka as apache_kafka  # tests look it up here
 from tests.interop.processes import LineClient, run
 
 HERE = Path(__file__).parent / "jvm"

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from tests.interop.consumed import error_of, offset_of, partition_of, value_of
+
 PAUSE_S = 0.002
 FLUSH_TIMEOUT_S = 60
 AHEAD = 2000
@@ -35,7 +37,7 @@ class Writer(threading.Thread):
         if error is not None:
             self.failures.append(f"{message.value()!r}: {error}")
         else:
-            self.acknowledged[message.offset()] = int(message.value())
+            self.acknowledged[offset_of(message)] = int(value_of(message))
 
     def run(self) -> None:
         topic, partition = self.where
@@ -79,8 +81,8 @@ class Reader(threading.Thread):
         while not self._is_done():
             for message in self._consumer.consume(1000, timeout=0.1):
                 if message.error() is None:
-                    self.seen[message.partition()].append(Seen(message.offset(), int(message.value())))
-                elif message.error().code() not in BROKER_IS_AWAY:
+                    self.seen[partition_of(message)].append(Seen(offset_of(message), int(value_of(message))))
+                elif error_of(message).code() not in BROKER_IS_AWAY:
                     self.faults.append(str(message.error()))
         self._consumer.close()
 

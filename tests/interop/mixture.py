@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -43,7 +44,7 @@ OF_THREE = {
     "leader.imbalance.check.interval.seconds": "5",
 }
 
-CALM = {"broker__session__timeout__ms": "20000", "replica__lag__time__max__ms": "15000"}
+CALM: dict[str, Any] = {"broker__session__timeout__ms": "20000", "replica__lag__time__max__ms": "15000"}
 """Settings of a cluster in which hardly anybody dies: a node that is late on a busy machine is not taken for dead."""
 
 

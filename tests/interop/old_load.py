@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from confluent_kafka import KafkaError, Message, Producer
 
 from protocol.types import TopicPartition
+from tests.interop.consumed import offset_of, partition_of, value_of
 from tests.interop.old_consumers import Consumed, OldConsumer
 from tests.interop.zookeeper import SOON_S, until
 
@@ -33,8 +34,8 @@ class Numbers(threading.Thread):
         if error is not None:
             self.failures.append(f"{message.value()!r}: {error}")
         else:
-            partition = TopicPartition(self._topic, message.partition())
-            self.acknowledged.add(Consumed(partition, message.offset(), message.value().decode()))
+            partition = TopicPartition(self._topic, partition_of(message))
+            self.acknowledged.add(Consumed(partition, offset_of(message), value_of(message).decode()))
 
     def run(self) -> None:
         number = 0

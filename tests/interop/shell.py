@@ -10,9 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
-from commands.completion import main as complete
-from commands.main import main
-from commands.table import find
+from cli.main import main
 from tests.interop.commanding import Fed
 
 
@@ -75,7 +73,7 @@ def odradek(bootstrap: str) -> Program:
         out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()
         fed, before = Fed(), sys.stdin
         fed.content = stdin
-        sys.stdin = fed  # type: ignore[assignment]  # as much of a file as commands want
+        sys.stdin = fed  # as much of a file as commands want
         try:
             with redirect_stdout(out), redirect_stderr(err):
                 status = _called(words, bootstrap)
@@ -90,11 +88,7 @@ def odradek(bootstrap: str) -> Program:
 
 
 def _called(words: list[str], bootstrap: str) -> int:
-    if words[:1] == ["completion"]:
-        return complete(words[1:])
-    command = find([*words, "-b", bootstrap])
-    assert command is not None, words
     try:
-        return main(*command)
+        return main(words if words[:1] == ["completion"] else [*words, "-b", bootstrap])
     except SystemExit as error:  # argparse ends the process
         return int(str(error.code))

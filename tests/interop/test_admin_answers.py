@@ -93,10 +93,10 @@ def replacing(name: str, kind: int, resource: str, configs: dict[str, str | None
 
 
 def electing(name: str, kind: int, partitions: Sequence[tuple[str, list[int]]] | None) -> Step:
-    partitions = (
-        None if partitions is None else [elect.TopicPartitions(topic=one, partitions=at) for one, at in partitions]
+    topics = (
+        None if partitions is None else [elect.TopicPartitions(topic=topic, partitions=at) for topic, at in partitions]
     )
-    request = elect.ElectLeadersRequest(election_type=kind, topic_partitions=partitions)
+    request = elect.ElectLeadersRequest(election_type=kind, topic_partitions=topics)
     return Step(name, request, elect.ElectLeadersResponse, 2)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench.jars import apache_kafka
 from coordinator.cluster.security.acl import AccessControlEntry
-from coordinator.cluster.security.acl_index import AclIndex, Actor
+from coordinator.cluster.security.acls import Acls, Actor
 from protocol.acl import Operation, PatternType, Permission, Resource
 from tests.interop import jvm
 from tests.interop.processes import run
@@ -44,14 +44,14 @@ def entries(chance: random.Random) -> Iterator[AccessControlEntry]:
         )
 
 
-def question(chance: random.Random, index: AclIndex) -> tuple[str, bool]:
+def question(chance: random.Random, index: Acls, allows_unknown: bool) -> tuple[str, bool]:
     """Returns a question for Kafka, and our answer."""
     actor = Actor(chance.choice(ASKING), chance.choice(HOSTS[1:]))
     operation, resource, name = chance.choice([*Operation]), chance.choice(TYPES), chance.choice(ASKED_NAMES)
     words = f"{actor.principal}\t{actor.host}\t{int(operation)}\t{int(resource)}"
     if chance.random() < 0.1:
-        return f"any\t{words}\n", index.allows_some(actor, operation, resource)
-    return f"ask\t{words}\t{name}\n", index.allows(actor, operation, resource, name)
+        return f"any\t{words}\n", index.allows_some(actor, operation, resource, allows_unknown=allows_unknown)
+    return f"ask\t{words}\t{name}\n", index.allows(actor, operation, resource, name, allows_unknown=allows_unknown)
 
 
 def transcript(sets: int, seed: int) -> tuple[str, list[bool]]:
@@ -61,14 +61,14 @@ def transcript(sets: int, seed: int) -> tuple[str, list[bool]]:
     answers: list[bool] = []
     for _ in range(sets):
         allows_unknown = chance.random() < 0.3
-        index = AclIndex(allows_unknown=allows_unknown)
+        index = Acls()
         lines.append(f"new\tUser:admin\t{str(allows_unknown).lower()}\n")
         for entry in dict.fromkeys(entries(chance)):
             index.set(next(numbers).to_bytes(16, "big"), entry)
             lines.append("acl\t" + "\t".join(str(int(p) if isinstance(p, int) else p) for p in entry) + "\n")
         lines.append("load\n")
         for _ in range(QUESTIONS_EACH):
-            line, answer = question(chance, index)
+            line, answer = question(chance, index, allows_unknown)
             lines.append(line)
             answers.append(answer)
     return "".join(lines), answers

@@ -114,7 +114,8 @@ def test_metadata_of_an_older_release_is_upgraded_under_load(
 def finalized(cluster: Cluster) -> str:
     """The release whose metadata the cluster has."""
     described = tool("kafka-features", "--bootstrap-server", cluster.bootstrap, "describe", timeout_s=SOON_S * 2)
-    return re.findall(r"metadata\.version\s.*FinalizedVersionLevel: (\S+)", described)[0]
+    level: str = re.findall(r"metadata\.version\s.*FinalizedVersionLevel: (\S+)", described)[0]
+    return level
 
 
 def commit(producer: Producer, text: str) -> None:

@@ -31,9 +31,9 @@ def test_a_topic_from_its_creation_to_its_end(run: Run, topic: str) -> None:
     run("topic", "alter", topic, "--unset", "retention.ms", "-c", "max.message.bytes=1000")
     assert run("topic", "describe", topic).rows[0]["configs"] == {"max.message.bytes": "1000"}
     run("topic", "alter", topic, "-c", "no.such.config=1", status=1)
-    run("topic", "grow", topic, "--to", "4", "--dry-run")
+    run("topic", "grow", topic, "-p", "4", "--dry-run")
     run("topic", "grow", topic, "--by", "1")
-    run("topic", "grow", topic, "--to", "1", status=1)
+    run("topic", "grow", topic, "-p", "1", status=1)
     run("topic", "trim", topic, "--to", "end", "--yes")
     assert [row["topic"] for row in run("topic", "list").rows if row["topic"] == topic] == [topic]
     run("topic", "delete", topic, "--yes")

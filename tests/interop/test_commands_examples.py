@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from commands.main import declare
-from commands.table import CLUSTER_COMMANDS, CLUSTER_WORDS
+from cli.actions import declare_command
+from cli.table import CLUSTER_COMMANDS
 from tests.interop.conftest import Start
 from tests.interop.shell import Shell, odradek
 
@@ -40,12 +40,11 @@ ELSEWHERE = {"consumers"}
 
 def ordered_examples() -> list[tuple[str, str]]:
     """All examples, in the order of the table, with the command that each is of."""
-    commands = [*CLUSTER_COMMANDS.items(), ("cluster", next(iter(CLUSTER_WORDS.values())))]
     return [
         (action.path, example)
-        for name, command in commands
+        for name, command in CLUSTER_COMMANDS.items()
         if name not in ELSEWHERE
-        for action in declare(name, command).declared
+        for action in declare_command(name, command).declared
         for example in action.examples
     ]
 

@@ -26,13 +26,13 @@ def cluster(three: Cluster) -> Iterator[Cluster]:
 def test_what_one_broker_says_of_it(run: Run, topic: str) -> None:
     run("topic", "create", topic, "-p", "2")
     assert run("topic", "reassign", topic).rows == []
-    assert run("topic", "reassign", topic, "--to", "1", "--yes").rows == []
+    assert run("topic", "reassign", topic, "--to-brokers", "1", "--yes").rows == []
     run("topic", "reassign", topic, "--assign", "0:1", "--yes")
     (refused,) = run("topic", "reassign", topic, "--assign", "0:7", "--yes", status=1).rows
     assert str(refused["error"]).startswith("INVALID_REPLICA_ASSIGNMENT")
     assert run("topic", "reassign", topic, "--cancel", "--yes").rows == []
-    run("topic", "reassign", topic, "--to", "1,x", status=2)
-    run("topic", "reassign", topic, "--to", "1", "-r", "2", status=2)
+    run("topic", "reassign", topic, "--to-brokers", "1,x", status=2)
+    run("topic", "reassign", topic, "--to-brokers", "1", "-r", "2", status=2)
     run("topic", "reassign", topic, "--assign", "9:1", status=2)
     run("topic", "reassign", f"{topic}-none", status=1)
     assert {row["result"] for row in run("topic", "elect", topic).rows} == {"has it already"}
@@ -52,9 +52,9 @@ def test_replicas_move_and_preferred_leaders_lead_again(
     run("topic", "create", "orders", "--assign", "0:1,2", "--assign", "1:2,1", "--assign", "2:1,2")
     feed(b"a\nb\nc\n")
     run("produce", "orders", "-p", "0")
-    planned = run("topic", "reassign", "orders", "--to", "2,3").rows
+    planned = run("topic", "reassign", "orders", "--to-brokers", "2,3").rows
     assert {row["result"] for row in planned} == {"would be moved"}
-    assert {row["result"] for row in run("topic", "reassign", "orders", "--to", "2,3", "--yes").rows} == {
+    assert {row["result"] for row in run("topic", "reassign", "orders", "--to-brokers", "2,3", "--yes").rows} == {
         "is being moved"
     }
     deadline = time.monotonic() + SOON_S

@@ -54,19 +54,19 @@ def test_a_groups_offsets_go_to_kafka_and_back(tmp_path: Path) -> None:
         assert (second["owner"], second["due"], second["offset"]) == (None, "c-0", None)
 
         with pytest.raises(AssertionError, match="has consumers in ZooKeeper: c; stop them first"):
-            command(broker, "migrate", "g", "--execute")
+            command(broker, "migrate", "g", "--yes")
         client.delete("/consumers/g/ids/c")
         actions = [(row["topic"], row["action"]) for row in command(broker, "migrate", "g")]
         assert actions == [("gone", "no partition"), ("t", "copy")]
         for expected in ("copy", "same"):  # it can be repeated
-            (row,) = [row for row in command(broker, "migrate", "g", "--execute") if row["topic"] == "t"]
+            (row,) = [row for row in command(broker, "migrate", "g", "--yes") if row["topic"] == "t"]
             assert row["action"] == expected
 
         client.set("/consumers/g/offsets/t/0", b"1")
-        (row,) = [row for row in command(broker, "migrate", "g", "--execute") if row["topic"] == "t"]
+        (row,) = [row for row in command(broker, "migrate", "g", "--yes") if row["topic"] == "t"]
         assert row["action"] == "target is ahead"
         refused_while_it_consumes(broker, "g")
-        command(broker, "migrate", "g", "--to", "zookeeper", "--execute")
+        command(broker, "migrate", "g", "--into", "zookeeper", "--yes")
         assert client.get("/consumers/g/offsets/t/0")[0] == b"3"
     broker.stop()
     broker.forget()
@@ -84,5 +84,5 @@ def refused_while_it_consumes(broker: Odradek, group: str) -> None:
             assert time.monotonic() < deadline, f"nothing was assigned by the protocol {protocol}"
             consumer.poll(0.1)
         with pytest.raises(AssertionError, match="group g has members and is Stable; stop them first"):
-            command(broker, "migrate", group, "--to", "zookeeper", "--execute")
+            command(broker, "migrate", group, "--into", "zookeeper", "--yes")
         consumer.close()

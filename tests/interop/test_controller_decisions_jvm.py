@@ -30,7 +30,8 @@ from protocol.schema import identity
 from tests.interop.brokers import CLUSTER_ID
 from tests.interop.quorum import CONTROLLER_ID, Quorum
 from tests.interop.wire import WireClient
-from tests.scenarios.controlling import COMMANDS, ControllerScenario, Words, state, words
+from tests.scenarios.controlling import COMMANDS, ControllerScenario, state
+from tests.scenarios.runner import Words, words
 
 R = TypeVar("R")
 

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from tests.interop.brokers import Odradek
 from tests.interop.clients.confluent import Confluent
+from tests.interop.consumed import offset_of, value_of
 from tests.interop.members import wait_until
 
 pytestmark = pytest.mark.odradek_only
@@ -54,7 +55,7 @@ def write(broker: Odradek, partition: int, count: int = RECORDS, timeout_ms: int
 
     def delivered(error: KafkaError | None, message: Message) -> None:
         if error is None:
-            acknowledged[message.offset()] = message.value()
+            acknowledged[offset_of(message)] = value_of(message)
 
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 2, "message.timeout.ms": timeout_ms})
     dice = random.Random(partition)
@@ -77,7 +78,7 @@ def read(broker: Odradek, partition: int, offset: int, count: int) -> tuple[dict
             for message in consumer.consume(count, timeout=0.2):
                 if (error := message.error()) is not None:
                     return values, error
-                values[message.offset()] = message.value()
+                values[offset_of(message)] = value_of(message)
     finally:
         consumer.close()
     return values, None

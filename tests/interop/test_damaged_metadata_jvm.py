@@ -84,9 +84,9 @@ def files_set_aside(data: Path) -> None:
 
 CASES = (
     Case(one_bit_of_a_topic, Served(3, 3, 3), "whole batches follow"),
-    Case(no_metadata_log, Served(0, 0, 6), "says that this broker was registered at offset"),
-    Case(no_properties, "No readable meta.properties files found", "there is no meta.properties"),
-    Case(no_properties_in_the_second, "No `meta.properties` found in ", "there is no meta.properties"),
+    Case(no_metadata_log, Served(0, 0, 6), "shows that this broker was registered at offset"),
+    Case(no_properties, "No readable meta.properties files found", "meta.properties is missing"),
+    Case(no_properties_in_the_second, "No `meta.properties` found in ", "meta.properties is missing"),
     Case(files_set_aside, Served(6, 6, 0), Served(6, 6, 0)),
 )
 

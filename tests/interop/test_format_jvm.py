@@ -110,7 +110,10 @@ def test_apache_kafka_and_odradek_start_on_directories_formatted_here(controller
     odradek_format(tmp_path / "broker-1", theirs)
     ours = {**joining, "node.id": "2"}
     odradek_format(tmp_path / "broker-2", ours)
-    brokers = [ApacheNode(tmp_path / "broker-1", theirs), Odradek(tmp_path / "broker-2", ours)]
+    brokers: list[ApacheNode | Odradek] = [
+        ApacheNode(tmp_path / "broker-1", theirs),
+        Odradek(tmp_path / "broker-2", ours),
+    ]
     try:
         brokers[0].start()
         # Asked while Apache Kafka is alone: the tool sends to any broker, and Odradek does not serve quotas of clients.

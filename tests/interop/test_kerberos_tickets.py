@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -35,11 +35,11 @@ class Place(NamedTuple):
     realm: Realm
     keytabs: Mapping[str, Path]
 
-    def options(self, **changes: object) -> TicketOptions:
+    def options(self, **changes: Any) -> TicketOptions:
         keytab = str(self.keytabs["kafka/localhost"])
         return TicketOptions(f"kafka/localhost@{OWN}", keytab, ("DEFAULT",), False, JAAS)._replace(**changes)
 
-    def acceptor(self, **changes: object) -> Callable[[], ServerExchange]:
+    def acceptor(self, **changes: Any) -> Callable[[], ServerExchange]:
         from broker.security.kerberos.tickets import acceptor
 
         return acceptor(self.options(**changes), SystemClock())
@@ -127,20 +127,20 @@ def test_another_key_of_the_keytab_opens_nothing(place: Place, tmp_path: Path) -
     both.write_bytes(own + others[2:])  # after the version
     accept = place.acceptor(keytab=str(both))
     assert accept().step(token(place.ticket("alice"))).answer
-    with pytest.raises(SaslError, match="the ticket is not taken"):
+    with pytest.raises(SaslError, match="the ticket is rejected"):
         accept().step(token(place.ticket("alice"), service="other"))
 
 
 @pytest.mark.parametrize("more", [(), ("mutual_authentication",)])
 def test_no_other_mechanism_is_taken(place: Place, more: tuple[str, ...]) -> None:
-    with pytest.raises(SaslError, match="the ticket is not taken"):
+    with pytest.raises(SaslError, match="the ticket is rejected"):
         place.acceptor()().step(token(place.ticket("alice"), *more, spnego=True))
 
 
 @pytest.mark.parametrize("user", [r"alice\@x"])
 def test_whose_name_looks_like_another_s_is_refused(place: Place, user: str) -> None:
     """One part of such a principal has a separator in it."""
-    with pytest.raises(SaslError, match="is no name of a principal"):
+    with pytest.raises(SaslError, match="is not a principal"):
         authenticate(client(place.ticket(r"alice\@x")), place.acceptor()())
 
 
@@ -217,7 +217,7 @@ def test_a_keytab_that_is_of_no_use_stops_the_start(place: Place, tmp_path: Path
         path.chmod(mode)
     for changes, words in (
         ({"keytab": str(tmp_path / "missing")}, "missing: No such file"),
-        ({"keytab": str(open_to_all)}, "others may read it"),
+        ({"keytab": str(open_to_all)}, "other users can read it"),
         ({"keytab": str(nonsense)}, "keyTab .*nonsense, principal kafka/localhost@ODRADEK.TEST: "),
         ({"principal": "kafka/elsewhere@ODRADEK.TEST"}, "principal kafka/elsewhere@ODRADEK.TEST: No key table entry"),
         ({"principal": "*"}, "principal \\*: "),

@@ -12,7 +12,7 @@ from tests.interop.clients.confluent import Confluent
 from tests.interop.load import Reader, Seen, Writer
 
 TOPIC = "under-load"
-WRITERS = (
+WRITERS: tuple[dict[str, object], ...] = (
     {"enable.idempotence": True, "linger.ms": 1},
     {"enable.idempotence": True, "linger.ms": 5, "compression.type": "zstd"},
     {"enable.idempotence": False, "linger.ms": 1, "max.in.flight": 1},

@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.brokers import Odradek
+from tests.interop.consumed import value_of
 from tests.interop.processes import run
 from tests.interop.quorum import ApacheNode, Quorum
 
@@ -37,7 +39,8 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
 
 @pytest.fixture(scope="module")
 def leader(quorum: Quorum) -> Iterator[Odradek]:
-    broker = quorum.odradek(LEADER, **{"replica.lag.time.max.ms": str(MAX_LAG_MS)})
+    lag: dict[str, Any] = {"replica.lag.time.max.ms": str(MAX_LAG_MS)}
+    broker = quorum.odradek(LEADER, **lag)
     broker.start()
     yield broker
     assert broker.stop() == 0
@@ -193,7 +196,7 @@ class SteadyProducer:
         assert self._producer.flush(SOON_S) == 0
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        (self.acknowledged if error is None else self.lost).add(int(message.value()))
+        (self.acknowledged if error is None else self.lost).add(int(value_of(message)))
 
 
 @pytest.mark.cluster

@@ -320,8 +320,10 @@ def test_more_partitions_and_connections_than_files_may_be_open(tmp_path: Path) 
             for _ in range(200):
                 stack.enter_context(connect(odradek)).sendall(HELLO)
         assert "connection refused" in lines_with(odradek, "the limit of open files")[0]
-        parts = [FetchPartition(partition=number, partition_max_bytes=MIB) for number in range(count)]
-        request = FetchRequest(min_bytes=0, max_bytes=MIB, topics=[FetchTopic(topic="many", partitions=parts)])
+        parts = [FetchPartition(partition=number, partition_max_bytes=MIB, fetch_offset=0) for number in range(count)]
+        request = FetchRequest(
+            min_bytes=0, max_bytes=MIB, topics=[FetchTopic(topic="many", partitions=parts)], max_wait_ms=0
+        )
         fetched = writer.quietly(request, FETCH_VERSION)
         assert isinstance(fetched, FetchResponse)
         sizes = [len(part.records or b"") for part in fetched.responses[0].partitions]

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.interop.consumed import offset_of, value_of
 from tests.interop.load import RECONNECT, Writer
 from tests.interop.local import SOON_S, LocalCluster
 from tests.interop.processes import run
@@ -95,7 +96,7 @@ def stored(bootstrap: str, topic: str, partition: int) -> dict[int, int]:
         assert time.monotonic() < deadline, f"{len(numbers)} records of {topic}-{partition} came, {high} is the end"
         for message in consumer.consume(1000, timeout=0.5):
             assert message.error() is None, message.error()
-            numbers[message.offset()] = int(message.value())
+            numbers[offset_of(message)] = int(value_of(message))
     consumer.close()
     return numbers
 

@@ -81,7 +81,9 @@ class Rules:
             self._put("topic_partitions", len(topic.partitions), topic=topic.topic)
             for partition in topic.partitions.values():
                 own = {"topic": topic.topic, "partition": partition.id}
-                low, high = self._reader.get_watermark_offsets(TopicPartition(*own.values()), timeout=SOON_S)
+                low, high = self._reader.get_watermark_offsets(
+                    TopicPartition(topic.topic or "", partition.id), timeout=SOON_S
+                )
                 self._put("topic_partition_leader", partition.leader, **own)
                 self._put("topic_partition_current_offset", high, **own)
                 self._put("topic_partition_oldest_offset", low, **own)
@@ -96,12 +98,12 @@ class Rules:
         described = self._admin.describe_consumer_groups([name])[name].result(SOON_S)
         self._put("consumergroup_members", len(described.members), consumergroup=name)
         for topic in self._cluster.topics.values():
-            partitions = [TopicPartition(topic.topic, index) for index in topic.partitions]
+            partitions = [TopicPartition(topic.topic or "", index) for index in topic.partitions]
             request = ConsumerGroupTopicPartitions(name, partitions)
             answer = self._admin.list_consumer_group_offsets([request])[name].result(SOON_S)
             offsets = {one.partition: max(one.offset, NO_OFFSET) for one in answer.topic_partitions}
             if set(offsets.values()) != {NO_OFFSET}:
-                self._group_topic(name, topic.topic, offsets)
+                self._group_topic(name, topic.topic or "", offsets)
 
     def _group_topic(self, group: str, topic: str, offsets: dict[int, int]) -> None:
         lag_sum = 0

@@ -48,7 +48,11 @@ class GroupReader(threading.Thread):
         self.seen: dict[int, set[int]] = {}
         self.again = 0
         """How often it was given a record that it had before: at each begin it goes back to what it has committed."""
-        settings = {"group.id": f"readers-{protocol}", "group.protocol": protocol, "auto.offset.reset": "earliest"}
+        settings: dict[str, str | int] = {
+            "group.id": f"readers-{protocol}",
+            "group.protocol": protocol,
+            "auto.offset.reset": "earliest",
+        }
         settings |= {"auto.commit.interval.ms": 500}
         self._consumer = Consumer({"bootstrap.servers": bootstrap, **settings, **RECONNECT})
         self._consumer.subscribe([topic])

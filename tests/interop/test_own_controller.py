@@ -174,5 +174,5 @@ def test_a_controller_for_others_is_formatted_first(tmp_path: Path) -> None:
         [Odradek.program, "run", *words], capture_output=True, text=True, timeout=SOON_S, check=False
     )
     assert ended.returncode == 1
-    assert "there is no meta.properties" in ended.stderr
+    assert "meta.properties is missing" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1

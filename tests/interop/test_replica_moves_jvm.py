@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from broker.config.replication import RACK_AWARE
 from tests.interop import jvm
@@ -37,9 +37,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def fill(cluster: Cluster, topic: str, records: int = RECORDS) -> None:
     failures: list[object] = []
+
+    def report(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 20})
     for _ in range(records):
-        producer.produce(topic, RECORD, partition=0, on_delivery=lambda error, _: error and failures.append(error))
+        producer.produce(topic, RECORD, partition=0, on_delivery=report)
         producer.poll(0)
     assert producer.flush(SOON_S) == 0
     assert not failures

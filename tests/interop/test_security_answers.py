@@ -87,6 +87,17 @@ BAD_QUOTAS: tuple[tuple[dict[str, str | None], str, float], ...] = (
     ({"ip": None}, "connection_creation_rate", 1.5),
 )
 
+BAD_FILTERS: tuple[list[tuple[str, int, str | None]], ...] = (
+    [("", EXACT, "a")],
+    [("user", EXACT, None)],
+    [("user", DEFAULT, "a")],
+    [("user", SPECIFIED, "a")],
+    [("user", 3, "a")],
+    [("user", EXACT, "a"), ("user", DEFAULT, None)],
+    [("user", EXACT, "a"), ("ip", EXACT, "b")],
+    [("group", EXACT, "a")],
+)
+
 QUOTA_STEPS = (
     limiting("quotas", quota({"user": "a"}, ("producer_byte_rate", 1e6), ("request_percentage", 12.5)), version=0),
     limiting("a quota of two parts", quota({"user": "a", "client-id": None}, ("consumer_byte_rate", 2e6))),
@@ -106,21 +117,7 @@ QUOTA_STEPS = (
     limits("default clients'", ("client-id", DEFAULT, None)),
     limits("any user's", ("user", SPECIFIED, None), strict=True),
     limits("addresses'", ("ip", SPECIFIED, None)),
-    *(
-        limits(f"badly filtered {at}", *filters)
-        for at, filters in enumerate(
-            (
-                [("", EXACT, "a")],
-                [("user", EXACT, None)],
-                [("user", DEFAULT, "a")],
-                [("user", SPECIFIED, "a")],
-                [("user", 3, "a")],
-                [("user", EXACT, "a"), ("user", DEFAULT, None)],
-                [("user", EXACT, "a"), ("ip", EXACT, "b")],
-                [("group", EXACT, "a")],
-            )
-        )
-    ),
+    *(limits(f"badly filtered {at}", *filters) for at, filters in enumerate(BAD_FILTERS)),
     limiting("a quota removed", quota({"user": "a"}, ("producer_byte_rate", None))),
     limits("what is left"),
 )

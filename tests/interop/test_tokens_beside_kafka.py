@@ -70,8 +70,9 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 def token(*, key: str = "ec", **changes: Any) -> str:
     """A token for this audience, of this issuer."""
     usual = {"aud": AUDIENCE, "iss": ISSUER, **changes}
-    of_key = {"ec": (ec_key(), "ES256"), "rsa": (rsa_key(), "RS256")}[key]
-    return issuer.token(of_key[0], usual.pop("kid", key), usual.pop("algorithm", of_key[1]), **usual)
+    keys: dict[str, Any] = {"ec": (ec_key(), "ES256"), "rsa": (rsa_key(), "RS256")}
+    private_key, algorithm = keys[key]
+    return issuer.token(private_key, usual.pop("kid", key), usual.pop("algorithm", algorithm), **usual)
 
 
 def forged(algorithm: str) -> str:

@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from kazoo.client import KazooClient
 from commands.zookeeper.znodes import read_group
 from protocol.types import TopicPartition
 from tests.interop.brokers import Odradek
+from tests.interop.consumed import offset_of, partition_of, value_of
 from tests.interop.old_consumers import DUAL, KAFKA, ZOOKEEPER, Consumed, OldConsumer, settled
 from tests.interop.old_load import Numbers, consumed_by, until_consumed
 from tests.interop.own_quorum import OdradekNode, OwnQuorum
@@ -80,7 +82,7 @@ def test_real_consumers_own_what_falls_to_them_by_our_rules(broker: Odradek, tmp
     with znodes(connect) as client:
         for number, consumer in enumerate(consumers, 1):
             consumer.start(settings)
-            until(lambda number=number: settled(client, group, number, topics, strategy), [consumer])
+            until(partial(settled, client, group, number, topics, strategy), [consumer])
         for one in read_group(client, group).members:
             data = client.get(f"/consumers/{group}/ids/{one.consumer_id}")[0]
             assert json.loads(data) == json.loads(one.registration(int(json.loads(data)["timestamp"])))
@@ -105,7 +107,7 @@ def test_offsets_go_to_kafka_and_back_step_by_step_under_load(broker: Odradek, t
                 consumer.start(settings)
                 bounces += 1
                 members = len(consumers) if bounces > len(consumers) else number
-                until(lambda members=members: settled(client, group, members, partitions), consumers)
+                until(partial(settled, client, group, members, partitions), consumers)
             numbers.goes_on()
         written = numbers.finish()
         counts = until_consumed(written, consumers)
@@ -130,7 +132,7 @@ def modern(broker: Odradek, group: str, topic: str, records: int) -> Iterator[Co
     consumer.subscribe([topic])
     for message in consumer.consume(records, timeout=SOON_S):
         assert message.error() is None, message.error()
-        yield Consumed(TopicPartition(topic, message.partition()), message.offset(), message.value().decode())
+        yield Consumed(TopicPartition(topic, partition_of(message)), offset_of(message), value_of(message).decode())
     consumer.close()
 
 

@@ -26,7 +26,7 @@ from protocol import acl
 from protocol.properties import read_properties
 from tests.sources import ROOT
 
-VALUES = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"))
+VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 
 
 @pytest.mark.parametrize(("lines", "ready"), [

@@ -29,7 +29,7 @@ def test_triggers(text: str, trigger: Trigger) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "10", "now:1s", "continuous"])
 def test_what_is_no_trigger(text: str) -> None:
-    with pytest.raises(PipelineError, match="is no trigger"):
+    with pytest.raises(PipelineError, match="is not a trigger"):
         parse_trigger(text)
 
 

@@ -13,8 +13,9 @@ from pipeline.ranges import (
     LoadedTopic,
     Range,
     RangeBounds,
+    parse_at,
+    parse_bounds,
     parse_offsets,
-    parse_time,
     plan,
     to_json,
 )
@@ -59,7 +60,7 @@ def test_bounds_by_name_by_offset_and_by_time() -> None:
 
 def test_a_lost_range_is_named_and_can_be_accepted() -> None:
     loaded = LoadedTopic("id-a", {0: 2, 1: 10})
-    with pytest.raises(LostRange, match="t-0: offsets 2 to 4 are lost, the partition begins with 5 now"):
+    with pytest.raises(LostRange, match=r"t-0: offsets 2 to 4 are lost: .* The partition now begins with 5"):
         planned(loaded=loaded)
     assert planned(loaded=loaded, accepted=AcceptedLosses(lost=True)) == [Range("t", 0, 5, 100)]
 
@@ -82,9 +83,9 @@ def test_a_topic_of_another_id_is_told_and_begins_anew_when_accepted() -> None:
 
 
 def test_offsets_beyond_the_end_are_refused() -> None:
-    with pytest.raises(PipelineError, match="t-0: offset 101 is asked for, but the partition ends with 99"):
+    with pytest.raises(PipelineError, match="t-0: offset 101 is requested, but the partition ends with 99"):
         planned(RangeBounds(offsets={ZERO: 101}))
-    with pytest.raises(PipelineError, match="t-0: offsets up to 199 are asked for, but the partition ends with 99"):
+    with pytest.raises(PipelineError, match="t-0: offsets up to 199 are requested, but the partition ends with 99"):
         planned(ending=RangeBounds(offsets={ZERO: 200}))
 
 
@@ -92,15 +93,31 @@ def test_offsets_are_sparks_json() -> None:
     offsets = {ZERO: 23, ONE: EARLIEST}
     assert parse_offsets(to_json(offsets)) == offsets
     assert to_json(offsets) == '{"t": {"0": 23, "1": -2}}'
-    with pytest.raises(PipelineError, match="is no JSON of offsets"):
+    with pytest.raises(PipelineError, match="or JSON of offsets"):
         parse_offsets("[1]")
 
 
-@pytest.mark.parametrize("text", ["2026-01-31T12:00", "2026-01-31T13:00+01:00", "1769860800000"])
+NOW_MS = 1_769_860_800_000
+
+
+@pytest.mark.parametrize("text", ["2026-01-31T12:00", "2026-01-31T13:00+01:00", "1769860800000", "-0s"])
 def test_times(text: str) -> None:
-    assert parse_time(text) == 1_769_860_800_000
+    assert parse_bounds(f"@{text}", NOW_MS) == RangeBounds(at_ms=NOW_MS)
+    assert parse_at("--from", f"@{text}", NOW_MS) == NOW_MS
 
 
-def test_what_is_no_time() -> None:
-    with pytest.raises(PipelineError, match="'yesterday' is no time"):
-        parse_time("yesterday")
+def test_a_position_is_start_end_or_offsets() -> None:
+    assert parse_bounds(None, NOW_MS) == RangeBounds()
+    assert parse_bounds("start", NOW_MS) == RangeBounds(named=EARLIEST)
+    assert parse_bounds("earliest", NOW_MS) == RangeBounds(named=EARLIEST)
+    assert parse_bounds("end", NOW_MS) == RangeBounds(named=LATEST)
+    assert parse_bounds('{"t": {"0": 23}}', NOW_MS) == RangeBounds(offsets={ZERO: 23})
+
+
+def test_what_is_no_position_is_named() -> None:
+    with pytest.raises(PipelineError, match="'yesterday' is not a time such as"):
+        parse_bounds("@yesterday", NOW_MS)
+    with pytest.raises(PipelineError, match="'first' is not start, end, @TIME, or JSON"):
+        parse_bounds("first", NOW_MS)
+    with pytest.raises(PipelineError, match="--from 2026: expected @TIME"):
+        parse_at("--from", "2026", NOW_MS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,13 +23,11 @@ def file(name: str, first: int, last: int, topic: str = "t", quarantined: bool =
     return File(f"{folder}topic={topic}/date=d/hour=h/{name}", topic, 0, first, last, last - first + 1, quarantined)
 
 
-def manifest(
-    sequence: int, *files: File, removed: tuple[str, ...] = (), topic_id: str = "a", **more: object
-) -> Manifest:
+def manifest(sequence: int, *files: File, removed: tuple[str, ...] = (), topic_id: str = "a", **more: Any) -> Manifest:
     start, end = min(one.first for one in files), max(one.last for one in files) + 1
     return Manifest(
         sequence, f"run{sequence}", 0, {"t": topic_id}, {"t": (0,)}, [Range("t", 0, start, end)], files, removed, **more
-    )  # type: ignore[arg-type]
+    )
 
 
 def stage(store: Store, made: Manifest) -> None:
@@ -118,7 +117,7 @@ def test_what_is_no_manifest_is_named(text: str) -> None:
 
 
 def test_a_missing_manifest_is_found_out() -> None:
-    with pytest.raises(PipelineError, match="manifest 2 is missing: the next one there is 3"):
+    with pytest.raises(PipelineError, match="manifest 2 is missing: the next is 3"):
         folded([manifest(1, A), manifest(3, B)])
 
 

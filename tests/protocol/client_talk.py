@@ -47,7 +47,7 @@ def requests_in(stream: bytes) -> list[Sent]:
 
 def read_request(frame: bytes) -> Sent:
     key, version = struct.unpack_from(">hh", frame)
-    cls = messages_of(ApiKey(key)).request
+    cls: type[object] = messages_of(ApiKey(key)).request
     header, position = decode(RequestHeader, 2 if version in identity(cls).flexible else 1, frame)
     request, end = decode(cls, version, frame, position)
     assert end == len(frame), "bytes follow the request"

@@ -4,13 +4,14 @@ fails."""
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
 from protocol.api_key import ApiKey
 from protocol.client import OutboundConnection
 from protocol.client_states import ConnectionState
-from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.handshake import Question
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, FinalizedFeatureKey
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -33,7 +34,7 @@ from tests.protocol.client_talk import (
 UNSUPPORTED = int(ErrorCode.UNSUPPORTED_VERSION)
 
 
-def connected(**others: object) -> tuple[OutboundConnection, Sent]:
+def connected(**others: Any) -> tuple[OutboundConnection, Sent]:
     client = connecting(**others)
     client.connected(0, HANDSHAKE_MS)
     (hello,) = sent(client)
@@ -139,7 +140,7 @@ def token(text: bytes) -> object:
         response = yield Question(SaslAuthenticateRequest(auth_bytes=text), SaslAuthenticateResponse)
         assert isinstance(response, SaslAuthenticateResponse)
         if response.error_code:
-            raise KafkaError(ErrorCode(response.error_code))
+            raise KafkaError(error_code(response.error_code))
 
     return authenticator
 

@@ -45,9 +45,9 @@ class Lists:
     """Arrays of everything."""
 
     numbers: list[int32] | None = wire(nullable="0+")
-    names: list[str] = wire()
-    ids: list[uuid] = wire()
-    blobs: list[bytes] = wire()
+    names: list[str] = wire(default=IMPLICIT)
+    ids: list[uuid] = wire(default=IMPLICIT)
+    blobs: list[bytes] = wire(default=IMPLICIT)
 
 
 @struct
@@ -62,13 +62,13 @@ class Inner:
 class Outer:
     """Structs in place, null, in arrays and in tags."""
 
-    one: Inner = wire()
+    one: Inner = wire(default=IMPLICIT)
     maybe: Inner | None = wire(nullable="0+", default=None)
-    many: list[Inner] = wire()
+    many: list[Inner] = wire(default=IMPLICIT)
     number: int32 = wire(versions="1+", tag=3, default=5)
     tagged: Inner = wire(versions="1+", tag=1, default=IMPLICIT)
     rare: Inner | None = wire(versions="1+", nullable="1+", tag=7, default=None)
-    names: list[str] | None = wire(versions="1+", nullable="1+", tag=9)
+    names: list[str] | None = wire(versions="1+", nullable="1+", tag=9, default=IMPLICIT)
 
 
 @message(0, versions="0-3", flexible="none")
@@ -195,7 +195,7 @@ def test_records_are_views_of_the_frame_and_go_out_uncopied() -> None:
     assert isinstance(value.batches, memoryview)
     assert bytes(value.batches) == b"patch"
     parts: list[object] = []
-    encoder(type(value), 1)(value, parts.append)
+    encoder(Texts, 1)(value, parts.append)
     assert any(part is value.batches for part in parts)
 
 

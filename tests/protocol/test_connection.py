@@ -28,7 +28,8 @@ def framed(payload: bytes) -> bytes:
 
 def frames_of(stream: bytes, cuts: list[int]) -> list[bytes]:
     """Returns the frames that a reader cuts out of a stream that arrives in pieces of the given sizes."""
-    reader, whole, position = FrameReader(LIMIT), [], 0
+    reader, position = FrameReader(LIMIT), 0
+    whole: list[bytes] = []
     sizes = iter(cuts)
     while position < len(stream):
         size = next(sizes, len(stream))
@@ -98,10 +99,10 @@ def test_a_frame_that_fills_its_room_has_none_until_it_grows() -> None:
     assert not reader.cut(memoryview(SIZE.pack(MIB)))
     assert not reader.is_full
     assert not reader.filled(FIRST_BYTES)
-    assert reader.is_full
+    assert (reader.is_full, reader.growth_bytes > 0) == (True, True)
     grown = reader.held_bytes + reader.growth_bytes
     reader.grow()
-    assert not reader.is_full
+    assert (reader.is_full, reader.held_bytes) == (False, grown)
     assert reader.held_bytes == grown > FIRST_BYTES
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from coordinator.engine.result import Reply, Result
 from coordinator.group import requests
 from coordinator.group.groups import delete_groups, describe_classic, list_groups
 from coordinator.group.offsets.commit import commit, commit_transactional
@@ -16,7 +17,6 @@ from coordinator.group.offsets.delete import delete
 from coordinator.group.offsets.fetch import fetch
 from coordinator.group.records import EndTransaction
 from coordinator.group.state import Client
-from coordinator.outcome import Outcome, Reply
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -230,7 +230,7 @@ def txn_commit(scenario: Scenario, words: Words) -> None:
 def end_txn(scenario: Scenario, words: Words) -> None:
     (result,) = words.plain
     marker = EndTransaction(words.int("producer", 1), 0, result == "commit")
-    scenario.decide("transaction", lambda ticket, now: Outcome((marker,), (Reply(ticket, None),)))
+    scenario.decide("transaction", lambda ticket, now: Result((marker,), (Reply(ticket, None),)))
 
 
 def fetch_offsets(scenario: Scenario, words: Words) -> None:

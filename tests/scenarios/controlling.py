@@ -20,7 +20,7 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataBatch, MetadataRecord
 from coordinator.cluster.topics.topic import PartitionRegistration
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError, error_code
 from protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -161,11 +161,7 @@ class ControllerScenario:
 
     def pass_time(self, by_ms: int) -> None:
         """Advances the time, timer by timer."""
-        end_ms = self.harness.clock.time_ms + by_ms
-        while due := [one.when_ms for one in self.harness.clock.timers if not one.cancelled and one.when_ms <= end_ms]:
-            self.harness.clock.time_ms = max(self.harness.clock.time_ms, int(min(due)))
-            self.harness.clock.ring()
-        self.harness.clock.time_ms = end_ms
+        self.harness.clock.advance(by_ms)
 
 
 def register(scenario: ControllerScenario, args: Words) -> None:
@@ -225,7 +221,7 @@ def topic(scenario: ControllerScenario, args: Words) -> None:
     scenario.answer(
         name,
         scenario.controller.submit(request, CreateTopicsResponse),
-        lambda answer: ErrorCode(answer.topics[0].error_code).name,
+        lambda answer: error_code(answer.topics[0].error_code).name,
     )
 
 
@@ -237,8 +233,8 @@ def isr(scenario: ControllerScenario, args: Words) -> None:
     assert partition is not None
     assert topic_of is not None
     brokers = scenario.image.brokers
-    epochs = args.list("epochs") or [
-        brokers[int(one)].epoch if int(one) in brokers else -1 for one in replicas.split(",")
+    epochs = [int(epoch) for epoch in args.list("epochs")] or [
+        brokers[int(replica)].epoch if int(replica) in brokers else -1 for replica in replicas.split(",")
     ]
     proposed = PartitionData(
         partition_index=int(index),
@@ -259,7 +255,7 @@ def isr(scenario: ControllerScenario, args: Words) -> None:
     def shown_as(response: object) -> str:
         answered = response.topics[0].partitions[0]  # type: ignore[attr-defined]
         if answered.error_code:
-            return ErrorCode(answered.error_code).name
+            return error_code(answered.error_code).name
         return f"leader={answered.leader_id} isr={joined(answered.isr)}"
 
     scenario.answer(leader, scenario.controller.submit(request, AlterPartitionResponse), shown_as)
@@ -277,7 +273,7 @@ def elect(scenario: ControllerScenario, args: Words) -> None:
         "admin",
         scenario.controller.submit(request, ElectLeadersResponse),
         lambda answer: ", ".join(
-            ErrorCode(one.error_code).name
+            error_code(one.error_code).name
             for result in answer.replica_election_results
             for one in result.partition_result
         ),
@@ -299,7 +295,7 @@ def reassign(scenario: ControllerScenario, args: Words) -> None:
     scenario.answer(
         "admin",
         scenario.controller.submit(request, AlterPartitionReassignmentsResponse),
-        lambda answer: ErrorCode(answer.responses[0].partitions[0].error_code).name,
+        lambda answer: error_code(answer.responses[0].partitions[0].error_code).name,
     )
 
 
@@ -321,7 +317,7 @@ def feature(scenario: ControllerScenario, args: Words) -> None:
     scenario.answer(
         "admin",
         scenario.controller.submit(request, UpdateFeaturesResponse),
-        lambda answer: ErrorCode(answer.error_code).name,
+        lambda answer: error_code(answer.error_code).name,
     )
 
 
@@ -354,7 +350,8 @@ def suspend(scenario: ControllerScenario, args: Words) -> None:
 
 def restart(scenario: ControllerScenario, _: Words) -> None:
     """The controller is killed, and another begins from its log."""
-    scenario.harness.clock.timers.clear()
+    for timer in scenario.harness.clock.timers:
+        timer.cancel()
     scenario.open()
 
 

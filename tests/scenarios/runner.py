@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from coordinator.group.records import GroupOutcome, GroupRecord
+from coordinator.engine.result import Ticket
+from coordinator.group.records import GroupRecord, GroupResult
 from coordinator.group.state import GroupEnvironment, GroupState
-from coordinator.outcome import Ticket
 from protocol.errors import KafkaError
 from tests.coordinator.group.consumer_world import Groups, through_bytes
 from tests.scenarios.printing import Printer
@@ -74,37 +74,37 @@ class Scenario(Groups):
         self.effects.append("note " + self.printer.fields(event, fields))
 
     def perform(
-        self, who: str, decide: Callable[[GroupState, X, Y, Ticket[A], int], GroupOutcome], request: X, client: Y
+        self, who: str, decide: Callable[[GroupState, X, Y, Ticket[A], int], GroupResult], request: X, client: Y
     ) -> None:
         """Has the shard decide on a request."""
         self.decide(who, partial(decide, self.shard.state, request, client))
 
-    def decide(self, who: str, decision: Callable[[Ticket[A], int], GroupOutcome]) -> None:
+    def decide(self, who: str, decision: Callable[[Ticket[A], int], GroupResult]) -> None:
         ticket: Ticket[A] = Ticket()
         self.requesters[ticket] = who
         try:
-            outcome = decision(ticket, self.now_ms)
+            result = decision(ticket, self.now_ms)
         except KafkaError as error:
             self.effects.append(f"{who} <- error {error.code.name}")
             return
-        self.take(outcome)
+        self.take(result)
 
-    def take(self, outcome: GroupOutcome) -> None:
-        for record in outcome.records:
+    def take(self, result: GroupResult) -> None:
+        for record in result.records:
             if isinstance(record, GroupRecord):
                 self.log.append(record)
                 self.shard.apply(through_bytes(record))
             else:
                 self.shard.apply(record)
-        self.effects += (self.printer.record(record) for record in outcome.records)
-        for ticket, answer in outcome.replies:
+        self.effects += (self.printer.record(record) for record in result.records)
+        for effect in result.effects:
+            effect()
+        for ticket, answer in result.replies:
             who = self.requesters.pop(ticket, "nobody")
             member_id = getattr(answer, "member_id", "")
             if member_id:
                 self.member_ids[who] = member_id
             self.effects.append(f"{who} <- {self.printer.answer(answer)}")
-        if outcome.then is not None:
-            self.take(outcome.then(self.now_ms))
 
     def pass_time(self, by_ms: int) -> None:
         """Advances the time, and expires deadlines one by one, each at its time."""

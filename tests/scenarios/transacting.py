@@ -13,13 +13,13 @@ from coordinator.transaction.state import BY_TEXT
 from coordinator.transaction.transaction import Producer, Transaction
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
-from tests.coordinator.transaction.given import START_MS, TIMEOUT_MS, Given, Result, transaction
+from tests.coordinator.transaction.given import START_MS, TIMEOUT_MS, Given, Taken, transaction
 from tests.scenarios.runner import RULE, Words, steps, words
 
-Command = Callable[[Given, Words], Result]
+Command = Callable[[Given, Words], Taken]
 
 V2 = 2
-NOTHING = Result([], None)
+NOTHING = Taken([], None)
 
 
 def producer(text: str) -> Producer:
@@ -31,13 +31,13 @@ def partitions(names: Iterable[str]) -> list[TopicPartition]:
     return [TopicPartition(topic, int(index)) for topic, index in (name.rsplit("-", 1) for name in names)]
 
 
-def version(given: Given, arguments: Words) -> Result:
+def version(given: Given, arguments: Words) -> Taken:
     """Sets the cluster's transaction.version."""
     given.version = int(arguments.plain[0])
     return NOTHING
 
 
-def put(given: Given, arguments: Words) -> Result:
+def put(given: Given, arguments: Words) -> Taken:
     """Puts a transaction into the state as if loaded: id, state, producer, partitions."""
     name, state, by, *names = arguments.plain
     loaded = transaction(BY_TEXT[state], producer(by), partitions=frozenset(partitions(names)), client_version=V2)
@@ -45,53 +45,53 @@ def put(given: Given, arguments: Words) -> Result:
     return NOTHING
 
 
-def init(given: Given, arguments: Words) -> Result:
+def init(given: Given, arguments: Words) -> Taken:
     (name,) = arguments.plain
     expected = arguments.named.get("expected")
     return given.init(producer(expected) if expected else None, arguments.int("timeout", TIMEOUT_MS), name)
 
 
-def add(given: Given, arguments: Words) -> Result:
+def add(given: Given, arguments: Words) -> Taken:
     name, by, *names = arguments.plain
     return given.add(producer(by), *partitions(names), version=arguments.int("v", V2), name=name)
 
 
-def verify(given: Given, arguments: Words) -> Result:
+def verify(given: Given, arguments: Words) -> Taken:
     name, by, *names = arguments.plain
     return given.verify(producer(by), *partitions(names), name=name)
 
 
-def commit(given: Given, arguments: Words) -> Result:
+def commit(given: Given, arguments: Words) -> Taken:
     name, by = arguments.plain
     return given.commit(producer(by), arguments.int("v", V2), name)
 
 
-def abort(given: Given, arguments: Words) -> Result:
+def abort(given: Given, arguments: Words) -> Taken:
     name, by = arguments.plain
     return given.abort(producer(by), arguments.int("v", V2), name)
 
 
-def writer(given: Given, _arguments: Words) -> Result:
+def writer(given: Given, _arguments: Words) -> Taken:
     return given.write_on()
 
 
-def written(given: Given, arguments: Words) -> Result:
+def written(given: Given, arguments: Words) -> Taken:
     name, *names = arguments.plain
     done = partitions(names) if names else given.shard.transactions[name].partitions
     return given.write_on({name: done})
 
 
-def advance(given: Given, arguments: Words) -> Result:
+def advance(given: Given, arguments: Words) -> Taken:
     return given.pass_time(int(arguments.plain[0]))
 
 
-def restart(given: Given, _arguments: Words) -> Result:
+def restart(given: Given, _arguments: Words) -> Taken:
     """Loads the shard anew, as another broker does that takes over."""
     given.restart()
     return NOTHING
 
 
-def ids(given: Given, arguments: Words) -> Result:
+def ids(given: Given, arguments: Words) -> Taken:
     """Sets whether producer ids are at hand."""
     given.ids_at_hand = arguments.plain[0] == "yes"
     return NOTHING
@@ -117,7 +117,7 @@ def play(text: str) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def described(given: Given, result: Result) -> Iterable[str]:
+def described(given: Given, result: Taken) -> Iterable[str]:
     yield from map(record, result.records)
     if result.answer is not None:
         yield f"<- {answer(result.answer)}"

@@ -67,8 +67,8 @@ class SimulatedServer(Server):
 
     def __init__(self, config: BrokerConfig, disk: Disk) -> None:
         super().__init__(config, asyncio.Event())
-        self._disk = disk  # type: ignore[assignment]  # any Disk will do
-        self._clock = VirtualClock()  # type: ignore[assignment]
+        self._disk = disk  # any Disk will do
+        self._clock = VirtualClock()
         self._metadata_worker = InlineWorkers()  # type: ignore[assignment]
         self._workers = InlineWorkers()  # type: ignore[assignment]
 

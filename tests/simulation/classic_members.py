@@ -6,18 +6,18 @@ under its instance id), lose answers, and lie about its generation or who it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import partial
 from random import Random
 from typing import Any
 
+from coordinator.engine.result import Ticket
 from coordinator.group import requests
 from coordinator.group.offsets.commit import commit
 from coordinator.group.offsets.fetch import fetch
-from coordinator.group.records import GroupOutcome, GroupRecord
+from coordinator.group.records import GroupRecord, GroupResult
 from coordinator.group.state import Client
-from coordinator.outcome import Ticket
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -73,36 +73,50 @@ class Coordinator(Groups):
         self.create_topic(TOPIC, PARTITIONS)
         self.waiting: dict[object, tuple[Member, str]] = {}
         self.committed: dict[int, int] = {}
+        self.append_fails: Callable[[], bool] = lambda: False
+        """Called for each decision with records."""
 
     def ask(self, member: Member, what: str, decision: Any) -> None:
         """Decide on a member's request; its answer comes now or later."""
         ticket: Ticket[object] = Ticket()
         self.waiting[ticket] = member, what
         try:
-            outcome = decision(ticket, self.now_ms)
+            result = decision(ticket, self.now_ms)
+            self.append(result)
         except KafkaError as error:
             del self.waiting[ticket]
             member.failed(what, error.code)
             return
-        self.deliver(outcome)
+        self.deliver(result)
 
-    def deliver(self, outcome: GroupOutcome) -> None:
-        for record in outcome.records:
+    def append(self, result: GroupResult) -> None:
+        """Raises the error that the request gets if the records can't be appended."""
+        if result.records and self.append_fails():
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def deliver(self, result: GroupResult) -> None:
+        for record in result.records:
             assert isinstance(record, GroupRecord)
             self.shard.apply(through_bytes(record))
             self.log.append(record)
-        for ticket, answer in outcome.replies:
+        for effect in result.effects:
+            effect()
+        for ticket, answer in result.replies:
             waiter = self.waiting.pop(ticket, None)
             if waiter is not None:
                 waiter[0].answered(waiter[1], answer)
-        if outcome.then is not None:
-            self.deliver(outcome.then(self.now_ms))
 
     def pass_time(self, by_ms: int) -> None:
         end_ms = self.now_ms + by_ms
         while (due := self.shard.next_deadline_ms()) is not None and due <= end_ms:
             self.now_ms = max(self.now_ms, due)
-            self.deliver(self.shard.expire(self.now_ms))
+            result = self.shard.expire(self.now_ms)
+            try:
+                self.append(result)
+            except KafkaError as error:
+                self.shard.expire_failed(error, self.now_ms)
+            else:
+                self.deliver(result)
         self.now_ms = end_ms
 
     def fail_over(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 from broker.replica.partition import Partition
 from coordinator.share.key import ShareKey
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, error_code
 from protocol.messages.fetch import FetchResponse, PartitionData
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -103,7 +103,7 @@ class Clients:
             request.topics = [topic] if changed else []
             request.isolation_level = int(committed)
             answer = await connection.ask(request, WITH_SESSION, FetchResponse)
-            assert not answer.error_code, ErrorCode(answer.error_code)
+            assert not answer.error_code, error_code(answer.error_code)
             session_id, epoch, changed = answer.session_id, epoch + 1, set()
             for data in answer.responses[0].partitions if answer.responses else ():
                 index = data.partition_index
@@ -210,7 +210,7 @@ class Clients:
                 max_bytes=1 << 20, max_records=500, batch_size=500, topics=topics, forgotten_topics_data=[],
             )  # fmt: skip
             answer = await connection.ask(request, 2, ShareFetchResponse)
-            assert not answer.error_code, ErrorCode(answer.error_code)
+            assert not answer.error_code, error_code(answer.error_code)
             epoch += 1
             partitions = [one for topic in answer.responses for one in topic.partitions]
             if acknowledgements and not any(one.acknowledge_error_code for one in partitions):

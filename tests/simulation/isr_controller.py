@@ -113,11 +113,20 @@ class ControllerModel:
         if not code and sorted(proposed.new_isr) != sorted(self.state.partition.isr):
             self._alter(isr=tuple(proposed.new_isr))
         partition = self.state.partition
-        answer = ResponsePartitionData(partition_index=proposed.partition_index, error_code=code)
+        answer = ResponsePartitionData(
+            partition_index=proposed.partition_index,
+            error_code=code,
+            leader_id=0,
+            leader_epoch=0,
+            isr=[],
+            partition_epoch=0,
+        )
         if not code:
             answer.leader_id, answer.leader_epoch = partition.leader, partition.leader_epoch
             answer.isr, answer.partition_epoch = list(partition.isr), partition.partition_epoch
-        return AlterPartitionResponse(topics=[ResponseTopicData(topic_id=topic.topic_id, partitions=[answer])])
+        return AlterPartitionResponse(
+            topics=[ResponseTopicData(topic_id=topic.topic_id, partitions=[answer])], error_code=0
+        )
 
     def _refusal(self, broker_id: int, proposed: PartitionData) -> ErrorCode:
         partition = self.state.partition

@@ -20,7 +20,7 @@ from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
 from broker.replica.roles import Leading, next_role
 from coordinator.cluster.topics.topic import NO_LEADER
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from protocol.types import TopicPartition
 from storage.appending.appended import Appended
@@ -207,7 +207,7 @@ class SimulatedBroker:
             if world.is_lost():
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
             response = world.controller.alter_partition(request)
-            world.altered[ErrorCode(response.topics[0].partitions[0].error_code)] += 1
+            world.altered[error_code(response.topics[0].partitions[0].error_code)] += 1
             if world.is_lost():
                 response = world.controller.alter_partition(request)  # a copy of it
             await world.pause(0.05)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from random import Random
 
 from broker.metadata.damage import LostMetadata
+from broker.metadata.led_log import LedLog
 from broker.metadata.log import log_config
 from broker.metadata.opening import Metadata, MetadataSettings, accept_loss, open_metadata
 from broker.metadata.snapshots import SnapshotRules
@@ -27,7 +28,8 @@ from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRes
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.metadata_records.settings import ConfigRecord
 from storage.checkpoint import write_clean_shutdown
-from tests.broker.metadata.harness import ENDPOINTS, HandClock, HandWorker
+from tests.broker.metadata.harness import ENDPOINTS, HandWorker
+from tests.clock import ManualClock
 from tests.coordinator.cluster import given
 from tests.coordinator.cluster.test_image_records import everything
 from tests.simulation.faulty_disk import Crash, FaultyDisk
@@ -44,7 +46,7 @@ class MetadataWorld:
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
         self.disk = FaultyDisk(Random(seed + 1))
-        self.clock = HandClock()
+        self.clock = ManualClock()
         self.counts: Counter[str] = Counter()
         self.batches: dict[int, MetadataBatch] = {}
         """The committed batches of all sessions, by base offset."""
@@ -88,6 +90,13 @@ class MetadataWorld:
                 raise AssertionError(f"it does not start: {error}") from error
             raise
 
+    @property
+    def log(self) -> LedLog:
+        """The log that this process leads."""
+        log = self.metadata.metadata_log
+        assert isinstance(log, LedLog)
+        return log
+
     def note(self, batch: MetadataBatch) -> None:
         self.batches[batch.base_offset] = batch
 
@@ -122,8 +131,8 @@ class MetadataWorld:
             fold.commit(self.batches[offset])
         assert everything(metadata.image) == everything(fold.image), "the image is not the fold of the log"
         state = fold.image
-        if metadata.metadata_log.failed is None:
-            for batch in metadata.metadata_log.uncommitted:
+        if self.log.failed is None:
+            for batch in self.log.uncommitted:
                 for record in batch.records:
                     state.apply(record)
         assert everything(metadata.controller._state) == everything(state)  # type: ignore[attr-defined]
@@ -177,9 +186,9 @@ class MetadataWorld:
 
     async def step(self) -> None:
         self.clock.time_ms += self.dice.choice([1, 1_000, 30_000])
-        if self.metadata.metadata_log.failed is not None:
+        if self.log.failed is not None:
             assert len(self.failed) == 1
-            raise self.metadata.metadata_log.failed
+            raise self.log.failed
         choice = self.dice.random()
         if choice < 0.5:
             self.spawn(self.request())

@@ -6,7 +6,7 @@ docs/simulation.md says what each is about.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 import pytest
 
@@ -15,11 +15,11 @@ from tests.simulation.cluster.planted import PLANTED, ClusterCourse, Planted
 from tests.simulation.virtual_time import run
 
 
-def isr_world(seed: int) -> Sequence[object]:
+def isr_world(seed: int) -> Collection[object]:
     return run(lambda: test_isr.simulate(seed))[0].breaches
 
 
-def metadata(seed: int) -> Sequence[object]:
+def metadata(seed: int) -> Collection[object]:
     try:
         metadata_world.simulate(seed, test_metadata.STEPS)
     except AssertionError as error:

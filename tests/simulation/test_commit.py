@@ -14,8 +14,8 @@ import pytest
 from broker.coordinators.markers import Marker, MarkerWriter
 from broker.replica.partition import Partition
 from broker.replica.replica import LogOffsetSnapshot, Replica
-from coordinator.outcome import Outcome
-from coordinator.runtime import Runtime
+from coordinator.engine.engine import Engine
+from coordinator.engine.result import Result
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.segment.file import EMPTY
@@ -117,15 +117,15 @@ def coordinators_answer_at_the_append(patch: pytest.MonkeyPatch) -> None:
 
 
 def coordinators_tell_what_they_have_loaded(patch: pytest.MonkeyPatch) -> None:
-    await_commit = Runtime._await_commit
+    await_commit = Engine._await_commit
 
-    def hasty(self: Runtime[Any], key: object, hosted: Any, outcome: Outcome[Any], now_ms: int) -> None:
-        if outcome.records or outcome.replies:
-            await_commit(self, key, hosted, outcome, now_ms)
+    def hasty(self: Engine[Any], key: object, loaded: Any, result: Result[Any], now_ms: int) -> None:
+        if result.records or result.replies:
+            await_commit(self, key, loaded, result, now_ms)
         else:
-            hosted.committed_to = hosted.appended_to
+            loaded.committed_to = loaded.appended_to
 
-    patch.setattr(Runtime, "_await_commit", hasty)
+    patch.setattr(Engine, "_await_commit", hasty)
 
 
 def markers_count_when_they_are_appended(patch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode
@@ -50,9 +50,10 @@ class Failed(Exception):
 
 
 class SimulatedProducer:
-    """One process after the other, with the same transactional id."""
+    """One process after the other, with the same transactional id. The world is a BrokerWorld; a class for a cluster
+    replaces the client."""
 
-    def __init__(self, world: BrokerWorld, history: History, name: str, *, v2: bool) -> None:
+    def __init__(self, world: Any, history: History, name: str, *, v2: bool) -> None:
         self.world = world
         self.history = history
         self.name = name
@@ -175,7 +176,7 @@ class SimulatedProducer:
 class SimulatedConsumer:
     """Reads all partitions from their start, all the time."""
 
-    def __init__(self, world: BrokerWorld, history: History, name: str, *, committed: bool) -> None:
+    def __init__(self, world: Any, history: History, name: str, *, committed: bool) -> None:
         self.world = world
         self.reader = Reader(name, committed=committed)
         history.readers.append(self.reader)

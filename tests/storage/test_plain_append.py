@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -29,7 +30,7 @@ def new_log(directory: Path) -> Log:
     return Log.open(str(directory / "t-0"), TopicPartition("t", 0), CONFIG, disk=OsDisk(), now_ms=NOW_MS)
 
 
-def batch(count: int = 1, at_ms: int = NOW_MS, **fields: int) -> memoryview:
+def batch(count: int = 1, at_ms: int = NOW_MS, **fields: Any) -> memoryview:
     records = [Record(offset=n, timestamp=at_ms + n, key=None, value=b"v" * 40, headers=[]) for n in range(count)]
     return memoryview(build(records, **fields))
 

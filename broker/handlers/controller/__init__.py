@@ -1,4 +1,5 @@
-"""The table of APIs of a controller's listener (kafka.server.ControllerApis), and the handlers that it alone has."""
+"""The table of APIs of a controller's listener (kafka.server.ControllerApis), and the handlers of APIs that only a
+controller answers."""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
-"""AllocateProducerIds (67): a broker takes a block of producer ids (KIP-730)."""
+"""AllocateProducerIds (67): allocates a block of producer ids to a broker (KIP-730)."""
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, of_cluster
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
 from broker.requests.api import Api
 from broker.requests.by_controller import by_controller
+from broker.requests.rules import whole
 from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
-API = Api(AllocateProducerIdsRequest, AllocateProducerIdsResponse, by_controller, of_cluster(CLUSTER_ACTION_CLUSTER))
+API = Api(
+    AllocateProducerIdsRequest, AllocateProducerIdsResponse, by_controller, authorize=whole(CLUSTER_ACTION_CLUSTER)
+)

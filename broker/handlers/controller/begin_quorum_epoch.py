@@ -1,13 +1,14 @@
-"""BeginQuorumEpoch (53): another controller says that it leads the quorum (KIP-595).
+"""BeginQuorumEpoch (53): another controller announces that it leads the quorum (KIP-595).
 
 v1 names the receiver and has the leader's endpoints (KIP-853).
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, of_cluster
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from coordinator.quorum.voting import answer_begin_quorum_epoch
 from protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 
@@ -16,4 +17,6 @@ async def begin_quorum_epoch(call: HostCall[BeginQuorumEpochRequest]) -> BeginQu
     return answer_begin_quorum_epoch(call.host.quorum.leader, call.request, call.version, call.context.listener)
 
 
-API = Api(BeginQuorumEpochRequest, BeginQuorumEpochResponse, begin_quorum_epoch, of_cluster(CLUSTER_ACTION_CLUSTER))
+API = Api(
+    BeginQuorumEpochRequest, BeginQuorumEpochResponse, begin_quorum_epoch, authorize=whole(CLUSTER_ACTION_CLUSTER)
+)

@@ -5,10 +5,11 @@ v1 selects brokers or controllers, of which this listener has the latter; v2 may
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.exchange.authorisation import ALTER_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import HostCall
 from broker.requests.operations import cluster_operations
+from broker.requests.rules import whole
 from coordinator.cluster.brokers.activation import CONTROLLER_REGISTRATION_VERSION
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import (
@@ -42,7 +43,7 @@ async def describe_cluster(call: HostCall[DescribeClusterRequest]) -> DescribeCl
         cluster_id=image.cluster_id,
         controller_id=call.host.quorum.leader.voter.node_id,
         brokers=controllers,
-        cluster_authorized_operations=cluster_operations(request.include_cluster_authorized_operations),
+        cluster_authorized_operations=cluster_operations(call, request.include_cluster_authorized_operations),
     )
 
 
@@ -50,4 +51,4 @@ def failed(code: ErrorCode, message: str) -> DescribeClusterResponse:
     return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=[])
 
 
-API = Api(DescribeClusterRequest, DescribeClusterResponse, describe_cluster, of_cluster(ALTER_CLUSTER))
+API = Api(DescribeClusterRequest, DescribeClusterResponse, describe_cluster, authorize=whole(ALTER_CLUSTER))

@@ -1,13 +1,14 @@
-"""EndQuorumEpoch (54): another controller says that it leads the quorum no more (KIP-595).
+"""EndQuorumEpoch (54): another controller announces that it no longer leads the quorum (KIP-595).
 
 v1 has the candidates' directories and the leader's endpoints (KIP-853).
 """
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, of_cluster
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from coordinator.quorum.voting import answer_end_quorum_epoch
 from protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 
@@ -16,4 +17,4 @@ async def end_quorum_epoch(call: HostCall[EndQuorumEpochRequest]) -> EndQuorumEp
     return answer_end_quorum_epoch(call.host.quorum.leader, call.request, call.version, call.context.listener)
 
 
-API = Api(EndQuorumEpochRequest, EndQuorumEpochResponse, end_quorum_epoch, of_cluster(CLUSTER_ACTION_CLUSTER))
+API = Api(EndQuorumEpochRequest, EndQuorumEpochResponse, end_quorum_epoch, authorize=whole(CLUSTER_ACTION_CLUSTER))

@@ -1,4 +1,5 @@
-"""Envelope (58): a broker forwards a client's request to the controller, as it came and with who sent it (KIP-590).
+"""Envelope (58): a broker forwards a client's request to the controller, unchanged, with the client's principal and
+address (KIP-590).
 
 The request inside is answered as if the client had sent it here. Errors of the envelope itself are its own; whatever
 is wrong with the request inside is UNSUPPORTED_VERSION, as in Kafka, so that a broker can tell the two apart.
@@ -12,13 +13,14 @@ import socket
 from struct import Struct
 from typing import Final
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, of_cluster
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
 from broker.exchange.context import AnswerBuffers, ClientConnection, Context, Principal
 from broker.exchange.pending import Answer
 from broker.logging import get_logger
 from broker.metadata.forwarding import FORWARDED
 from broker.requests.api import Api
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from protocol.addresses import canonical
 from protocol.api_key import ApiKey
 from protocol.codec import MALFORMED, decode
@@ -28,12 +30,12 @@ from protocol.messages.principal import DefaultPrincipalData
 from protocol.schema import identity
 
 SIZE_BYTES: Final = 4
-"""Of a frame, whose size an envelope leaves out."""
+"""Bytes of a frame's size field, which an envelope leaves out."""
 
 API_KEY: Final = Struct(">h")
 PRINCIPAL_VERSION: Final = Struct(">h")
 FAMILIES: Final = {4: socket.AF_INET, 16: socket.AF_INET6}
-"""By the size of an address."""
+"""The address family, by the size of the address."""
 
 log = get_logger("broker.handlers.controller.envelope")
 
@@ -61,14 +63,14 @@ async def envelope(call: HostCall[EnvelopeRequest]) -> EnvelopeResponse:
 
 
 def check_active(call: HostCall[EnvelopeRequest]) -> None:
-    """Raises NOT_CONTROLLER where this controller has renounced, whatever the request inside was answered with: the
-    broker then sends it again, to the one that leads by now, and its client hears nothing of it (RequestChannel)."""
+    """Raises NOT_CONTROLLER if this controller no longer leads, regardless of the inner request's answer: the broker
+    then sends the request to the new leader, and the client doesn't notice (RequestChannel)."""
     if call.host.controller.has_renounced:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
 
 def as_it_is(_: Context, answer: AnswerBuffers) -> AnswerBuffers:
-    """The interceptors have the envelope's answer."""
+    """Does nothing: the interceptors see the envelope's answer."""
     return answer
 
 
@@ -93,7 +95,7 @@ def address_of(data: bytes) -> str:
 
 
 def check_forwardable(frame: memoryview) -> None:
-    """Raises KafkaError for a request that no broker forwards: UNSUPPORTED_VERSION for one of no API."""
+    """Raises KafkaError for a request that no broker forwards: UNSUPPORTED_VERSION if its API doesn't exist."""
     if len(frame) < API_KEY.size:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     (key,) = API_KEY.unpack_from(frame)
@@ -119,4 +121,4 @@ async def answered(answer: Answer) -> list[bytes | bytearray | memoryview]:
     return await answered(result)
 
 
-API = Api(EnvelopeRequest, EnvelopeResponse, envelope, of_cluster(CLUSTER_ACTION_CLUSTER))
+API = Api(EnvelopeRequest, EnvelopeResponse, envelope, authorize=whole(CLUSTER_ACTION_CLUSTER))

@@ -5,9 +5,10 @@ v1 has the replica's directory and the leader's endpoint (KIP-853).
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, of_cluster
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 
@@ -15,4 +16,4 @@ async def fetch_snapshot(call: HostCall[FetchSnapshotRequest]) -> FetchSnapshotR
     return await call.host.quorum.fetch_snapshot(call.request, call.version, call.context.listener)
 
 
-API = Api(FetchSnapshotRequest, FetchSnapshotResponse, fetch_snapshot, of_cluster(CLUSTER_ACTION_CLUSTER))
+API = Api(FetchSnapshotRequest, FetchSnapshotResponse, fetch_snapshot, authorize=whole(CLUSTER_ACTION_CLUSTER))

@@ -5,9 +5,10 @@ v1 names the receiver (KIP-853), v2 has pre-votes (KIP-996).
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, of_cluster
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
 from broker.requests.api import Api
 from broker.requests.call import HostCall
+from broker.requests.rules import whole
 from coordinator.quorum.voting import answer_vote
 from protocol.messages.vote import VoteRequest, VoteResponse
 
@@ -16,4 +17,4 @@ async def vote(call: HostCall[VoteRequest]) -> VoteResponse:
     return answer_vote(call.host.quorum.leader, call.request, call.version, call.context.listener)
 
 
-API = Api(VoteRequest, VoteResponse, vote, of_cluster(CLUSTER_ACTION_CLUSTER))
+API = Api(VoteRequest, VoteResponse, vote, authorize=whole(CLUSTER_ACTION_CLUSTER))

@@ -1,7 +1,7 @@
 """sasl.kerberos.principal.to.local.rules: derives the name of a client from its Kerberos principal.
 
-Source: org.apache.kafka.common.security.kerberos.KerberosShortNamer, KerberosRule, KerberosName. Patterns are Java's;
-Python reads the usual ones alike, and any other pattern stops the start.
+Source: org.apache.kafka.common.security.kerberos.KerberosShortNamer, KerberosRule, KerberosName. Patterns have Java's
+syntax. Python's syntax is the same for usual patterns; any other pattern is rejected at the start.
 """
 
 from __future__ import annotations
@@ -72,18 +72,19 @@ class LocalNames:
         self._rules = [None if rule == DEFAULT else _rule(rule) for rule in rules]
 
     def name(self, principal: str) -> str:
-        """Returns the name of a principal. Raises SaslError if no rule matches, and if it has characters that must be
-        escaped: it could pass for another principal's."""
+        """Returns the user name of a principal. Raises SaslError if no rule matches, or if the principal has characters
+        that must be escaped, because it could be confused with another principal.
+        """
         match = PRINCIPAL.fullmatch(principal)
         if match is None or "\\" in principal or not principal.isprintable():
-            raise SaslError(f"{principal[:200]!r} is no name of a principal with a host at most")
+            raise SaslError(f"{principal[:200]!r} is not a principal such as user@REALM or user/host@REALM")
         primary, host, realm = match.groups()
         parts = (realm, primary) if host is None else (realm, primary, host)
         for rule in self._rules:
             name = self._by_default(primary, realm) if rule is None else rule.apply(parts)
             if name is not None:
                 return name
-        raise SaslError(f"no rule of {OPTION} is for {principal[:200]!r}")
+        raise SaslError(f"{OPTION}: no rule matches {principal[:200]!r}")
 
     def _by_default(self, primary: str, realm: str) -> str | None:
         return _simple(primary) if realm == self._default_realm else None
@@ -99,7 +100,7 @@ def _part(parts: Sequence[str], parameter: re.Match[str]) -> str:
 
 def _simple(name: str) -> str:
     if not name or "/" in name or "@" in name:
-        raise SaslError(f"{OPTION}: they make {name[:200]!r}, which is no simple name")
+        raise SaslError(f"{OPTION}: the name {name[:200]!r} is empty, or has a / or @")
     return name
 
 
@@ -109,8 +110,9 @@ def _replaced(replacement: str, match: re.Match[str]) -> str:
 
 
 def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
-    """Returns the text for a part of a replacement: \\x is an x, ${name} and $1 a group, with as many digits as there
-    are groups."""
+    """Returns the text for a part of a replacement: \\x is an x, ${name} and $1 are groups; $ takes as many digits as
+    make the number of a group.
+    """
     escaped, name, digits = reference.groups()
     if escaped:
         return escaped

@@ -1,7 +1,9 @@
 """Validates tickets for this broker with its key in a keytab, through the system's Kerberos library (MIT or Heimdal).
 
-Nothing here asks a KDC; it reads the keytab, krb5.conf, and the library's replay cache, which it also writes. Source:
-org.apache.kafka.common.security.kerberos.KerberosLogin, KerberosError, com.sun.security.auth.module. Krb5LoginModule.
+It never contacts a KDC. It reads the keytab and krb5.conf, and reads and writes the library's replay cache.
+
+Source: org.apache.kafka.common.security.kerberos.KerberosLogin, KerberosError,
+com.sun.security.auth.module.Krb5LoginModule.
 """
 
 from __future__ import annotations
@@ -24,17 +26,18 @@ from protocol.sasl.exchange import SaslError, ServerExchange
 from protocol.sasl.gssapi import EstablishedContext, GssapiServer
 
 KERBEROS: Final = gssapi.MechType.kerberos
-"""The only accepted mechanism: others (SPNEGO) would choose one themselves."""
+"""The only accepted mechanism: SPNEGO would negotiate another."""
 
 MAX_REASON: Final = 300
-"""Maximum length of a logged error: the names in it come from the client."""
+"""Maximum length of a logged error: names in it come from the client."""
 
 FIRST_CODE: Final = -1765328384
 """The library's number for Kerberos' error 0 (RFC 4120, 7.5.9)."""
 
 TRANSIENT: Final = frozenset({21, 33, 34})
-"""Errors after which the client should try again: a ticket that isn't valid yet, because clocks differ, and a replay,
-which a client's network may cause."""
+"""Errors after which the client should retry: the ticket isn't valid yet, because clocks differ, or it is a replay,
+which the client's network may cause.
+"""
 
 
 def acceptor(options: TicketOptions, clock: Clock) -> Callable[[], ServerExchange]:
@@ -71,7 +74,9 @@ class TicketContext:
     """The security context of one client."""
 
     def __init__(self, credentials: gssapi.Credentials, now_ms: Callable[[], int] | None) -> None:
-        """`now_ms` is the time by which sessions end with their tickets; None if they don't."""
+        """`now_ms` returns the time from which the lifetime of tickets counts; None if sessions don't end with their
+        tickets.
+        """
         self._credentials = credentials
         self._now_ms = now_ms
         self._context: gssapi.SecurityContext | None = None
@@ -79,9 +84,9 @@ class TicketContext:
     def accept(self, token: bytes) -> EstablishedContext:
         with _refusals():
             accepted = gssapi.raw.accept_sec_context(token, acceptor_creds=self._credentials)
-            if accepted.more_steps:  # it has an error for the client, which may try another token
-                raise SaslError("the ticket is not taken: the token is of another kind")
-            self._context = cast(gssapi.SecurityContext, accepted.context)  # only attributes that it has are used
+            if accepted.more_steps:  # the library has an error token for the client, which may try another token
+                raise SaslError("the ticket is rejected: the token is of another kind")
+            self._context = cast(gssapi.SecurityContext, accepted.context)  # the type has all attributes that are used
             name: bytes = gssapi.raw.display_name(accepted.initiator_name, name_type=False).name
         principal = name.decode("utf-8", "backslashreplace")
         return EstablishedContext(bytes(accepted.token or b""), principal, self._end(accepted.lifetime))
@@ -92,29 +97,30 @@ class TicketContext:
         return self._now_ms() + lifetime_seconds * 1000
 
     def wrap(self, message: bytes) -> bytes:
-        assert self._context is not None, "it is established"
+        assert self._context is not None, "the security context is established"
         with _refusals():
             return bytes(gssapi.raw.wrap(self._context, message, confidential=False).message)
 
     def unwrap(self, message: bytes) -> bytes:
-        assert self._context is not None, "it is established"
+        assert self._context is not None, "the security context is established"
         with _refusals():
-            return bytes(gssapi.raw.unwrap(self._context, bytes(bytearray(message))).message)  # which it may turn round
+            return bytes(gssapi.raw.unwrap(self._context, bytes(bytearray(message))).message)  # may modify its input
 
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Raises SaslError for an error of the library; ProtocolError, which closes the connection without an answer, if
-    the client should try again."""
+    """Turns an error of the library into SaslError. If the client should retry, raises ProtocolError instead, which
+    closes the connection without an answer.
+    """
     try:
         yield
     except GSSError as error:
         if (error.min_code - FIRST_CODE) & 0xFFFF_FFFF in TRANSIENT:
-            raise ProtocolError(f"its ticket is not taken this time: {reason_of(error)}", offset=0) from error
-        raise SaslError(f"the ticket is not taken: {reason_of(error)}") from error
+            raise ProtocolError(f"its ticket is rejected this time: {reason_of(error)}", offset=0) from error
+        raise SaslError(f"the ticket is rejected: {reason_of(error)}") from error
 
 
 def reason_of(error: GSSError) -> str:
-    """Returns the mechanism's text for an error, or else GSSAPI's."""
+    """Returns the mechanism's text for an error, or GSSAPI's if there is none."""
     statuses = error.get_all_statuses(error.min_code, False) or error.get_all_statuses(error.maj_code, True)
     return "; ".join(map(str, statuses))[:MAX_REASON]

@@ -1,8 +1,9 @@
-"""The keys of an issuer at a URL: fetched in a thread, at intervals, and when a token names a missing key.
+"""The keys of an issuer at a URL: fetched in a thread, at intervals, and when a token names an unknown key.
 
-A failed fetch is repeated, with pauses that double; meanwhile the keys of the last fetch are used. A missing key starts
-one fetch, and is remembered: neither tokens with that key nor invented ones make the broker fetch continuously. Source:
-org.apache.kafka.common.security.oauthbearer.internals.secured.RefreshingHttpsJwks, Retry.
+A failed fetch is retried with pauses that double; meanwhile the keys of the last fetch are used. An unknown key id
+causes one fetch and is remembered, so that neither such tokens nor invented ids make the broker fetch all the time.
+
+Source: org.apache.kafka.common.security.oauthbearer.internals.secured.RefreshingHttpsJwks, Retry.
 """
 
 from __future__ import annotations
@@ -13,33 +14,34 @@ from typing import Final, NamedTuple, Protocol
 from broker.clock import Clock, Timer
 from broker.logging import get_logger
 from broker.security.oauth.keys import KeySet, key_set
+from protocol.backoff import Backoff
 
 MISSING_MS: Final = 60_000
 """Time for which a key is remembered as missing (MISSING_KEY_ID_CACHE_IN_FLIGHT_MS)."""
 
 MISSING_KEYS: Final = 16
-"""Maximum of remembered missing keys (MISSING_KEY_ID_CACHE_MAX_ENTRIES)."""
+"""Maximum number of remembered missing keys (MISSING_KEY_ID_CACHE_MAX_ENTRIES)."""
 
 MAX_KID_CHARACTERS: Final = 1_000
-"""Maximum length of a key id that is searched (MISSING_KEY_ID_MAX_KEY_LENGTH)."""
+"""Maximum length of a key id that causes a fetch (MISSING_KEY_ID_MAX_KEY_LENGTH)."""
 
 MIN_PAUSE_MS: Final = 5_000
 """Minimum time between two fetches for missing keys, whatever their ids: a client can invent any number of ids."""
 
 FIRST_PAUSE_MS: Final = 1_000
-"""Minimum time between series of attempts while there are no keys at all."""
+"""Minimum time between two series of attempts while no keys were ever fetched."""
 
 logger = get_logger("broker.security.oauth")
 
 
 class RefreshTimes(NamedTuple):
-    """The times of fetches."""
+    """The interval and the retries of fetches."""
 
     refresh_ms: int
     retry_ms: int
     """The first pause after a failed fetch."""
     retry_max_ms: int
-    """Time for which a failed fetch is repeated."""
+    """Time for which a failed fetch is retried."""
 
 
 class FetchThread(Protocol):
@@ -56,9 +58,9 @@ class JwksEndpoint:
     def __init__(
         self, fetch: Callable[[], bytes], threads: FetchThread, clock: Clock, times: RefreshTimes, listener: str
     ) -> None:
-        """`fetch` is called in a thread, and raises the reason why it has no keys."""
+        """`fetch` is called in a thread, and raises an error with the reason if it can't get keys."""
         self.keys: KeySet | None = None
-        """None until they are first fetched."""
+        """The keys; None until they are first fetched."""
         self._fetch = fetch
         self._threads = threads
         self._clock = clock
@@ -70,7 +72,7 @@ class JwksEndpoint:
         self._failures = 0
         self._retries_until_ms = 0
         self._missing: dict[str, int] = {}
-        """The time at which each missing key may be searched again."""
+        """For each missing key, the time from which it may cause a fetch again."""
         self._next_search_ms = 0
         self._timer: Timer | None = None
 
@@ -92,7 +94,7 @@ class JwksEndpoint:
         self._threads.abandon()
 
     def miss(self, kid: str) -> None:
-        """Fetches the keys because a token names a missing key, unless that was done for it recently."""
+        """Fetches the keys because a token names a missing key, unless it has caused a fetch recently."""
         now_ms = self._clock.monotonic_ms()
         if len(kid) > MAX_KID_CHARACTERS or self._missing.get(kid, now_ms) > now_ms or now_ms < self._next_search_ms:
             return
@@ -118,7 +120,8 @@ class JwksEndpoint:
             return
         self._failures += 1
         now_ms = self._clock.monotonic_ms()
-        pause_ms = min(self._times.retry_ms << min(self._failures - 1, 30), self._retries_until_ms - now_ms)
+        backoff = Backoff(initial_ms=self._times.retry_ms, max_ms=self._times.retry_max_ms)
+        pause_ms = min(backoff.delay_ms(self._failures), self._retries_until_ms - now_ms)
         if pause_ms > 0:
             self._timer = self._clock.call_after(pause_ms, self._try)
             return

@@ -1,7 +1,7 @@
 """Fetches the content of a URL in the calling thread, with a timeout for the whole answer.
 
-urllib has a timeout for each read: a server that sends a byte now and then would never time out, and would delay the
-end of the process, which waits for its threads.
+urllib's timeout is for a single read: a server that sends a byte now and then would never time out, and would delay the
+exit of the process, which waits for its threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 SILENT_S: Final = 5.0
-"""Time that an issuer may be silent, while connecting and before its answer."""
+"""Longest silence of an issuer, while connecting and before its answer."""
 
 WITHIN_MS: Final = 10_000
 """Timeout of the whole fetch, including redirects."""
@@ -41,7 +41,9 @@ def fetched(url: str, tls: SSLContext | None, clock: Clock, within_ms: int = WIT
 
 
 class _SameScheme(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect that leaves TLS, because the fetched keys decide which clients are authenticated."""
+    """Rejects redirects from https to another scheme, because the fetched keys decide which clients are
+    authenticated.
+    """
 
     def redirect_request(  # type: ignore[no-untyped-def]  # its arguments are what they are
         self, req, fp, code, msg, headers, newurl
@@ -52,7 +54,7 @@ class _SameScheme(urllib.request.HTTPRedirectHandler):
 
 
 class _Plain(urllib.request.HTTPHandler):
-    """Limits the time of answers over HTTP."""
+    """HTTP with a timeout for the whole answer."""
 
     def __init__(self, deadline: Deadline) -> None:
         super().__init__()
@@ -63,7 +65,7 @@ class _Plain(urllib.request.HTTPHandler):
 
 
 class _Secured(urllib.request.HTTPSHandler):
-    """Limits the time of answers over HTTPS."""
+    """HTTPS with a timeout for the whole answer."""
 
     def __init__(self, deadline: Deadline, tls: SSLContext | None) -> None:
         super().__init__(context=tls)
@@ -77,7 +79,7 @@ class _Secured(urllib.request.HTTPSHandler):
 def _timed(
     kind: Callable[..., http.client.HTTPConnection], deadline: Deadline
 ) -> Callable[..., http.client.HTTPConnection]:
-    """Returns a function that makes connections whose answers must arrive by the deadline."""
+    """Returns a function that opens connections whose answers must arrive by the deadline."""
 
     def made(host: str, **settings: object) -> http.client.HTTPConnection:
         connection = kind(host, **settings)
@@ -96,7 +98,7 @@ class _TimedResponse(http.client.HTTPResponse):
 
 
 class _TimedReads(io.RawIOBase):
-    """The bytes of a socket; each read may take the remaining time."""
+    """Reads from a socket; the timeout of each read is the remaining time."""
 
     def __init__(self, sock: socket.socket, file: io.BufferedIOBase, deadline: Deadline) -> None:
         super().__init__()

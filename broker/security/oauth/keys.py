@@ -1,8 +1,9 @@
 """The public keys of an issuer (RFC 7517), and the verification of signatures with them (RFC 7515).
 
-Only public-key algorithms are accepted: a token without a signature is invalid, and anyone could sign with a secret
-that is public, as the public key would be for an HMAC. A key serves the algorithms of its own type, and only its own
-algorithm if it names one. Source: org.jose4j.jwk.VerificationJwkSelector, which Apache Kafka's brokers use.
+Only public-key algorithms are accepted: an unsigned token is invalid, and with an HMAC the public key would be the
+secret, with which anyone could sign. A key verifies the algorithms of its type; if it names an algorithm, only that.
+
+Source: org.jose4j.jwk.VerificationJwkSelector, which Apache Kafka's brokers use.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from jwt.algorithms import AllowedPublicKeys
 
 MAX_KEYS_BYTES: Final = 1 << 20
-"""More than any issuer has; more isn't read, from a URL or a file."""
+"""Maximum size of a key set, more than any issuer's; a larger answer or file is not read."""
 
 MIN_RSA_BITS: Final = 2048
 """Shorter keys can be broken at some cost (RFC 7518, 3.3)."""
@@ -51,7 +52,7 @@ SIGNATURES: Final = PyJWS(algorithms=list(ALGORITHMS))
 
 
 class UnreadableKeys(ValueError):
-    """The error of an issuer's answer that isn't a set of keys."""
+    """The issuer's answer is not a set of keys."""
 
 
 class IssuerKey(NamedTuple):
@@ -59,7 +60,7 @@ class IssuerKey(NamedTuple):
 
     kid: str | None
     algorithm: str | None
-    """The only algorithm of the key; None if it names none."""
+    """The key's only algorithm; None if it names none."""
     kind: tuple[str, str | None]
     public: object
 
@@ -76,7 +77,7 @@ class Signed(NamedTuple):
 
 
 class UnknownKey(TokenRefused):
-    """The issuer has no key for this token."""
+    """The issuer has no key for the token."""
 
     def __init__(self, kid: str | None) -> None:
         super().__init__(f"the issuer has no key {kid!r} for it" if kid else "the issuer has no key for it")
@@ -91,7 +92,7 @@ class KeySet:
 
     @property
     def kids(self) -> frozenset[str]:
-        """The ids of the keys that have an id."""
+        """The key ids of the keys that have one."""
         return frozenset(key.kid for key in self.keys if key.kid is not None)
 
     def find(self, signed: Signed) -> IssuerKey:
@@ -103,22 +104,22 @@ class KeySet:
 
 
 def key_set(data: bytes) -> KeySet:
-    """Returns the keys in a JWKS that signatures can be checked by. Raises UnreadableKeys."""
+    """Returns the keys in a JWKS that can verify signatures. Raises UnreadableKeys."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise UnreadableKeys("it is no JSON") from error
+        raise UnreadableKeys("it is not JSON") from error
     keys = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(keys, list):
         raise UnreadableKeys('it has no list of "keys"')
-    usable = tuple(key for one in keys if isinstance(one, dict) and (key := _key(one)) is not None)
+    usable = tuple(key for jwk in keys if isinstance(jwk, dict) and (key := _key(jwk)) is not None)
     if not usable:
-        raise UnreadableKeys(f"none of its {len(keys)} keys checks a signature of {', '.join(ALGORITHMS)}")
+        raise UnreadableKeys(f"none of its {len(keys)} keys can verify {', '.join(ALGORITHMS)}")
     return KeySet(usable)
 
 
 def _key(jwk: dict[str, object]) -> IssuerKey | None:
-    """Returns a public key; None for what is for something else, is a secret, or is too short."""
+    """Returns a public key. Returns None if the key has another use, is a private or secret key, or is too short."""
     kid, algorithm, kind = jwk.get("kid"), jwk.get("alg"), jwk.get("kty")
     operations = jwk.get("key_ops", ["verify"])
     if jwk.get("use", "sig") != "sig" or not isinstance(operations, list) or "verify" not in operations:
@@ -138,21 +139,21 @@ def _key(jwk: dict[str, object]) -> IssuerKey | None:
 
 
 def header_of(token: str) -> Signed:
-    """Returns what the header of a token says, of which nothing is proven. Raises TokenRefused."""
+    """Returns the header of a token, whose signature is not verified yet. Raises TokenRefused."""
     try:
         header = SIGNATURES.get_unverified_header(token)
     except (PyJWTError, ValueError, RecursionError) as error:
-        raise TokenRefused("it is no signed JWT") from error
+        raise TokenRefused("it is not a signed JWT") from error
     algorithm, kid = header.get("alg"), header.get("kid")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-        raise TokenRefused(f"its algorithm is {str(algorithm)[:20]!r}, none of {', '.join(ALGORITHMS)}")
+        raise TokenRefused(f"its algorithm {str(algorithm)[:20]!r} is not one of {', '.join(ALGORITHMS)}")
     if "crit" in header or "b64" in header:
         raise TokenRefused("its header has critical extensions")
     return Signed(algorithm, kid)
 
 
 def claims_of(token: str, signed: Signed, key: IssuerKey) -> dict[str, object]:
-    """Returns the claims of a token that the key has signed. Raises TokenRefused."""
+    """Returns the claims of a token after verifying its signature with the key. Raises TokenRefused."""
     try:
         payload = SIGNATURES.decode(token, cast("AllowedPublicKeys", key.public), algorithms=[signed.algorithm])
         claims = json.loads(payload)

@@ -1,4 +1,4 @@
-"""How a listener validates tokens: by the keys of their issuer, or as they are where its options say so."""
+"""Validates a listener's tokens: with the issuer's keys, or without a signature if its options allow that."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = get_logger("broker.security.oauth")
 
 
 def validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitStack) -> Validate:
-    """Returns what validates the tokens of a listener until `closing` is closed. Raises ConfigError."""
+    """Returns a function that validates the tokens of a listener until `closing` is closed. Raises ConfigError."""
     if isinstance(options, UnsecuredTokenOptions):
         logger.warning("tokens are not signed: anybody is let in as anybody", listener=listener)
         return lambda token: unsecured(token, options, clock.now_ms())
@@ -46,8 +46,8 @@ def validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitS
 
     def with_keys(keys: Callable[[], KeySet | None], miss: Callable[[str], None], token: str) -> BearerToken:
         signed, present = header_of(token), keys()
-        if present is None:  # the client comes again: to refuse its token would be final
-            raise ProtocolError("the keys of the tokens' issuer are not here yet", offset=0)
+        if present is None:  # closes the connection: the client retries, but would take a rejection as final
+            raise ProtocolError("the keys of the tokens' issuer have not been fetched yet", offset=0)
         try:
             key = present.find(signed)
         except UnknownKey as unknown:
@@ -76,7 +76,7 @@ def validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitS
 
 
 def _tls(options: SignedTokenOptions) -> SSLContext | None:
-    """Returns the context in which an issuer is spoken to; None for that of the system. Raises ConfigError."""
+    """Returns the TLS context for connections to the issuer; None for the system's default. Raises ConfigError."""
     if not options.ssl:
         return None
     from broker.security.certificates import client_context

@@ -1,1 +1,1 @@
-"""Brokers: registered, alive, fenced, and their directories."""
+"""Brokers and controllers: their registrations, sessions, fencing, features and log directories."""

@@ -1,4 +1,4 @@
-"""The records that a controller writes as it becomes active, before it decides anything else.
+"""The records that a controller writes when it becomes active, before any decision.
 
 Source: Kafka's ActivationRecordsGenerator and ClusterControlManager.registerController.
 """
@@ -16,13 +16,13 @@ from protocol.metadata_records.settings import FeatureLevelRecord
 from protocol.types import Uuid
 
 CONTROLLER_REGISTRATION_VERSION = 15
-"""metadata.version since which controllers register (3.7-IV0, KIP-919)."""
+"""The metadata.version from which controllers register (3.7-IV0, KIP-919)."""
 
 
 def activation_records(
     image: Image, bootstrap: Sequence[MetadataRecord], min_insync_replicas: int
 ) -> list[MetadataRecord]:
-    """Returns the records that make an empty log a cluster's: its features, in a metadata transaction (KIP-868)."""
+    """Returns the first records of a new cluster: its features, in a metadata transaction (KIP-868)."""
     elr = any(
         isinstance(record, FeatureLevelRecord) and record.name == ELR_VERSION and record.feature_level > 0
         for record in bootstrap
@@ -32,14 +32,14 @@ def activation_records(
 
 
 def abort_record() -> AbortTransactionRecord:
-    """Ends a metadata transaction that the last controller left open."""
+    """Returns the record that ends a metadata transaction that the last controller left open."""
     return AbortTransactionRecord(reason="Controller failover")
 
 
 def controller_records(
     image: Image, controller_id: int, incarnation_id: Uuid, endpoints: tuple[Endpoint, ...]
 ) -> list[MetadataRecord]:
-    """The controller registers, where the metadata.version has a record for it."""
+    """Returns the records that register the controller; none if the metadata.version doesn't support them."""
     if image.metadata_version < CONTROLLER_REGISTRATION_VERSION:
         return []
     return [ControllerRegistration(controller_id, incarnation_id, endpoints, SUPPORTED).to_record()]

@@ -1,4 +1,4 @@
-"""Decides on AssignReplicasToDirs: in which log directories a broker's replicas are (KIP-858).
+"""Decides on AssignReplicasToDirs: records the log directories of a broker's replicas (KIP-858).
 
 Source: Kafka's ReplicationControlManager.handleAssignReplicasToDirs.
 """
@@ -28,7 +28,9 @@ from protocol.messages.assign_replicas_to_dirs import (
 def assign_replicas_to_dirs(
     image: Image, request: AssignReplicasToDirsRequest, configs: ConfigRules
 ) -> Decided[AssignReplicasToDirsResponse]:
-    """Each replica's directory, or an error for it. Raises KafkaError(STALE_BROKER_EPOCH, UNSUPPORTED_VERSION)."""
+    """Returns the decision, with a result for each replica. Raises KafkaError(STALE_BROKER_EPOCH,
+    UNSUPPORTED_VERSION).
+    """
     if image.metadata_version < DIRECTORIES_SINCE:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
@@ -49,7 +51,7 @@ class _Assigning:
         self._changes = PartitionChanges(image, configs)
         self.records: list[MetadataRecord] = []
         self.offline: list[Place] = []
-        """Replicas in directories that the broker does not have online: it leads them no more."""
+        """Replicas in directories that are not online, which the broker can no longer lead."""
 
     def assign(self, directory: DirectoryData) -> ResponseDirectoryData:
         is_online = self._broker.has_online(directory.id)
@@ -59,10 +61,10 @@ class _Assigning:
     def _topic(self, directory: DirectoryData, named: TopicData, *, is_online: bool) -> ResponseTopicData:
         partitions = [
             ResponsePartitionData(
-                partition_index=one.partition_index,
-                error_code=self._partition(directory, named, one.partition_index, is_online=is_online),
+                partition_index=partition.partition_index,
+                error_code=self._partition(directory, named, partition.partition_index, is_online=is_online),
             )
-            for one in named.partitions
+            for partition in named.partitions
         ]
         return ResponseTopicData(topic_id=named.topic_id, partitions=partitions)
 

@@ -1,7 +1,7 @@
-"""The most that a node may register: it is written for good, and every node of the cluster has it in memory.
+"""Limits on the registration of a node, because every node keeps registrations in memory for ever.
 
-Kafka has no bounds. These are far beyond what a machine has, and keep a faulty or hostile peer from filling the
-metadata log: its record of a registration is a few hundred kilobytes at most.
+Kafka has no such limits. They are far above the needs of any machine, and keep a faulty or hostile node from filling
+the metadata log: a registration record has a few hundred kilobytes at most.
 """
 
 from __future__ import annotations
@@ -12,22 +12,26 @@ from typing import Final, Protocol
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_TEXT: Final = 255
-"""Characters of a host, of which a name in DNS has 253, and of the names of listeners, features and racks."""
+"""Maximum number of characters in a host (a DNS name has 253) and in the names of listeners, features and racks."""
 
 MAX_LISTENERS: Final = 64
-"""Of a node. Each is a socket; a broker has one for clients, one for brokers and a few for networks."""
+"""Maximum number of listeners of a node. Each is a socket; a broker has one for clients, one for brokers and a few for
+networks.
+"""
 
 MAX_FEATURES: Final = 256
-"""Of a node. Kafka has six."""
+"""Maximum number of features of a node. Kafka has six."""
 
 MAX_DIRECTORIES: Final = 256
-"""Log directories of a broker. A large chassis has a hundred disks."""
+"""Maximum number of log directories of a broker. A large chassis has a hundred disks."""
 
 MAX_NODES: Final = 10_000
-"""Registered brokers, and as many controllers. Clusters have hundreds; a peer can draw ids without end."""
+"""Maximum number of registered brokers, and of controllers. Clusters have hundreds; a faulty node could invent ids
+without end.
+"""
 
 PROTOCOLS: Final = range(4)
-"""PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
+"""The valid security protocols: PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
 
 
 class _ListenerFields(Protocol):
@@ -42,7 +46,7 @@ class _FeatureFields(Protocol):
 
 
 def check_node(node_id: int, registered: Collection[int]) -> None:
-    """Raises INVALID_REGISTRATION for an id that is none, or that is new and too many."""
+    """Raises INVALID_REGISTRATION for a negative id, or for a new id when too many nodes are registered."""
     if node_id < 0:
         raise invalid(f"Node id {node_id} in request is negative")
     if node_id not in registered and len(registered) >= MAX_NODES:
@@ -50,8 +54,9 @@ def check_node(node_id: int, registered: Collection[int]) -> None:
 
 
 def check_listeners(listeners: Sequence[_ListenerFields]) -> None:
-    """Raises INVALID_REGISTRATION for listeners to which other nodes could not connect, or whose record they could not
-    read. Kafka answers UNKNOWN_SERVER_ERROR to most of these."""
+    """Raises INVALID_REGISTRATION for listeners that other nodes couldn't connect to, or whose record they couldn't
+    read. Kafka answers UNKNOWN_SERVER_ERROR to most of these.
+    """
     if not listeners:
         raise invalid("No listeners specified in request")
     if len(listeners) > MAX_LISTENERS:
@@ -66,7 +71,7 @@ def check_listeners(listeners: Sequence[_ListenerFields]) -> None:
 
 
 def check_features(features: Sequence[_FeatureFields]) -> None:
-    """Raises INVALID_REGISTRATION for more features, or longer names, than there can be."""
+    """Raises INVALID_REGISTRATION for too many features, or too long names."""
     if len(features) > MAX_FEATURES:
         raise invalid(f"{len(features)} features in request, more than {MAX_FEATURES}")
     for feature in features:
@@ -74,7 +79,7 @@ def check_features(features: Sequence[_FeatureFields]) -> None:
 
 
 def check_text(what: str, text: str | None) -> None:
-    """Raises INVALID_REGISTRATION for a text that is longer than any name."""
+    """Raises INVALID_REGISTRATION for a text that is too long; `what` names it in the message."""
     if text is not None and len(text) > MAX_TEXT:
         raise invalid(f"{what} in request has {len(text)} characters, more than {MAX_TEXT}")
 

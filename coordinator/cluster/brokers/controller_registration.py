@@ -1,4 +1,4 @@
-"""Decides on ControllerRegistration: where another controller listens, and with which features it can run (KIP-919).
+"""Decides on ControllerRegistration: records another controller's listeners and supported features (KIP-919).
 
 Source: Kafka's ClusterControlManager.registerController.
 """
@@ -17,7 +17,9 @@ from protocol.messages.controller_registration import ControllerRegistrationRequ
 def register_controller(
     image: Image, request: ControllerRegistrationRequest
 ) -> Decided[ControllerRegistrationResponse]:
-    """The controller is there as it says. Raises KafkaError(UNSUPPORTED_VERSION, INVALID_REGISTRATION)."""
+    """Returns the decision that registers the controller. Raises KafkaError(UNSUPPORTED_VERSION,
+    INVALID_REGISTRATION).
+    """
     if image.metadata_version < CONTROLLER_REGISTRATION_VERSION:
         message = "The current MetadataVersion is too old to support controller registrations."
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
@@ -27,7 +29,13 @@ def register_controller(
     controller = ControllerRegistration(
         request.controller_id,
         request.incarnation_id,
-        tuple(Endpoint(one.name, one.host, one.port, one.security_protocol) for one in request.listeners),
-        {one.name: FeatureRange(one.min_supported_version, one.max_supported_version) for one in request.features},
+        tuple(
+            Endpoint(listener.name, listener.host, listener.port, listener.security_protocol)
+            for listener in request.listeners
+        ),
+        {
+            feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
+            for feature in request.features
+        },
     )
     return Decided([controller.to_record()], ControllerRegistrationResponse(error_code=0, error_message=None))

@@ -1,4 +1,4 @@
-"""The features of Kafka 4.3.1 and a level more, and what a new cluster starts with (KIP-584, KIP-778, KIP-1022).
+"""The features of Kafka 4.3.1, with one further level, and the features of a new cluster (KIP-584, KIP-778, KIP-1022).
 
 Source: org.apache.kafka.server.common.Feature and MetadataVersion; Kafka's QuorumFeatures.
 """
@@ -17,7 +17,7 @@ KRAFT_VERSION = "kraft.version"
 MIN_ISR = "min.insync.replicas"
 
 LATEST_METADATA_VERSION = 30
-"""4.3-IV0."""
+"""The level of 4.3-IV0."""
 
 SUPPORTED: dict[str, FeatureRange] = {
     METADATA_VERSION: FeatureRange(7, LATEST_METADATA_VERSION),
@@ -28,11 +28,12 @@ SUPPORTED: dict[str, FeatureRange] = {
     "streams.version": FeatureRange(0, 1),
     "transaction.version": FeatureRange(0, 2),
 }
-"""The feature levels that this node supports, and registers with: those of Kafka 4.3.1, and share.version 2
-of 4.4, which dead-letter queues need (KIP-1191). A new cluster does not start with that: 4.3 could not read it."""
+"""The feature levels that this node supports and registers: those of Kafka 4.3.1, and share.version 2 of 4.4, which
+dead-letter queues need (KIP-1191). A new cluster starts with level 1, because Kafka 4.3 can't read level 2.
+"""
 
 NOT_SUPPORTED = FeatureRange(0, 0)
-"""Of what nobody knows there is level 0: to be without it."""
+"""The levels of an unknown feature. Level 0 turns a feature off."""
 
 BOOTSTRAP_FEATURES: dict[str, int] = {
     METADATA_VERSION: LATEST_METADATA_VERSION,
@@ -42,23 +43,24 @@ BOOTSTRAP_FEATURES: dict[str, int] = {
     "streams.version": 1,
     "transaction.version": 2,
 }
-"""The features that `kafka-storage format` of 4.3.1 gives a cluster, in its order."""
+"""The features that `kafka-storage format` of 4.3.1 gives a new cluster, in its order."""
 
 NEEDS: dict[tuple[str, int], tuple[str, int]] = {(ELR_VERSION, 1): (METADATA_VERSION, 23)}
-"""A feature's level, and the level of another that it cannot be without."""
+"""A feature's level, and the level of another feature that it requires."""
 
 METADATA_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
-"""Levels of metadata.version that brought new records or versions of them: no way back from these."""
+"""Levels of metadata.version that added records or record versions, so that a downgrade below them is not possible."""
 
 
 def bootstrap_records(features: Mapping[str, int] = BOOTSTRAP_FEATURES) -> list[MetadataRecord]:
-    """The records of a bootstrap checkpoint."""
+    """Returns the records of a bootstrap checkpoint."""
     return [FeatureLevelRecord(name=name, feature_level=level) for name, level in features.items()]
 
 
 def elr_safety_records(image: Image, min_insync_replicas: int) -> Iterator[MetadataRecord]:
-    """Yields the records that eligible leader replicas need as they are turned on: one min.insync.replicas for the
-    whole cluster, and none of a broker's own, so that every controller counts alike (KIP-966)."""
+    """Yields the records that are written when eligible leader replicas are turned on: one min.insync.replicas for the
+    whole cluster, and none for single brokers, so that every controller computes the same (KIP-966).
+    """
     if MIN_ISR not in image.configs(DEFAULT_BROKER):
         yield _min_isr("", str(min_insync_replicas))
     for resource in image.configured():

@@ -1,4 +1,4 @@
-"""Decides on BrokerHeartbeat: whether a broker is fenced, may lead, and may stop (KIP-631, KIP-841, KIP-858).
+"""Decides on BrokerHeartbeat: if a broker is fenced, may lead, and may stop (KIP-631, KIP-841, KIP-858).
 
 Source: Kafka's BrokerHeartbeatManager.calculateNextBrokerState and ReplicationControlManager.processBrokerHeartbeat.
 """
@@ -25,11 +25,11 @@ YES = 1
 NO = -1
 
 CORDONED_SINCE = 30
-"""metadata.version (4.3-IV0) since which brokers register cordoned directories."""
+"""The metadata.version (4.3-IV0) from which brokers register cordoned directories."""
 
 
 class BrokerState(Enum):
-    """A registered broker as the controller has it: FENCED → UNFENCED → CONTROLLED_SHUTDOWN → SHUTDOWN_NOW."""
+    """The state of a registered broker: FENCED → UNFENCED → CONTROLLED_SHUTDOWN → SHUTDOWN_NOW."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -38,11 +38,13 @@ class BrokerState(Enum):
 
 
 LEAVES = frozenset({BrokerState.FENCED, BrokerState.CONTROLLED_SHUTDOWN, BrokerState.SHUTDOWN_NOW})
-"""The states in which a broker is in sync with nothing."""
+"""The states in which a broker is in no ISR."""
 
 
 def check_broker_epoch(image: Image, broker_id: int, broker_epoch: int) -> BrokerRegistration:
-    """The broker. Raises KafkaError(STALE_BROKER_EPOCH) where it is not registered, or has registered anew since."""
+    """Returns the broker. Raises KafkaError(STALE_BROKER_EPOCH) if it is not registered, or has registered again
+    since.
+    """
     broker = image.brokers.get(broker_id)
     if broker is None:
         message = f"No broker registration found for broker id {broker_id}"
@@ -62,11 +64,12 @@ def broker_heartbeat(
     may_stop: bool = True,
     is_stopping: bool = True,
 ) -> Decided[BrokerHeartbeatResponse]:
-    """The broker's next state, and what follows from it for the partitions. Raises KafkaError(STALE_BROKER_EPOCH).
+    """Returns the decision: the broker's next state, and the changes of partitions that follow from it. Raises
+    KafkaError(STALE_BROKER_EPOCH).
 
-    `registered_at` is the offset of the record that registers it, None where only its epoch is known; `may_stop` says
-    that the other brokers have read who leads in its place. `is_stopping` is false for a broker that was fenced since
-    it began its controlled shutdown.
+    `registered_at` is the offset of the broker's registration record, or None if only its epoch is known. `may_stop` is
+    true if the other brokers have read the new leaders of its partitions. `is_stopping` is false for a broker that was
+    fenced since it began its controlled shutdown.
     """
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     is_caught_up = request.current_metadata_offset >= (broker.epoch if registered_at is None else registered_at)
@@ -96,8 +99,12 @@ def broker_heartbeat(
 def heartbeat_in_session(
     image: Image, request: BrokerHeartbeatRequest, configs: ConfigRules, sessions: BrokerSessions, now_ms: int
 ) -> Decided[BrokerHeartbeatResponse]:
-    """The decision on a heartbeat by the broker's session. The controller has waited with the own broker's stop until
-    other brokers had read who leads in its place. Raises KafkaError(STALE_BROKER_EPOCH)."""
+    """Returns the decision on a heartbeat, with the state of the broker's session. Raises
+    KafkaError(STALE_BROKER_EPOCH).
+
+    The broker in this process may stop at once, because the controller has already waited until the other brokers had
+    read the new leaders of its partitions.
+    """
     broker_id = request.broker_id
     decided = broker_heartbeat(
         image,
@@ -119,7 +126,7 @@ def heartbeat_in_session(
 
 
 def state_of(broker: BrokerRegistration) -> BrokerState:
-    """The state of a broker, as its registration has it."""
+    """Returns the state of a broker from its registration."""
     if broker.fenced:
         return BrokerState.FENCED
     return BrokerState.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else BrokerState.UNFENCED
@@ -134,7 +141,7 @@ def next_state(
     is_caught_up: bool,
     may_stop: bool,
 ) -> BrokerState:
-    """The state that the broker's wish leads to. Who wants to stop leads nothing any more before it may."""
+    """Returns the broker's next state. A broker that wants to stop hands over all its partitions first."""
     if state is BrokerState.FENCED:
         if request.want_shut_down:
             return BrokerState.SHUTDOWN_NOW
@@ -149,7 +156,9 @@ def next_state(
 
 
 def fence_broker(image: Image, broker_id: int, configs: ConfigRules) -> Decided[None]:
-    """A broker's session is over: it is fenced, and leads nothing. Without records if it is fenced, or gone."""
+    """Returns the decision that fences a broker whose session has ended; without records if the broker is already
+    fenced, or not registered.
+    """
     broker = image.brokers.get(broker_id)
     if broker is None or broker.fenced:
         return Decided((), None)
@@ -176,7 +185,7 @@ def _transition(
 
 
 def _failed_directories(image: Image, broker: BrokerRegistration, offline: Collection[Uuid]) -> list[Uuid]:
-    """The log directories that the broker had until now."""
+    """Returns the log directories in `offline` that are registered for the broker."""
     if image.metadata_version < DIRECTORIES_SINCE:
         return []
     named = frozenset(offline)
@@ -186,8 +195,10 @@ def _failed_directories(image: Image, broker: BrokerRegistration, offline: Colle
 def _directories_offline(
     image: Image, broker: BrokerRegistration, failed: Collection[Uuid], changes: PartitionChanges, *, has_left: bool
 ) -> Iterator[MetadataRecord]:
-    """Log directories of the broker have failed: it leads nothing that is there, and is registered with the others. A
-    broker that `has_left` all in-sync sets with the same heartbeat leaves none twice."""
+    """Yields the records for failed log directories: the broker leaves the ISRs of replicas in them, and its
+    registration keeps only the other directories. If the broker `has_left` all ISRs with the same heartbeat, the
+    first part is skipped.
+    """
     if not has_left:
         there = (
             (topic, index)
@@ -202,8 +213,9 @@ def _directories_offline(
 def _directories_cordoned(
     image: Image, broker: BrokerRegistration, cordoned: Collection[Uuid] | None
 ) -> Iterator[MetadataRecord]:
-    """No new replicas are placed into these log directories (KIP-1066), which the broker has registered; None is of a
-    broker that does not say."""
+    """Yields the record that cordons these registered log directories, which then get no new replicas (KIP-1066). None
+    if the broker's heartbeat doesn't have them.
+    """
     if cordoned is None or image.metadata_version < CORDONED_SINCE:
         return
     own = sorted(set(cordoned).intersection(broker.log_dirs))

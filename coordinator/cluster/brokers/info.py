@@ -1,4 +1,4 @@
-"""A broker or controller as the metadata log has it (org.apache.kafka.metadata.BrokerRegistration)."""
+"""The registration of a broker or controller (org.apache.kafka.metadata.BrokerRegistration)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from protocol.metadata_records.nodes import (
 from protocol.types import Uuid
 
 ASSUMED_ONLINE = frozenset({bytes(16), bytes(15) + b"\x01"})
-"""DirectoryId.MIGRATING and UNASSIGNED: where the replica is will be known once its broker says so."""
+"""DirectoryId.MIGRATING and UNASSIGNED: the replica's broker has yet to report its directory."""
 
 
 class Endpoint(NamedTuple):
-    """One listener of a node; `security_protocol` is 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
+    """A listener of a node; `security_protocol` is 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
 
     name: str
     host: str
@@ -29,7 +29,7 @@ class Endpoint(NamedTuple):
 
 
 class FeatureRange(NamedTuple):
-    """The levels of a feature that a node can run with."""
+    """The levels of a feature that a node supports."""
 
     min_level: int
     max_level: int
@@ -57,26 +57,33 @@ class BrokerRegistration(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """Whether partitions may be led by it."""
+        """True if it may lead partitions."""
         return not self.fenced and not self.in_controlled_shutdown
 
     def has_online(self, directory: Uuid | None) -> bool:
-        """Whether a replica in this directory is served: one that is not yet assigned, or migrating, counts as."""
+        """True if it serves a replica in this directory. A directory that is unassigned or migrating counts as
+        online.
+        """
         return directory is None or directory in ASSUMED_ONLINE or not self.log_dirs or directory in self.log_dirs
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Its address on a listener of this name."""
+        """Returns its endpoint of the listener with this name; None if it has none."""
         return next((endpoint for endpoint in self.endpoints if endpoint.name == listener), None)
 
     def to_record(self) -> RegisterBrokerRecord:
-        """The record that registers this broker."""
+        """Returns the record that registers this broker."""
         return RegisterBrokerRecord(
             broker_id=self.broker_id,
             incarnation_id=self.incarnation_id,
             broker_epoch=self.epoch,
             end_points=[
-                BrokerEndpoint(name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol)
-                for one in self.endpoints
+                BrokerEndpoint(
+                    name=endpoint.name,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    security_protocol=endpoint.security_protocol,
+                )
+                for endpoint in self.endpoints
             ],
             features=[
                 BrokerFeature(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
@@ -99,14 +106,19 @@ class ControllerRegistration(NamedTuple):
     features: dict[str, FeatureRange]
 
     def to_record(self) -> RegisterControllerRecord:
-        """The record that registers this controller."""
+        """Returns the record that registers this controller."""
         return RegisterControllerRecord(
             controller_id=self.controller_id,
             incarnation_id=self.incarnation_id,
             zk_migration_ready=False,
             end_points=[
-                ControllerEndpoint(name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol)
-                for one in self.endpoints
+                ControllerEndpoint(
+                    name=endpoint.name,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    security_protocol=endpoint.security_protocol,
+                )
+                for endpoint in self.endpoints
             ],
             features=[
                 ControllerFeature(
@@ -118,14 +130,18 @@ class ControllerRegistration(NamedTuple):
 
 
 def broker_from_record(record: RegisterBrokerRecord) -> BrokerRegistration:
-    """The broker that a RegisterBrokerRecord makes."""
+    """Returns the broker that a RegisterBrokerRecord registers."""
     return BrokerRegistration(
         broker_id=record.broker_id,
         epoch=record.broker_epoch,
         incarnation_id=record.incarnation_id,
-        endpoints=tuple(Endpoint(one.name, one.host, one.port, one.security_protocol) for one in record.end_points),
+        endpoints=tuple(
+            Endpoint(endpoint.name, endpoint.host, endpoint.port, endpoint.security_protocol)
+            for endpoint in record.end_points
+        ),
         features={
-            one.name: FeatureRange(one.min_supported_version, one.max_supported_version) for one in record.features
+            feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
+            for feature in record.features
         },
         rack=record.rack,
         fenced=record.fenced,
@@ -136,7 +152,7 @@ def broker_from_record(record: RegisterBrokerRecord) -> BrokerRegistration:
 
 
 def changed_broker(broker: BrokerRegistration, record: BrokerRegistrationChangeRecord) -> BrokerRegistration:
-    """The broker after a change: each flag is 1, -1 or 0 for yes, no or as it was."""
+    """Returns the broker after a change; each flag is 1 for yes, -1 for no, or 0 for unchanged."""
     return broker._replace(
         fenced=broker.fenced if record.fenced == 0 else record.fenced > 0,
         in_controlled_shutdown=(
@@ -150,12 +166,16 @@ def changed_broker(broker: BrokerRegistration, record: BrokerRegistrationChangeR
 
 
 def controller_from_record(record: RegisterControllerRecord) -> ControllerRegistration:
-    """The controller that a RegisterControllerRecord makes."""
+    """Returns the controller that a RegisterControllerRecord registers."""
     return ControllerRegistration(
         controller_id=record.controller_id,
         incarnation_id=record.incarnation_id,
-        endpoints=tuple(Endpoint(one.name, one.host, one.port, one.security_protocol) for one in record.end_points),
+        endpoints=tuple(
+            Endpoint(endpoint.name, endpoint.host, endpoint.port, endpoint.security_protocol)
+            for endpoint in record.end_points
+        ),
         features={
-            one.name: FeatureRange(one.min_supported_version, one.max_supported_version) for one in record.features
+            feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
+            for feature in record.features
         },
     )

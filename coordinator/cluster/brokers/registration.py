@@ -1,7 +1,8 @@
 """Decides on BrokerRegistration and UnregisterBroker (KIP-631).
 
-A broker that registers is fenced: it leads nothing until a heartbeat unfences it. A new incarnation means that the last
-one is gone; where that may have lost records, it is in sync with nothing until it is elected again.
+A broker that registers is fenced: it leads nothing until a heartbeat unfences it. A new incarnation means that the
+previous process has ended. If that may have lost records, the broker is in no ISR until it is elected again.
+
 Source: Kafka's ClusterControlManager.registerBroker, ReplicationControlManager.handleBrokerShutdown (KIP-966).
 """
 
@@ -42,7 +43,7 @@ IN_USE = (
 )
 
 RESERVED_DIRECTORY_IDS = 100
-"""Ids below mean something: unassigned, lost, migrating (org.apache.kafka.common.DirectoryId)."""
+"""Smaller ids have a meaning: unassigned, lost, migrating (org.apache.kafka.common.DirectoryId)."""
 
 
 def register_broker(
@@ -53,9 +54,9 @@ def register_broker(
     is_live: bool = False,
     controller_id: int | None = None,
 ) -> Decided[BrokerRegistrationResponse]:
-    """The broker is there, fenced; its epoch is the offset of the first record of this decision. The same incarnation
-    keeps its epoch (KAFKA-16952). `is_live` says that the registered incarnation has a session; `controller_id` is
-    this node's, None if it is a broker as well.
+    """Returns the decision that registers the broker, fenced. Its epoch is the offset of the decision's first record;
+    the same incarnation keeps its epoch (KAFKA-16952). `is_live` is true if the registered incarnation has a
+    session; `controller_id` is this node's id, or None if it is a broker as well.
 
     Raises KafkaError: INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION, BROKER_ID_NOT_REGISTERED,
     INVALID_REGISTRATION, UNSUPPORTED_VERSION.
@@ -72,20 +73,24 @@ def register_broker(
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
     check_node(request.broker_id, image.brokers)
     if request.broker_id == controller_id:
-        raise invalid(f"Node id {controller_id} is that of a controller, which is no broker")
+        raise invalid(f"Node id {controller_id} is the id of a controller, which is not a broker")
     _check_directories(image, request)
     check_listeners(request.listeners)
     check_text("Rack", request.rack)
     check_features(request.features)
     features = {
-        one.name: FeatureRange(one.min_supported_version, one.max_supported_version) for one in request.features
+        feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
+        for feature in request.features
     }
     _check_features(image, features)
     broker = BrokerRegistration(
         broker_id=request.broker_id,
         epoch=image.offset + 1,
         incarnation_id=request.incarnation_id,
-        endpoints=tuple(Endpoint(one.name, one.host, one.port, one.security_protocol) for one in request.listeners),
+        endpoints=tuple(
+            Endpoint(listener.name, listener.host, listener.port, listener.security_protocol)
+            for listener in request.listeners
+        ),
         features=features,
         rack=request.rack,
         log_dirs=tuple(request.log_dirs) if image.metadata_version >= DIRECTORIES_SINCE else (),
@@ -110,8 +115,9 @@ def register_in_session(
     controller_id: int | None,
     now_ms: int,
 ) -> Decided[BrokerRegistrationResponse]:
-    """The decision on a registration by the session of the registered incarnation. Raises KafkaError as
-    register_broker."""
+    """Returns the decision on a registration, with the session of the registered incarnation. Raises the errors of
+    register_broker.
+    """
     broker_id = request.broker_id
     is_live = sessions.is_live(image, broker_id, now_ms)
     decided = register_broker(image, request, configs, is_live=is_live, controller_id=controller_id)
@@ -138,7 +144,7 @@ def _check_directories(image: Image, request: BrokerRegistrationRequest) -> None
 
 
 def _check_features(image: Image, features: dict[str, FeatureRange]) -> None:
-    """Every finalized feature must be one that the broker can run with: those that it names first."""
+    """Raises KafkaError if the broker doesn't support a finalized feature. Checks the features that it names first."""
     finalized = {**image.features, KRAFT_VERSION: image.kraft_version}
     for name, supported in features.items():
         _check_feature(name, finalized.get(name, 0), supported)
@@ -161,7 +167,9 @@ def _check_feature(name: str, level: int, supported: FeatureRange) -> None:
 def _last_incarnation_gone(
     image: Image, broker_id: int, configs: ConfigRules, *, clean: bool
 ) -> Iterator[PartitionChangeRecord]:
-    """Where eligible leader replicas are off, every stop counts as clean, for want of a better replica to wait for."""
+    """Yields the partition changes after a broker's previous incarnation has ended. Without eligible leader replicas
+    every stop counts as clean, because no replica is known to be better.
+    """
     changes = PartitionChanges(image, configs)
     if clean or not image.elr_enabled:
         yield from changes.updates(in_sync(image, broker_id), Departure(removed=broker_id))
@@ -174,9 +182,9 @@ def _last_incarnation_gone(
 def unregister_broker(
     image: Image, request: UnregisterBrokerRequest, controller_id: int, configs: ConfigRules
 ) -> Decided[UnregisterBrokerResponse]:
-    """A broker that is gone for good leaves every in-sync set, and is forgotten.
+    """Returns the decision that removes a broker from every ISR, and its registration.
 
-    Raises KafkaError(BROKER_ID_NOT_REGISTERED); INVALID_REQUEST for the one that is asked, which is not gone.
+    Raises KafkaError(BROKER_ID_NOT_REGISTERED); INVALID_REQUEST for the broker in this process, which is running.
     """
     broker_id = request.broker_id
     broker = image.brokers.get(broker_id)

@@ -17,13 +17,13 @@ RELEASES: Final = (
     "3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0",
     "4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
 )  # fmt: skip
-"""The names of metadata.version's levels, from the first that KRaft could be upgraded from."""
+"""The names of metadata.version's levels, from the first that Kafka 4 can upgrade."""
 
 FIRST_LEVEL: Final = SUPPORTED[METADATA_VERSION].min_level
 LEVELS: Final = {name: level for level, name in enumerate(RELEASES, FIRST_LEVEL)}
 
 SCRAM_SINCE: Final = LEVELS["3.5-IV2"]
-"""The first metadata.version with credentials in the metadata."""
+"""The first metadata.version with SCRAM credentials in the metadata."""
 
 DEFAULTS_SINCE: Final[Mapping[str, tuple[str, int]]] = {
     ELR_VERSION: ("4.1-IV0", 1),
@@ -32,12 +32,13 @@ DEFAULTS_SINCE: Final[Mapping[str, tuple[str, int]]] = {
     "streams.version": ("4.2-IV1", 1),
     "transaction.version": ("4.0-IV2", 2),
 }
-"""From which release on a new cluster has a feature, and at which level; before that at level 0."""
+"""For each feature, the release from which a new cluster has it, and its level there. Earlier releases have level 0."""
 
 
 def level_of_release(text: str) -> int:
-    """Returns the metadata.version of a release such as 4.0, 4.0.1 or 4.0-IV3; without -IV it is the release's last.
-    Raises ConfigError."""
+    """Returns the metadata.version of a release such as 4.0, 4.0.1 or 4.0-IV3; without -IV, the release's last. Raises
+    ConfigError.
+    """
     major_minor = ".".join(text.split(".")[:2])
     levels = [level for name, level in LEVELS.items() if major_minor in (name, name.partition("-")[0])]
     if not levels:
@@ -49,7 +50,7 @@ def level_of_release(text: str) -> int:
 
 
 def release_of_level(level: int) -> str:
-    """Returns the name of a level of metadata.version. Raises ConfigError for one that is not supported."""
+    """Returns the name of a level of metadata.version. Raises ConfigError for an unsupported level."""
     if not 0 <= level - FIRST_LEVEL < len(RELEASES):
         last = FIRST_LEVEL + len(RELEASES) - 1
         raise ConfigError(
@@ -61,10 +62,10 @@ def release_of_level(level: int) -> str:
 
 
 def new_cluster_features(release: str | None, given: Mapping[str, int], *, dynamic_quorum: bool) -> dict[str, int]:
-    """Returns the features of a new cluster: metadata.version first, then those that are `given` or are on by default.
+    """Returns the features of a new cluster: metadata.version first, then those that are `given` or on by default.
 
-    `release` is that of --release-version, None the newest. With a dynamic quorum kraft.version is 1, else 0; it is not
-    among what is returned, since it is not in the bootstrap checkpoint. Raises ConfigError.
+    `release` is the value of --release-version, or None for the newest. kraft.version, which is 1 with a dynamic quorum
+    and 0 otherwise, is not returned, because it is not in the bootstrap checkpoint. Raises ConfigError.
     """
     metadata_version = _metadata_version(release, given)
     levels = {METADATA_VERSION: metadata_version}

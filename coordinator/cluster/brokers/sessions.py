@@ -1,7 +1,8 @@
-"""The brokers that the active controller hears from: soft state, which is in no record.
+"""The sessions of brokers at the active controller: soft state, which no record has.
 
-A session is that of a broker at one epoch. It begins with the first heartbeat, or for a broker that is unfenced already
-with the controller's own activation, and ends `session_ms` after the last heartbeat.
+A session belongs to a broker and its epoch. It begins with the first heartbeat, or for an unfenced broker when the
+controller becomes active. It ends `session_ms` after the last heartbeat.
+
 Source: Kafka's BrokerHeartbeatManager and BrokerHeartbeatTracker.
 """
 
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from coordinator.cluster.image import Image
 
 NOTHING_READ = -1
-"""The metadata offset of a broker that has not said how far it has read."""
+"""The metadata offset of a broker that has not reported how much it has read."""
 
 
 class Contact(NamedTuple):
@@ -22,51 +23,62 @@ class Contact(NamedTuple):
     at_ms: int
     metadata_offset: int = NOTHING_READ
     is_extended: bool = False
-    """Whether this process was late since then, and the session made longer for it."""
+    """True if the session was extended since the last heartbeat, because this process was late."""
 
 
 class BrokerSessions:
-    """Times are of a clock that only grows. The broker in the controller's own process lives as long as the process:
-    it sends no heartbeats in between, and it applies metadata before anybody is told that they are committed."""
+    """The sessions of all brokers. Times are from a monotonic clock.
+
+    The broker in the controller's own process has no session: it sends no heartbeats while it runs, and it applies
+    metadata before a client sees that they are committed.
+    """
 
     def __init__(self, session_ms: int, own_id: int) -> None:
         self.session_ms = session_ms
         self.own_id = own_id
         self._contacts: dict[int, Contact] = {}
         self._stop_offsets: dict[int, int] = {}
-        """Of brokers in a controlled shutdown: the offset of the records that moved their leaders."""
+        """For each broker in a controlled shutdown, the offset of the records that moved its leaders."""
         self._registered_at: dict[int, int] = {}
 
     def begin(self, image: Image, now_ms: int) -> None:
-        """Gives every unfenced broker the time of a session to find this controller."""
+        """Begins a session for every unfenced broker, in which it must find this controller."""
         for broker in image.brokers.values():
             if not broker.fenced and broker.broker_id != self.own_id:
                 self._contacts[broker.broker_id] = Contact(broker.epoch, now_ms)
 
     def heard(self, broker_id: int, epoch: int, metadata_offset: int, now_ms: int) -> None:
-        """Notes a heartbeat, which was sent in the broker's present epoch."""
+        """Records a heartbeat of the broker's current epoch."""
         self._contacts[broker_id] = Contact(epoch, now_ms, metadata_offset)
 
+    def touch(self, broker_id: int, epoch: int, now_ms: int) -> None:
+        """Extends a broker's session for a heartbeat that has arrived and isn't decided on yet."""
+        contact = self._contacts.get(broker_id)
+        if contact is not None and contact.epoch == epoch:
+            self._contacts[broker_id] = contact._replace(at_ms=now_ms, is_extended=False)
+
     def registered(self, broker_id: int, offset: int) -> None:
-        """Notes the offset of the record that registers the broker: once it has read that, it may be unfenced."""
+        """Records the offset of the broker's registration record; the broker may be unfenced once it has read it."""
         self._registered_at[broker_id] = offset
 
     def registered_at(self, broker_id: int) -> int | None:
-        """Returns that offset; None for a broker that registered with an earlier controller."""
+        """Returns the offset of the broker's registration record; None if the broker registered with an earlier
+        controller.
+        """
         return self._registered_at.get(broker_id)
 
     def end(self, broker_id: int) -> None:
-        """Ends the broker's session: it is fenced, it stops, or it is another incarnation now."""
+        """Ends the broker's session, because it is fenced, stops, or has a new incarnation."""
         self._contacts.pop(broker_id, None)
         self._stop_offsets.pop(broker_id, None)
 
     def forget(self, broker_id: int) -> None:
-        """Forgets a broker that is not registered any longer."""
+        """Forgets a broker that is no longer registered."""
         self.end(broker_id)
         self._registered_at.pop(broker_id, None)
 
     def is_live(self, image: Image, broker_id: int, now_ms: int) -> bool:
-        """Whether the incarnation that is registered has a session."""
+        """True if the registered incarnation has a session."""
         broker, contact = image.brokers.get(broker_id), self._contacts.get(broker_id)
         return (
             broker is not None
@@ -79,7 +91,7 @@ class BrokerSessions:
         return broker_id == self.own_id or now_ms <= contact.at_ms + self.session_ms
 
     def stale(self, now_ms: int) -> int | None:
-        """Returns the broker that was heard of longest ago, if its session is over."""
+        """Returns the broker whose session ended first; None if none has ended."""
         over = [
             (contact.at_ms, broker_id)
             for broker_id, contact in self._contacts.items()
@@ -88,8 +100,9 @@ class BrokerSessions:
         return min(over)[1] if over else None
 
     def extend(self, ms: int, now_ms: int) -> None:
-        """Makes all sessions longer by a time in which this process could not hear anybody: once between two
-        heartbeats, so that a broker that is gone is found however often this process is late."""
+        """Extends all sessions by a time in which this process could not read heartbeats. A session is extended only
+        once between two heartbeats, so that a dead broker is noticed even if this process is often late.
+        """
         for broker_id, contact in self._contacts.items():
             if not contact.is_extended:
                 at_ms = min(contact.at_ms + ms, now_ms)
@@ -98,15 +111,15 @@ class BrokerSessions:
     # Controlled shutdown
 
     def stops(self, broker_id: int, offset: int) -> None:
-        """Notes the offset of the last record that was written when the broker began its controlled shutdown."""
+        """Records the offset of the last record that was written when the broker began its controlled shutdown."""
         self._stop_offsets.setdefault(broker_id, offset)
 
     def is_stopping(self, broker_id: int) -> bool:
-        """Whether the broker is in a controlled shutdown that this controller knows of."""
+        """True if this controller knows that the broker is in a controlled shutdown."""
         return broker_id in self._stop_offsets
 
     def may_stop(self, image: Image, broker_id: int) -> bool:
-        """Whether all active brokers have read who leads in place of this one."""
+        """True if all other active brokers have read the new leaders of the broker's partitions."""
         return self._stop_offsets.get(broker_id, NOTHING_READ) <= self._lowest_active_offset(image, broker_id)
 
     def _lowest_active_offset(self, image: Image, besides: int) -> int:

@@ -1,4 +1,4 @@
-"""UpdateFeatures (KIP-584, KIP-778, KIP-1022): which levels the cluster's features may go to.
+"""Decides on UpdateFeatures: checks the requested feature levels (KIP-584, KIP-778, KIP-1022).
 
 Source: Kafka's FeatureControlManager.
 """
@@ -30,7 +30,7 @@ from protocol.metadata_records.settings import FeatureLevelRecord
 
 
 class UpgradeType(IntEnum):
-    """How far the asker lets a feature's level go."""
+    """The direction in which the client allows a feature's level to change."""
 
     UNKNOWN = 0
     UPGRADE = 1
@@ -41,7 +41,7 @@ class UpgradeType(IntEnum):
 def update_features(
     image: Image, request: UpdateFeaturesRequest, min_insync_replicas: int
 ) -> Decided[UpdateFeaturesResponse]:
-    """UpdateFeatures: all levels change, or none does."""
+    """Returns the decision: all levels change, or none does."""
     updates = {update.feature: update for update in request.feature_updates}
     proposed = {**image.features, **{name: update.max_version_level for name, update in updates.items()}}
     records: list[MetadataRecord] = []
@@ -51,7 +51,7 @@ def update_features(
         except KafkaError as error:
             message = f"The update failed for all features since the following feature had an error: {error.message}"
             return Decided((), UpdateFeaturesResponse(error_code=error.code, error_message=message))
-        if update.feature != KRAFT_VERSION:  # it is no record of the metadata's
+        if update.feature != KRAFT_VERSION:  # the metadata has no record of it
             records.append(FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level))
     elr = updates.get(ELR_VERSION)
     if elr is not None and elr.max_version_level > 0:
@@ -65,20 +65,20 @@ def update_features(
 
 
 def _upgrade_type(update: FeatureUpdateKey) -> UpgradeType:
-    if update.allow_downgrade:  # version 0 of the request knows no more
+    if update.allow_downgrade:  # version 0 of the request has only this flag
         return UpgradeType.SAFE_DOWNGRADE
     is_defined = 0 <= update.upgrade_type <= UpgradeType.UNSAFE_DOWNGRADE
     return UpgradeType(update.upgrade_type) if is_defined else UpgradeType.UNKNOWN
 
 
 def _check(image: Image, update: FeatureUpdateKey, proposed: Mapping[str, int]) -> None:
-    """Raises KafkaError(INVALID_UPDATE_VERSION) when the feature cannot go to this level."""
+    """Raises KafkaError(INVALID_UPDATE_VERSION) if the feature can't change to this level."""
     name, level, upgrade_type = update.feature, update.max_version_level, _upgrade_type(update)
     problem = _problem(image, name, level, upgrade_type)
     if problem is None and name == METADATA_VERSION:
         _check_metadata_version(image.metadata_version, level, upgrade_type)
     if problem is None and name not in SUPPORTED:
-        problem = f"Feature {name} not found."  # level 0, which is everybody's
+        problem = f"Feature {name} not found."  # every node supports level 0
     needed = NEEDS.get((name, level))
     if problem is None and needed is not None and proposed.get(needed[0], 0) < needed[1]:
         problem = f"{name} could not be set to {level} because it depends on {needed[0]} level {needed[1]}"
@@ -106,7 +106,10 @@ def _problem(image: Image, name: str, level: int, upgrade_type: UpgradeType) -> 
     if level < current and name == KRAFT_VERSION:
         return "Can't downgrade the version of this feature."
     if level > current and name == KRAFT_VERSION:
-        return "The voters of this cluster are in its configuration: they are moved into the log by Apache Kafka."
+        return (
+            "The voters of this cluster are in its configuration; only Apache Kafka can move them into the metadata "
+            "log."
+        )
     return None
 
 
@@ -117,7 +120,7 @@ def _level(image: Image, name: str) -> int:
 
 
 def _unsupported(image: Image, name: str, level: int) -> str | None:
-    """Which node could not run with this level, and why."""
+    """Returns the node that doesn't support this level, and the reason; None if all do."""
     nodes = [(f"Local controller {image.controller_id}", SUPPORTED)]
     nodes += ((f"Broker {broker.broker_id}", broker.features) for broker in image.brokers.values())
     nodes += (
@@ -138,7 +141,7 @@ def _unsupported(image: Image, name: str, level: int) -> str | None:
 def _check_metadata_version(current: int, level: int, upgrade_type: UpgradeType) -> None:
     if level >= current:
         return
-    changed = any(one in METADATA_CHANGED for one in range(level + 1, current + 1))
+    changed = any(lost_level in METADATA_CHANGED for lost_level in range(level + 1, current + 1))
     if not changed:
         return
     unsafe = upgrade_type is UpgradeType.UNSAFE_DOWNGRADE

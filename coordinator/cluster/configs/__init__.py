@@ -1,1 +1,1 @@
-"""Configs: of what, by which rules."""
+"""Dynamic configs: the resources that have them, and their rules."""

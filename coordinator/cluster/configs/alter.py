@@ -1,4 +1,4 @@
-"""Decides on AlterConfigs and IncrementalAlterConfigs: each resource's changes happen all or none.
+"""Decides on AlterConfigs and IncrementalAlterConfigs: either all changes of a resource are made, or none.
 
 Source: Kafka's ControllerApis, ConfigurationControlManager and ControllerConfigurationValidator of 4.3.
 """
@@ -24,7 +24,7 @@ from protocol.metadata_records.topics import ClearElrRecord
 from protocol.numbers import whole_number
 
 MAX_VALUE_LENGTH = 0x7FFF
-"""A config record's value has a 16-bit length in the older of its readers."""
+"""Maximum length of a config's value: the older format of the record has a 16-bit length."""
 
 
 class AlterOperation(IntEnum):
@@ -41,7 +41,7 @@ OPERATIONS = frozenset(AlterOperation)
 
 
 class RequestedResource(NamedTuple):
-    """A resource of a request: the names of its changes, and those of them that lack the value they need."""
+    """A resource in a request, the names of its changes, and the names of changes that lack a required value."""
 
     type_code: int
     name: str
@@ -50,7 +50,7 @@ class RequestedResource(NamedTuple):
 
 
 def check_form(requested: RequestedResource) -> None:
-    """Raises INVALID_REQUEST where a config is named twice, or lacks its value."""
+    """Raises INVALID_REQUEST if a config is named twice, or a value is missing."""
     if len(set(requested.keys)) < len(requested.keys):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     if requested.without_value:
@@ -60,20 +60,19 @@ def check_form(requested: RequestedResource) -> None:
 
 def requested_incrementally(resource: incremental.AlterConfigsResource) -> RequestedResource:
     """Returns a resource of IncrementalAlterConfigs."""
-    needing = (
-        one.name for one in resource.configs if one.value is None and one.config_operation != AlterOperation.DELETE
-    )
-    keys = [one.name for one in resource.configs]
-    return RequestedResource(resource.resource_type, resource.resource_name, keys, list(needing))
-
-
-def _asked_wholly(resource: legacy.AlterConfigsResource) -> RequestedResource:
-    keys = [one.name for one in resource.configs]
-    needing = [one.name for one in resource.configs if one.value is None]
+    keys = [config.name for config in resource.configs]
+    without_value = [config for config in resource.configs if config.value is None]
+    needing = [config.name for config in without_value if config.config_operation != AlterOperation.DELETE]
     return RequestedResource(resource.resource_type, resource.resource_name, keys, needing)
 
 
-class Result(NamedTuple):
+def _asked_wholly(resource: legacy.AlterConfigsResource) -> RequestedResource:
+    keys = [config.name for config in resource.configs]
+    needing = [config.name for config in resource.configs if config.value is None]
+    return RequestedResource(resource.resource_type, resource.resource_name, keys, needing)
+
+
+class AlteredResource(NamedTuple):
     """A resource of the request, and the error that kept it as it is."""
 
     type_code: int
@@ -87,11 +86,12 @@ def incremental_alter_configs(
     rules: ConfigRules,
     broker_id: int | None = None,
 ) -> Decided[incremental.IncrementalAlterConfigsResponse]:
-    """IncrementalAlterConfigs: only the named configs of each resource change. `broker_id` is of the broker that was
-    asked, None where it was the controller."""
+    """Returns the decision on IncrementalAlterConfigs, which changes only the named configs of each resource.
+    `broker_id` is the broker that received the request; None if the controller received it.
+    """
     alteration = _Alteration(image, rules, broker_id=broker_id)
     results = alteration.alter_all(
-        [requested_incrementally(one) for one in request.resources],
+        [requested_incrementally(resource) for resource in request.resources],
         lambda index, resource: alteration.incrementally(resource, request.resources[index].configs),
     )
     responses = _answers(incremental.AlterConfigsResourceResponse, results)
@@ -102,11 +102,12 @@ def incremental_alter_configs(
 def alter_configs(
     image: Image, request: legacy.AlterConfigsRequest, rules: ConfigRules, broker_id: int | None = None
 ) -> Decided[legacy.AlterConfigsResponse]:
-    """AlterConfigs: the named configs of each resource are all that it has from now on. `broker_id` is of the broker
-    that was asked, None where it was the controller."""
+    """Returns the decision on AlterConfigs, which replaces all configs of each resource by the named configs.
+    `broker_id` is the broker that received the request; None if the controller received it.
+    """
     alteration = _Alteration(image, rules, broker_id=broker_id)
     results = alteration.alter_all(
-        [_asked_wholly(one) for one in request.resources],
+        [_asked_wholly(resource) for resource in request.resources],
         lambda index, resource: alteration.wholly(resource, request.resources[index].configs),
     )
     responses = _answers(legacy.AlterConfigsResourceResponse, results)
@@ -120,18 +121,20 @@ def refused_by_broker(
     rules: ConfigRules,
     node_id: int,
 ) -> dict[int, incremental.AlterConfigsResourceResponse] | dict[int, legacy.AlterConfigsResourceResponse]:
-    """Returns the answers to resources that a broker refuses before it forwards the others, by their place in the
-    request: those that are not well-formed, the options of other brokers, and its own where they are not
-    valid, which no controller can tell (ConfigAdminManager.preprocess)."""
+    """Returns the answers to the resources that a broker rejects before it forwards the others, by their position in
+    the request: malformed changes, options of other brokers, and invalid values of its own options, which the
+    controller can't check (ConfigAdminManager.preprocess).
+    """
     if isinstance(request, legacy.AlterConfigsRequest):
         whole, by_place = _Alteration(image, rules, broker_id=node_id), request.resources
         results = whole.problems(
-            [_asked_wholly(one) for one in by_place], lambda at, to: whole.wholly(to, by_place[at].configs)
+            [_asked_wholly(resource) for resource in by_place], lambda at, to: whole.wholly(to, by_place[at].configs)
         )
         return dict(zip(results, _answers(legacy.AlterConfigsResourceResponse, results.values()), strict=True))
     single, changes = _Alteration(image, rules, broker_id=node_id), request.resources
     results = single.problems(
-        [requested_incrementally(one) for one in changes], lambda at, to: single.incrementally(to, changes[at].configs)
+        [requested_incrementally(resource) for resource in changes],
+        lambda at, to: single.incrementally(to, changes[at].configs),
     )
     return dict(zip(results, _answers(incremental.AlterConfigsResourceResponse, results.values()), strict=True))
 
@@ -139,7 +142,7 @@ def refused_by_broker(
 _Answer = TypeVar("_Answer", incremental.AlterConfigsResourceResponse, legacy.AlterConfigsResourceResponse)
 
 
-def _answers(kind: type[_Answer], results: Iterable[Result]) -> list[_Answer]:
+def _answers(kind: type[_Answer], results: Iterable[AlteredResource]) -> list[_Answer]:
     return [
         kind(
             error_code=ErrorCode.NONE if error is None else error.code,
@@ -155,7 +158,7 @@ class _Alteration:
     """The changes of one request."""
 
     def __init__(self, image: Image, rules: ConfigRules, *, broker_id: int | None = None) -> None:
-        """`broker_id` is of the broker that was asked, and takes no other broker's options."""
+        """`broker_id` is the broker that received the request, which rejects other brokers' options."""
         self._image = image
         self._broker_id = broker_id
         self._rules = rules
@@ -165,7 +168,7 @@ class _Alteration:
         self,
         resources: Sequence[RequestedResource],
         alter: Callable[[int, ConfigResource], list[ConfigRecord]],
-    ) -> list[Result]:
+    ) -> list[AlteredResource]:
         """Alter every resource, and collect what became of each."""
         counts = Counter((requested.type_code, requested.name) for requested in resources)
         results = []
@@ -174,14 +177,14 @@ class _Alteration:
                 if counts[requested.type_code, requested.name] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
                 self._records += alter(index, self._resource(requested))
-                results.append(Result(requested.type_code, requested.name))
+                results.append(AlteredResource(requested.type_code, requested.name))
             except KafkaError as error:
-                results.append(Result(requested.type_code, requested.name, error))
+                results.append(AlteredResource(requested.type_code, requested.name, error))
         return results
 
     def problems(
         self, resources: Sequence[RequestedResource], alter: Callable[[int, ConfigResource], list[ConfigRecord]]
-    ) -> dict[int, Result]:
+    ) -> dict[int, AlteredResource]:
         """Returns the results of resources with which something is wrong, by their place: of brokers' options all is
         tried, others have to be well-formed."""
 
@@ -192,7 +195,9 @@ class _Alteration:
         return {index: result for index, result in enumerate(results) if result.error is not None}
 
     def _resource(self, requested: RequestedResource) -> ConfigResource:
-        """The resource, if its changes are well-formed and it can be altered here (Kafka's ConfigAdminManager)."""
+        """Returns the resource, if its changes are well-formed and it can be altered here (Kafka's
+        ConfigAdminManager).
+        """
         check_form(requested)
         resource = ConfigResource(ResourceType.of(requested.type_code), requested.name)
         if resource.type in (ResourceType.BROKER_LOGGER, ResourceType.UNKNOWN):  # a process sets its loggers' levels
@@ -202,7 +207,9 @@ class _Alteration:
         return resource
 
     def _check_broker(self, name: str) -> None:
-        """A broker's own configs are altered by a request to it, which it forwards to the controller."""
+        """Raises KafkaError if this broker's options can't be altered here: such a request must be sent to the broker
+        itself, which forwards it to the controller.
+        """
         broker_id = whole_number(name)
         if broker_id is None:
             message = f"Node id must be an integer, but it is: {name}"
@@ -221,8 +228,9 @@ class _Alteration:
         return self._image.controller_id if self._broker_id is None else self._broker_id
 
     def all_records(self) -> list[MetadataRecord]:
-        """The config records, and those that a changed min.insync.replicas brings about: who was eligible to lead by
-        the old number may not be by the new one (KIP-966)."""
+        """Returns the config records, and the records that a change of min.insync.replicas causes, because it may
+        change which replicas are eligible leaders (KIP-966).
+        """
         records: list[MetadataRecord] = [*self._records]
         if not self._image.elr_enabled:
             return records
@@ -239,7 +247,7 @@ class _Alteration:
         self._check_operations(resource, changes)
         current = self._image.configs(resource)
         changed = []
-        for name, change in {one.name: one for one in changes}.items():
+        for name, change in {change.name: change for change in changes}.items():
             value = self._new_value(resource, change, current.get(name))
             if value != current.get(name) or resource.type is ResourceType.BROKER:
                 changed.append(_record(resource, name, value))
@@ -247,10 +255,10 @@ class _Alteration:
         return changed
 
     def _check_operations(self, resource: ConfigResource, changes: Sequence[incremental.AlterableConfig]) -> None:
-        """Raises KafkaError for an operation that there is not, or that is only for lists.
+        """Raises KafkaError for an unknown operation, or an operation that only lists have.
 
-        A broker looks at the first for its own configs before anything else; a controller fails over it only where it
-        has found nothing else.
+        A broker checks for unknown operations of its own configs first of all; a controller reports them only if it has
+        found no other error.
         """
         checks = (self._check_lists, _check_known)
         for check in reversed(checks) if resource.type is ResourceType.BROKER else checks:
@@ -263,7 +271,7 @@ class _Alteration:
             if self._rules.list_default(resource.type, change.name) is None:
                 name = AlterOperation(change.config_operation).name
                 message = f"Can't {name} to key {change.name} because its type is not LIST."
-                if resource.type is ResourceType.BROKER:  # the broker finds it, not the controller
+                if resource.type is ResourceType.BROKER:  # the broker finds this error, not the controller
                     message = f"Config value {name.lower()} is not allowed for config key: {change.name}"
                     if not self._rules.has_broker_option(change.name):
                         message = f"Unknown config name: {change.name}"
@@ -285,7 +293,7 @@ class _Alteration:
 
     def wholly(self, resource: ConfigResource, configs: Iterable[legacy.AlterableConfig]) -> list[ConfigRecord]:
         current = self._image.configs(resource)
-        new_values = {one.name: one.value for one in configs}
+        new_values = {config.name: config.value for config in configs}
         changed = [
             _record(resource, name, value)
             for name, value in new_values.items()
@@ -296,7 +304,9 @@ class _Alteration:
         return [*changed, *dropped]
 
     def _check(self, resource: ConfigResource, changed: list[ConfigRecord], dropped: list[ConfigRecord]) -> None:
-        """Raises KafkaError unless the resource may have what it would have after these records, and is there."""
+        """Raises KafkaError if the resource doesn't exist, or may not have the configs that it would have after these
+        records.
+        """
         configs = dict(self._image.configs(resource))
         altered = (*changed, *dropped)
         for record in altered:
@@ -304,7 +314,7 @@ class _Alteration:
                 configs.pop(record.name, None)
             else:
                 configs[record.name] = record.value
-        if resource.type is ResourceType.BROKER:  # a broker has looked at its own before a controller does
+        if resource.type is ResourceType.BROKER:  # the broker has checked its own options before the controller does
             self._check_broker_options(resource, configs)
             self._check_records(resource, altered)
         else:
@@ -315,8 +325,9 @@ class _Alteration:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
 
     def _check_broker_options(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
-        """Checks what this node knows of: not the options of another broker, which has looked at them, and may be of
-        another make (ControllerConfigurationValidator)."""
+        """Checks the options that this node knows. Another broker's options are not checked here: that broker has
+        checked them, and may have other options (ControllerConfigurationValidator).
+        """
         if self._broker_id is not None or resource.name == str(self._own_id):
             self._rules.check(resource, configs)
             return

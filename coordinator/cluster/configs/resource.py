@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ResourceType(IntEnum):
-    """Kinds of resources, by the byte that requests and records carry. Broker loggers are never in the metadata."""
+    """Types of resources, by their codes in requests and records. Broker loggers are never in the metadata."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -18,7 +18,7 @@ class ResourceType(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> ResourceType:
-        """The type of this code, UNKNOWN for any other."""
+        """Returns the type with this code; UNKNOWN for any other code."""
         return cls(code) if code in _CODES else cls.UNKNOWN
 
 
@@ -26,7 +26,7 @@ _CODES = frozenset(member.value for member in ResourceType)
 
 
 class ConfigResource(NamedTuple):
-    """One configurable thing; the broker of the empty name is the default of all brokers."""
+    """A resource that can have configs. A broker with an empty name stands for all brokers."""
 
     type: ResourceType
     name: str

@@ -1,13 +1,15 @@
 """The configs that resources may have, and the effective configs of a topic.
 
-Topic configs are storage's LogConfig. Brokers, groups and client metrics have their options in other rooms, which give
-a checker for each; without one, values of that type are taken as they are.
+Topic configs are the LogConfig of storage. The options of brokers, groups and client metrics are declared elsewhere,
+and come with a checker for each type; without a checker, values are not checked.
+
 Source: Kafka's ControllerConfigurationValidator and KafkaConfigSchema.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from typing import NamedTuple
 
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
@@ -19,14 +21,41 @@ from protocol.numbers import whole_number
 from storage.config import LogConfig
 
 Texts = Mapping[str, str]
-Checker = Callable[[str, Texts], None]
-"""(resource's name, all its configs) → raises ConfigError or KafkaError."""
+
+
+class FileCheck(NamedTuple):
+    """A check of configs that reads files, which no decision does."""
+
+    subject: object
+    """The input of a check; equal for two checks of the same configs over the same configuration."""
+    run: Callable[[], None]
+    """Raises KafkaError if the resource may not have these configs."""
+
+
+Checker = Callable[[str, Texts], FileCheck | None]
+"""(resource's name, all its configs) → raises ConfigError or KafkaError, or returns the check that is left."""
+
+
+class FilesUnchecked(Exception):
+    """A decision depends on a check of files: it is made again with the check's verdict."""
+
+    def __init__(self, check: FileCheck) -> None:
+        super().__init__("files must be read before this decision")
+        self.check = check
+
+
+class FileVerdict(NamedTuple):
+    """The verdict on the subject of a FileCheck."""
+
+    subject: object
+    rejection: KafkaError | None
+
 
 MAX_INT32 = (1 << 31) - 1
 
 
 class ConfigEntry(NamedTuple):
-    """One config's value in force, as text, and its source."""
+    """The effective value of a config, as text, and its source."""
 
     name: str
     value: str | None
@@ -34,11 +63,15 @@ class ConfigEntry(NamedTuple):
 
 
 MS_PER_UNIT = {"hours": 3_600_000, "minutes": 60_000}
-"""Broker options in other units than the topic's option that they stand behind, by the last word of their names."""
+"""Milliseconds by the last word of broker options whose unit differs from the topic option that they are defaults
+for.
+"""
 
 
 def _converted(option: Option, synonym: str, text: str) -> str:
-    """A broker option's text as the topic's option has it: `log.retention.hours=2` is `retention.ms=7200000`."""
+    """Returns the text of a broker option in the unit of the topic's option: `log.retention.hours=2` is
+    `retention.ms=7200000`.
+    """
     factor = MS_PER_UNIT.get(synonym.rpartition(".")[2])
     if factor is None or not option.name.endswith(".ms"):
         return text
@@ -47,7 +80,7 @@ def _converted(option: Option, synonym: str, text: str) -> str:
 
 
 class ConfigRules:
-    """The rules of this node: its checkers, and the static configs that topics fall back to."""
+    """The rules of this node: its checkers, and the static configs that are the defaults of topics."""
 
     def __init__(
         self,
@@ -55,42 +88,61 @@ class ConfigRules:
         static_configs: Texts = NO_CONFIGS,
         checkers: Mapping[ResourceType, Checker] | None = None,
         lists: Mapping[ResourceType, Mapping[str, str | None]] | None = None,
+        verdict: FileVerdict | None = None,
     ) -> None:
-        """`lists` has the options of resources other than topics: the texts of the defaults of those that are lists,
-        None for the others."""
+        """`lists` has the options of resources other than topics, with the default value as text if the option is a
+        list, otherwise None.
+        """
         self._this_broker = ConfigResource(ResourceType.BROKER, str(node_id))
         self._static_configs = static_configs
         self._checkers = checkers or {}
         self._lists = lists or {}
+        self._verdict = verdict
+
+    def knowing(self, verdict: FileVerdict) -> ConfigRules:
+        """Returns these rules with a verdict on files, for one request: the files may change after it."""
+        rules = copy(self)
+        rules._verdict = verdict
+        return rules
 
     def check_name(self, resource: ConfigResource) -> None:
-        """Raises KafkaError for a resource that has no configs."""
+        """Raises KafkaError for a resource that can't have configs."""
         rule = NAME_RULES.get(resource.type)
         if rule is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.type.name}")
         rule(resource.name)
 
     def check(self, resource: ConfigResource, configs: Texts) -> None:
-        """Raises KafkaError when the resource may not have these configs, or is no resource that has any."""
+        """Raises KafkaError if the resource may not have these configs, or can't have configs at all."""
         self.check_name(resource)
         try:
             if resource.type is ResourceType.TOPIC:
                 LogConfig.parse(configs)
             elif resource.type in self._checkers:
-                self._checkers[resource.type](resource.name, configs)
+                self._check_files(self._checkers[resource.type](resource.name, configs))
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from None
 
+    def _check_files(self, check: FileCheck | None) -> None:
+        if check is None:
+            return
+        verdict = self._verdict
+        if verdict is None or verdict.subject != check.subject:
+            raise FilesUnchecked(check)
+        if verdict.rejection is not None:
+            raise verdict.rejection
+
     def check_fallbacks(self, configs: Texts) -> None:
-        """Raises KafkaError(INVALID_CONFIG) for configs of all brokers that no topic could fall back to: decisions rest
-        on them."""
+        """Raises KafkaError(INVALID_CONFIG) if configs of all brokers are invalid as defaults of topic options, because
+        decisions depend on them.
+        """
         for option in LogConfig.OPTIONS.values():
             for synonym in option.synonyms:
                 if synonym in configs:
                     _check_fallback(option, synonym, configs[synonym])
 
     def list_default(self, kind: ResourceType, name: str) -> str | None:
-        """The default text of an option that is a list, to append to; None for any other option."""
+        """Returns the default of a list option as text, which APPEND extends; None for any other option."""
         if kind is not ResourceType.TOPIC:
             return self._lists.get(kind, {}).get(name)
         option = LogConfig.OPTIONS.get(name)
@@ -100,14 +152,16 @@ class ConfigRules:
         return name in self._lists.get(ResourceType.BROKER, {})
 
     def effective_topic_configs(self, own: Texts, image: Image) -> list[ConfigEntry]:
-        """Every config of a topic, by name: its own come before this broker's, all brokers', static ones, defaults.
-        Internal configs are among them only if the topic sets them (KafkaConfigSchema.resolveEffectiveTopicConfigs)."""
+        """Returns every config of a topic, by name. The precedence is: the topic's own, this broker's, all brokers',
+        static, default. Internal configs are included only if the topic sets them
+        (KafkaConfigSchema.resolveEffectiveTopicConfigs).
+        """
         layers = self._layers(image)
         options = sorted(LogConfig.OPTIONS.values(), key=lambda option: option.name)
         return [_effective(option, own, layers) for option in options if not option.internal or option.name in own]
 
     def effective_topic_config(self, name: str, own: Texts, image: Image) -> str:
-        """The text in force of one topic config, empty for one without a value."""
+        """Returns the effective text of a topic config; empty if it has no value."""
         option = LogConfig.OPTIONS.get(name)
         return "" if option is None else _effective(option, own, self._layers(image)).value or ""
 

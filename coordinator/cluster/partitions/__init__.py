@@ -1,1 +1,1 @@
-"""Partitions: their leaders and replicas, and how these change."""
+"""Partitions: changes of their leaders, in-sync replicas and assignments."""

@@ -1,4 +1,5 @@
-"""Decides on AlterPartition: the in-sync replicas that a leader would have (KIP-497, KIP-704, KIP-841, KIP-903).
+"""Decides on AlterPartition: accepts or rejects the in-sync replicas that a leader proposes (KIP-497, KIP-704, KIP-841,
+KIP-903).
 
 Source: Kafka's ReplicationControlManager.alterPartition.
 """
@@ -34,13 +35,15 @@ from protocol.messages.alter_partition import (
 )
 
 ANY_EPOCH = -1
-"""The epoch of a replica whose broker did not say in which epoch it fetches: it is not checked."""
+"""The epoch of a replica's broker if the request doesn't have it; it is not checked."""
 
 
 def alter_partition(
     image: Image, request: AlterPartitionRequest, configs: ConfigRules
 ) -> Decided[AlterPartitionResponse]:
-    """Each partition's state after the change, or why it was not made. Raises KafkaError(STALE_BROKER_EPOCH)."""
+    """Returns the decision, with each partition's state after the change, or the error. Raises
+    KafkaError(STALE_BROKER_EPOCH).
+    """
     check_broker_epoch(image, request.broker_id, request.broker_epoch)
     altering = _Altering(image, configs, request.broker_id)
     topics = [altering.topic(topic) for topic in request.topics]
@@ -60,9 +63,9 @@ class _Altering:
     def topic(self, named: TopicData) -> ResponseTopicData:
         topic = self._image.topic_by_id(named.topic_id)
         if topic is None:
-            partitions = [_refused(one, ErrorCode.UNKNOWN_TOPIC_ID) for one in named.partitions]
+            partitions = [_refused(partition, ErrorCode.UNKNOWN_TOPIC_ID) for partition in named.partitions]
         else:
-            partitions = [self._partition(topic, one) for one in named.partitions]
+            partitions = [self._partition(topic, partition) for partition in named.partitions]
         return ResponseTopicData(topic_id=named.topic_id, partitions=partitions)
 
     def _partition(self, topic: Topic, proposed: PartitionData) -> ResponsePartitionData:
@@ -71,7 +74,7 @@ class _Altering:
         if partition is None:
             return _refused(proposed, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         code = next(_problems(self._image, self._leader_id, partition, proposed), ErrorCode.NONE)
-        if code or (topic.name, index) in self._altered:  # of a change just made it knows nothing
+        if code or (topic.name, index) in self._altered:  # a second change of the partition can't be based on the first
             return _refused(proposed, code or ErrorCode.INVALID_UPDATE_VERSION)
         isr = [replica.broker_id for replica in _proposed_isr(proposed)]
         target = PartitionTarget(isr=isr, leader_recovery_state=proposed.leader_recovery_state)
@@ -79,24 +82,24 @@ class _Altering:
         if record is not None:
             self._altered.add((topic.name, index))
             self.records.append(record)
-            if record.leader not in (LEADER_UNCHANGED, self._leader_id):  # it has completed a reassignment
+            if record.leader not in (LEADER_UNCHANGED, self._leader_id):  # the change has completed a reassignment
                 return _refused(proposed, ErrorCode.NEW_LEADER_ELECTED)
             partition = changed(partition, record)
         return _state(index, partition)
 
 
 def _proposed_isr(proposed: PartitionData) -> Sequence[BrokerState]:
-    """The replicas with their brokers' epochs, which a request of version 2 does not have."""
-    return proposed.new_isr_with_epochs or [BrokerState(broker_id=one) for one in proposed.new_isr]
+    """Returns the proposed replicas, with -1 for the brokers' epochs if the request is older than version 3."""
+    return proposed.new_isr_with_epochs or [BrokerState(broker_id=broker_id) for broker_id in proposed.new_isr]
 
 
 def _problems(
     image: Image, leader_id: int, partition: PartitionRegistration, proposed: PartitionData
 ) -> Iterator[ErrorCode]:
-    """Why the leader may not have this ISR, the first reason first."""
+    """Yields the errors of a proposed ISR, the most important first."""
     leader_epoch, partition_epoch = proposed.leader_epoch, proposed.partition_epoch
     if leader_epoch > partition.leader_epoch or partition_epoch > partition.partition_epoch:
-        yield ErrorCode.NOT_CONTROLLER  # the leader has heard of it from a controller that came later
+        yield ErrorCode.NOT_CONTROLLER  # the leader got this epoch from a later controller
     if leader_epoch < partition.leader_epoch:
         yield ErrorCode.FENCED_LEADER_EPOCH
     if leader_id != partition.leader:
@@ -111,7 +114,7 @@ def _problems(
 
 
 def _is_valid(partition: PartitionRegistration, isr: Sequence[int], recovery_state: int) -> bool:
-    """Whether a partition may have this ISR: of its replicas, with its leader, who is alone as long as it recovers."""
+    """True if the ISR contains the leader and only replicas of the partition, and only the leader while it recovers."""
     if len(set(isr)) != len(isr) or not set(isr) <= set(partition.replicas) or partition.leader not in isr:
         return False
     if recovery_state == RECOVERING:
@@ -120,7 +123,7 @@ def _is_valid(partition: PartitionRegistration, isr: Sequence[int], recovery_sta
 
 
 def _is_eligible(image: Image, replica: BrokerState) -> bool:
-    """Whether a replica may be in sync: its broker is active, in the epoch in which it fetched."""
+    """True if the replica may be in sync: its broker is active, and has the epoch in which it fetched."""
     broker = image.brokers.get(replica.broker_id)
     return broker is not None and broker.active and replica.broker_epoch in (ANY_EPOCH, broker.epoch)
 

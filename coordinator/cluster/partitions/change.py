@@ -1,7 +1,9 @@
-"""The one place where a change of a partition is made: who leads it, who is in sync, who may lead it otherwise.
+"""The one place that computes a change of a partition: its leader, in-sync replicas and eligible leader replicas.
 
-A leader comes from the in-sync replicas; where there are none, from the eligible leader replicas; then it is the last
-known leader; only where the topic allows it, any replica that is up. Source: Kafka's PartitionChangeBuilder, KIP-966.
+The leader is elected from the in-sync replicas. If there are none, it is an eligible leader replica, or else the last
+known leader. Only if the topic allows unclean elections, it may be any live replica.
+
+Source: Kafka's PartitionChangeBuilder, KIP-966.
 """
 
 from __future__ import annotations
@@ -16,14 +18,14 @@ from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import NO_UUID, Uuid
 
 SHRINK_BUMPS_EPOCH_BEFORE = 12
-"""metadata.version (3.6-IV0) before which brokers needed a new leader epoch when the ISR shrank (KAFKA-15021)."""
+"""The metadata.version (3.6-IV0) before which brokers needed a new leader epoch when the ISR shrank (KAFKA-15021)."""
 
 DIRECTORIES_SINCE = 17
-"""metadata.version (3.7-IV2) since which partitions have directories (KIP-858)."""
+"""The metadata.version (3.7-IV2) from which partitions have directories (KIP-858)."""
 
 
 class Election(Enum):
-    """How far an election may go: move the lead to the first replica, keep the partition online, or lose records."""
+    """How far an election may go: elect the preferred leader, keep the partition online, or lose records."""
 
     PREFERRED = "preferred"
     ONLINE = "online"
@@ -31,21 +33,21 @@ class Election(Enum):
 
 
 class ElectionRules(NamedTuple):
-    """The cluster's part in an election: which brokers may lead, and how."""
+    """The cluster's rules for an election: which brokers may lead, and how."""
 
     is_acceptable: Callable[[int], bool]
-    """Whether a broker is up, with the partition's directory, and may lead."""
+    """Returns True for a broker that is active, has the replica's directory online, and may lead."""
     metadata_version: int
     min_isr: int = 1
-    """min.insync.replicas of the topic, no more than it has replicas."""
+    """min.insync.replicas of the topic, or the number of replicas if that is lower."""
     elr_enabled: bool = False
     election: Election = Election.ONLINE
     default_directory: Callable[[int], Uuid] = lambda _broker_id: NO_UUID
-    """The directory of a replica that has none yet."""
+    """Returns the directory of a replica that has none yet, by its broker."""
 
 
 class PartitionTarget(NamedTuple):
-    """The state that a partition is to come to; None leaves a field as it is."""
+    """The requested state of a partition; None leaves a field unchanged."""
 
     isr: Sequence[int] | None = None
     replicas: Sequence[int] | None = None
@@ -58,7 +60,7 @@ class PartitionTarget(NamedTuple):
 
 
 class Elected(NamedTuple):
-    """The leader, NO_LEADER if there is none to be had, and whether records may be lost by it."""
+    """The leader, or NO_LEADER if there is no candidate, and whether the election may lose records."""
 
     leader: int
     unclean: bool = False
@@ -67,7 +69,9 @@ class Elected(NamedTuple):
 def change_partition(
     topic_id: Uuid, index: int, partition: PartitionRegistration, target: PartitionTarget, rules: ElectionRules
 ) -> PartitionChangeRecord | None:
-    """The record that makes `target` of the partition, with the election that it takes; None if nothing changes."""
+    """Returns the record that brings the partition to `target`, including the election that this needs; None if nothing
+    changes.
+    """
     change = _Change(partition, target, rules)
     record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
     change.fill(record)
@@ -75,7 +79,7 @@ def change_partition(
 
 
 class _Change:
-    """A change in the making: what each list will be."""
+    """A change that is being computed, with the new value of each list."""
 
     def __init__(self, partition: PartitionRegistration, target: PartitionTarget, rules: ElectionRules) -> None:
         self.partition = partition
@@ -100,20 +104,22 @@ class _Change:
             record.leader_recovery_state = state
 
     def _complete_reassignment(self) -> None:
-        """A reassignment is over once all replicas that come are in sync; where more go than come, all that stay
-        (PartitionReassignmentReplicas of 4.3)."""
+        """Completes a reassignment once all added replicas are in sync. If more replicas are removed than added, all
+        remaining replicas must be in sync (PartitionReassignmentReplicas of 4.3).
+        """
         if not self.adding and not self.removing:
             return
-        isr = [one for one in self.isr if one not in self.removing]
-        replicas = [one for one in self.replicas if one not in self.removing]
+        isr = [replica for replica in self.isr if replica not in self.removing]
+        replicas = [replica for replica in self.replicas if replica not in self.removing]
         if not replicas or (self.removing and not isr) or not set(self.adding) <= set(isr):
             return
         if len(self.adding) >= len(self.removing) or set(replicas) <= set(isr):
             self.isr, self.replicas, self.adding, self.removing = isr, replicas, [], []
 
     def _collect_eligible(self) -> None:
-        """Who leaves the ISR below min ISR stays eligible, until there are enough in sync again. Who is no replica any
-        longer is not, which Kafka does not look at: its log is deleted."""
+        """Keeps replicas that leave the ISR below min ISR eligible until enough replicas are in sync again. Excludes
+        brokers that no longer have a replica, because their logs are deleted; Kafka doesn't exclude them.
+        """
         if not self.rules.elr_enabled:
             return
         if len(self.isr) >= self.rules.min_isr:
@@ -122,21 +128,21 @@ class _Change:
         unclean = set(self.target.unclean_shutdowns)
         candidates = dict.fromkeys((*self.partition.elr, *self.partition.isr))
         barred = {*self.isr, *unclean}
-        self.elr = [one for one in candidates if one in self.replicas and one not in barred]
+        self.elr = [replica for replica in candidates if replica in self.replicas and replica not in barred]
 
     def _set_leader(self, record: PartitionChangeRecord, elected: Elected) -> None:
         leader, before = elected.leader, self.partition.leader
         if leader != before:
             if leader in self.elr:
                 self.isr = [leader]
-                self.elr = [one for one in self.elr if one != leader]
+                self.elr = [replica for replica in self.elr if replica != leader]
             record.leader = leader
             if elected.unclean:
                 record.isr = [leader]
                 if self.partition.leader_recovery_state != RECOVERING:
                     record.leader_recovery_state = RECOVERING
         elif not set(self.partition.replicas) <= set(self.replicas):
-            record.leader = before  # a replica less: a new epoch shuts it out
+            record.leader = before  # a replica was removed: a new epoch fences it
 
     def _set_isr_and_elr(self, record: PartitionChangeRecord) -> None:
         partition, rules = self.partition, self.rules
@@ -151,10 +157,13 @@ class _Change:
             record.leader = partition.leader
 
     def _set_last_known_leader(self, record: PartitionChangeRecord) -> None:
-        """Who led last is noted when a partition loses its last in-sync replica, and forgotten once it is led. A
-        partition may be offline while its only replica in sync is registered still: a reassignment that comes between
-        finds no leader. Then it is that replica; Kafka notes broker -1, and the partition is lost with its eligible
-        leaders."""
+        """Sets the last known leader when the partition loses its last in-sync replica, and clears it once the
+        partition has a leader.
+
+        A partition can be offline while its only in-sync replica is still in the ISR. If a reassignment empties the ISR
+        then, that replica is the last known leader. Kafka records broker -1 there, and the partition is lost along with
+        its eligible leaders.
+        """
         partition = self.partition
         if not self.rules.elr_enabled:
             return
@@ -199,20 +208,20 @@ def elect(
     replicas: Sequence[int],
     rules: ElectionRules,
 ) -> Elected:
-    """Who leads the partition when these are its replicas, in sync and eligible."""
+    """Returns the leader of a partition with these in-sync replicas, eligible replicas and replicas."""
     may_lead = isr or elr
     if rules.election is Election.PREFERRED and _is_valid(replicas[0], may_lead, rules):
         return Elected(replicas[0])
     if _is_valid(partition.leader, may_lead, rules):
         return Elected(partition.leader)
-    clean = next((one for one in replicas if _is_valid(one, may_lead, rules)), None)
+    clean = next((replica for replica in replicas if _is_valid(replica, may_lead, rules)), None)
     if clean is not None:
         return Elected(clean)
-    last_known = [one for one in partition.last_known_elr if one in replicas]
+    last_known = [replica for replica in partition.last_known_elr if replica in replicas]
     if rules.elr_enabled and not may_lead and len(last_known) == 1 and rules.is_acceptable(last_known[0]):
         return Elected(last_known[0], unclean=True)
     if rules.election is Election.UNCLEAN:
-        up = next((one for one in replicas if rules.is_acceptable(one)), None)
+        up = next((replica for replica in replicas if rules.is_acceptable(replica)), None)
         if up is not None:
             return Elected(up, unclean=True)
     return Elected(NO_LEADER)

@@ -1,4 +1,4 @@
-"""Changes of the partitions of a cluster: `partition_change` with what the cluster's state and configs say.
+"""Computes changes of partitions by `change_partition`, with the rules from the cluster's state and configs.
 
 Source: Kafka's ReplicationControlManager.generateLeaderAndIsrUpdates.
 """
@@ -19,7 +19,7 @@ from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import Uuid
 
 NOBODY = -1
-"""No broker's id."""
+"""Not the id of any broker."""
 
 MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
@@ -29,23 +29,23 @@ Place = tuple[Topic, int]
 
 
 class Departure(NamedTuple):
-    """The broker that leaves or comes, by the way in which it does; NOBODY where there is none."""
+    """The broker that leaves or arrives, in the field that says how; NOBODY in the other fields."""
 
     removed: int = NOBODY
-    """Leaves the in-sync replicas, and may not lead."""
+    """The broker that leaves the ISRs, and may not lead."""
     added: int = NOBODY
-    """May lead, though the state does not have it unfenced yet."""
+    """The broker that may lead, although the state doesn't show it as unfenced yet."""
     unclean: int = NOBODY
-    """May have lost records: neither in sync nor eligible, and may not lead."""
+    """The broker that may have lost records: it is neither in sync nor eligible, and may not lead."""
 
 
 class PartitionChanges:
-    """Makes the records of one decision."""
+    """Computes the records of one decision."""
 
     def __init__(
         self, image: Image, configs: ConfigRules, offline: Mapping[int, Collection[Uuid]] = MappingProxyType({})
     ) -> None:
-        """`offline` has log directories of brokers that have failed, and are in the state as if they had not."""
+        """`offline` has the log directories of brokers that have failed but are still online in the state."""
         self._image = image
         self._offline = offline
         self._configs = configs
@@ -60,7 +60,9 @@ class PartitionChanges:
         election: Election | None = None,
         is_active: Callable[[int], bool] | None = None,
     ) -> PartitionChangeRecord | None:
-        """The record that makes `target` of the partition; `election` is as the topic's configs say unless given."""
+        """Returns the record that brings the partition to `target`. The topic's configs choose the kind of election
+        unless `election` is given.
+        """
         partition = topic.partitions[index]
         min_isr, unclean = self._of_topic(topic)
         rules = ElectionRules(
@@ -74,7 +76,7 @@ class PartitionChanges:
         return change_partition(topic.topic_id, index, partition, target, rules)
 
     def updates(self, places: Iterable[Place], departure: Departure) -> Iterator[PartitionChangeRecord]:
-        """Yields the partition changes that a broker's departure or arrival causes: who is in sync, and who leads."""
+        """Yields the changes of ISRs and leaders that a broker's departure or arrival causes."""
         removed, added, unclean = departure
 
         def is_active(broker_id: int) -> bool:
@@ -84,7 +86,7 @@ class PartitionChanges:
 
         gone = {removed, unclean}
         for topic, index in places:
-            isr = [one for one in topic.partitions[index].isr if one not in gone]
+            isr = [replica for replica in topic.partitions[index].isr if replica not in gone]
             record = self.change(
                 topic, index, PartitionTarget(isr=isr, unclean_shutdowns=(unclean,)), is_active=is_active
             )
@@ -92,15 +94,16 @@ class PartitionChanges:
                 yield record
 
     def unclean_enabled(self, topic: Topic) -> bool:
-        """Whether the topic would rather lose records than be offline."""
+        """True if the topic allows unclean leader elections."""
         return self._of_topic(topic)[1]
 
     def _acceptor(
         self, partition: PartitionRegistration, target: PartitionTarget, is_active: Callable[[int], bool]
     ) -> Callable[[int], bool]:
-        """A replica that has come to a directory that is online may lead from there on, in the same change: otherwise
-        a partition whose only replica has a new directory would wait for another one. Kafka's LeaderAcceptor looks at
-        the former directory alone."""
+        """Returns the function that decides which brokers may lead. A replica that moves to an online directory may
+        lead in the same change; otherwise a partition whose only replica has a new directory would have to wait for
+        another change. Kafka's LeaderAcceptor checks only the old directory.
+        """
 
         def is_online(broker_id: int, directory: Uuid | None) -> bool:
             is_failed = directory in self._offline.get(broker_id, ())
@@ -117,7 +120,7 @@ class PartitionChanges:
         return is_acceptable
 
     def _of_topic(self, topic: Topic) -> tuple[int, bool]:
-        """The topic's min ISR, no more than it has replicas, and whether its elections may be unclean."""
+        """Returns the topic's min ISR, limited to its number of replicas, and True if its elections may be unclean."""
         options = self._of_topics.get(topic.name)
         if options is None:
             own = self._image.topic_configs(topic.name)
@@ -128,22 +131,22 @@ class PartitionChanges:
 
 
 def in_sync(image: Image, broker_id: int) -> list[Place]:
-    """The partitions in whose ISR the broker is."""
+    """Returns the partitions whose ISR contains the broker."""
     return _places(image, image.by_broker.in_sync(broker_id))
 
 
 def eligible(image: Image, broker_id: int) -> list[Place]:
-    """The partitions that the broker is an eligible leader replica of."""
+    """Returns the partitions that have the broker as an eligible leader replica."""
     return _places(image, image.by_broker.eligible(broker_id))
 
 
 def leaderless(image: Image) -> list[Place]:
-    """The partitions that nobody leads."""
+    """Returns the partitions without a leader."""
     return _places(image, image.by_broker.leaderless())
 
 
 def leads_any(image: Image, broker_id: int) -> bool:
-    """Whether the broker leads a partition."""
+    """True if the broker leads a partition."""
     return image.by_broker.leads_any(broker_id)
 
 

@@ -22,7 +22,9 @@ from protocol.messages.elect_leaders import (
 
 
 class ElectionType(IntEnum):
-    """Which leader is wanted: the first replica, if it is in sync; or any replica, where there is no leader at all."""
+    """The kind of election: of the preferred leader if it is in sync; or of any replica if the partition has no
+    leader.
+    """
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -36,7 +38,9 @@ NOT_AVAILABLE = {
 
 
 def elect_leaders(image: Image, request: ElectLeadersRequest, configs: ConfigRules) -> Decided[ElectLeadersResponse]:
-    """The named partitions, or all of them, and then only those are reported that had something to elect."""
+    """Returns the decision on the named partitions, or on all. If all, only partitions that needed an election have a
+    result.
+    """
     if request.topic_partitions is not None and not request.topic_partitions:
         return Decided((), ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=[]))
     if late := out_of_time(request.timeout_ms):
@@ -52,7 +56,7 @@ def elect_leaders(image: Image, request: ElectLeadersRequest, configs: ConfigRul
         elected = [(index, _elect(image, changes, name, index, kind, records)) for index in indexes]
         if request.topic_partitions is None:
             elected = [(index, error) for index, error in elected if _is_news(error)]
-        results.append(ReplicaElectionResult(topic=name, partition_result=[_result(*one) for one in elected]))
+        results.append(ReplicaElectionResult(topic=name, partition_result=[_result(*result) for result in elected]))
     return Decided(records, ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=results))
 
 

@@ -1,6 +1,7 @@
 """Decides on AlterPartitionReassignments and answers ListPartitionReassignments (KIP-455).
 
-An assignment whose replicas are all in sync already is complete at once, as every valid one is on a single node.
+A reassignment whose replicas are all in sync is complete at once, as is every valid one on a single node.
+
 Source: Kafka's ReplicationControlManager and PartitionReassignmentReplicas.
 """
 
@@ -34,8 +35,10 @@ from protocol.metadata_records.topics import PartitionChangeRecord
 def alter_partition_reassignments(
     image: Image, request: AlterPartitionReassignmentsRequest, configs: ConfigRules
 ) -> Decided[AlterPartitionReassignmentsResponse]:
-    """A new assignment for each partition, or the end of one that is under way; each with its own result."""
-    if not request.topics:  # Kafka answers the schema's defaults, which are no echo
+    """Returns the decision, with a result for each partition: a new assignment, or the cancellation of a
+    reassignment.
+    """
+    if not request.topics:  # Kafka answers with the schema's defaults, not with the request's values
         return Decided(
             (), AlterPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message="", responses=[])
         )
@@ -111,8 +114,8 @@ class _Reassignment:
     def _cancel(self, topic: Topic, index: int, partition: PartitionRegistration) -> None:
         if not partition.reassigning:
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-        original = [one for one in partition.replicas if one not in partition.adding_replicas]
-        isr = [one for one in partition.isr if one in original]
+        original = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
+        isr = [replica for replica in partition.isr if replica in original]
         if not isr and not self._changes.unclean_enabled(topic):
             message = (
                 f"Unable to revert partition assignment for {topic.name}:{index} because it would require an unclean "
@@ -122,7 +125,7 @@ class _Reassignment:
         if not original:
             message = f"Unable to revert partition assignment for {topic.name}:{index} because no replica would remain."
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-        if not isr:  # as PartitionReassignmentRevert: else who is no replica any more would be the last known leader
+        if not isr:  # as PartitionReassignmentRevert: else a former replica would be the last known leader
             isr = original[:1]
         target = PartitionTarget(isr=isr, replicas=original, adding_replicas=[], removing_replicas=[])
         self._append(self._changes.change(topic, index, target))
@@ -154,7 +157,7 @@ def list_partition_reassignments(
     if request.topics is None:
         requested = [(topic, list(topic.partitions)) for topic in image.topics()]
     else:
-        named = ((image.topic(one.name), one.partition_indexes) for one in request.topics)
+        named = ((image.topic(topic.name), topic.partition_indexes) for topic in request.topics)
         requested = [(topic, indexes) for topic, indexes in named if topic is not None]
     for topic, indexes in requested:
         ongoing = [_ongoing(index, topic.partitions[index]) for index in indexes if _is_reassigning(topic, index)]

@@ -1,7 +1,7 @@
-"""Elections that nobody asks for: of preferred leaders, and unclean ones where a topic allows them.
+"""Periodic elections: of preferred leaders, and of unclean leaders if a topic allows them.
 
 Source: Kafka's ReplicationControlManager.maybeBalancePartitionLeaders and maybeElectUncleanLeaders. As in KRaft,
-`leader.imbalance.per.broker.percentage` has no part in it.
+`leader.imbalance.per.broker.percentage` has no effect.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from coordinator.cluster.partitions.changes import PartitionChanges, Place, lead
 from protocol.metadata_records.topics import PartitionChangeRecord
 
 MAX_ELECTIONS = 1_000
-"""Of one sweep: what it decides is one batch, which clients' requests wait for (QuorumController)."""
+"""Maximum number of elections in one sweep. Its records are one batch, for which clients' requests must wait
+(QuorumController).
+"""
 
 
 def elect_preferred_leaders(image: Image, configs: ConfigRules) -> Decided[bool]:
-    """The leaders that the assignments prefer, where they are in sync. True if there may be more to elect."""
+    """Returns the decision that elects preferred leaders that are in sync. Its answer is True if there may be more to
+    elect.
+    """
     imbalanced = (
         (topic, index)
         for topic in image.topics()
@@ -32,7 +36,9 @@ def elect_preferred_leaders(image: Image, configs: ConfigRules) -> Decided[bool]
 
 
 def elect_unclean_leaders(image: Image, configs: ConfigRules) -> Decided[bool]:
-    """Leaders for partitions without one, in topics that would rather lose records. True if there may be more."""
+    """Returns the decision that elects unclean leaders of partitions without a leader, if the topic allows it. Its
+    answer is True if there may be more to elect.
+    """
     changes = PartitionChanges(image, configs)
     allowed = ((topic, index) for topic, index in leaderless(image) if changes.unclean_enabled(topic))
     return _swept(_elected(changes, allowed, Election.UNCLEAN))

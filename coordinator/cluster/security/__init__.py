@@ -1,1 +1,1 @@
-"""Decisions on who may do what, and how much of it: SCRAM credentials, client quotas, access control entries."""
+"""Decisions on SCRAM credentials, delegation tokens, client quotas and ACLs."""

@@ -1,4 +1,4 @@
-"""Access control entries, and the filters that find them (org.apache.kafka.common.acl)."""
+"""Access control entries (ACLs), and filters for them (org.apache.kafka.common.acl)."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ from typing import Final, NamedTuple
 
 from protocol.acl import ANY, PatternType, code_name
 from protocol.metadata_records.security import AccessControlEntryRecord
+from protocol.types import Uuid
 
 WILDCARD: Final = "*"
-"""Any host; as the name of a literal pattern, any resource of its type."""
+"""Any host, or as the name of a literal pattern, any resource of its type."""
 
 EVERYBODY: Final = "User:*"
 
 
 class AccessControlEntry(NamedTuple):
-    """Who may (ALLOW) or may not (DENY) do an operation, from where, on the resources of a pattern."""
+    """An entry that allows or denies an operation, on resources that match a pattern, to a principal at a host."""
 
     resource_type: int
     resource_name: str
     pattern_type: int
     principal: str
-    """As `User:name`."""
+    """Type and name, such as `User:alice`."""
     host: str
     operation: int
     permission_type: int
 
     @property
     def is_wildcard(self) -> bool:
-        """True for an entry of all resources of its type."""
+        """True if the entry applies to all resources of its type."""
         return self.pattern_type == PatternType.LITERAL and self.resource_name == WILDCARD
 
 
@@ -44,8 +45,22 @@ def entry_of(record: AccessControlEntryRecord) -> AccessControlEntry:
     )
 
 
+def record_of(entry_id: Uuid, entry: AccessControlEntry) -> AccessControlEntryRecord:
+    """Returns the record of an entry."""
+    return AccessControlEntryRecord(
+        id=entry_id,
+        resource_type=entry.resource_type,
+        resource_name=entry.resource_name,
+        pattern_type=entry.pattern_type,
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission_type,
+    )
+
+
 class EntryFilter(NamedTuple):
-    """The entries that a request asks for: None is any name, principal or host (AclBindingFilter)."""
+    """The filter of a request; None matches any name, principal or host (AclBindingFilter)."""
 
     resource_type: int
     resource_name: str | None
@@ -57,7 +72,7 @@ class EntryFilter(NamedTuple):
 
     @property
     def unknown_part(self) -> str | None:
-        """The part with a code that nothing has, as Kafka names it."""
+        """Returns the name of the part that has an unknown code, as Kafka names it; None if all are known."""
         if "UNKNOWN" in (code_name("resourceType", self.resource_type), code_name("patternType", self.pattern_type)):
             return "patternFilter"
         if "UNKNOWN" in (
@@ -68,7 +83,7 @@ class EntryFilter(NamedTuple):
         return None
 
     def matches(self, entry: AccessControlEntry) -> bool:
-        """True for an entry that the request asks for."""
+        """True if the filter matches the entry."""
         return (
             self.resource_type in (ANY, entry.resource_type)
             and self._matches_name(entry)

@@ -1,23 +1,23 @@
 """Decides on CreateAcls and DeleteAcls, and answers DescribeAcls.
 
-Source: Kafka's AclApis, AclControlManager, and what its request classes check.
+Source: Kafka's AclApis, AclControlManager, and the checks in its request classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, too_large
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.security.acl import AccessControlEntry, EntryFilter, entry_of
+from coordinator.cluster.security.acl import AccessControlEntry, EntryFilter, record_of
 from protocol.acl import ANY, CLUSTER_NAME, PatternType, Permission, Resource, code_name
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import create_acls as create
 from protocol.messages import delete_acls as delete
 from protocol.messages import describe_acls as describe
-from protocol.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from protocol.metadata_records.security import RemoveAccessControlEntryRecord
 from protocol.types import Uuid
 
 FIRST_PREFIXED_VERSION: Final = 1
@@ -27,18 +27,11 @@ def invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def entries_of(image: Image) -> Iterator[tuple[Uuid, AccessControlEntry]]:
-    """Yields all entries with their ids."""
-    for record in image.other_records.values():
-        if isinstance(record, AccessControlEntryRecord):
-            yield record.id, entry_of(record)
-
-
 def create_acls(
     image: Image, request: create.CreateAclsRequest, new_uuid: Callable[[], Uuid]
 ) -> Decided[create.CreateAclsResponse]:
-    """Each entry is added or refused for itself; one that is there already is not added again."""
-    existing = {entry for _, entry in entries_of(image)}
+    """Each entry is added or rejected separately; an entry that already exists is not added again."""
+    existing = set(image.acls)
     records: list[MetadataRecord] = []
     results = []
     for creation in request.creations:
@@ -49,24 +42,11 @@ def create_acls(
             continue
         if entry not in existing:
             existing.add(entry)
-            records.append(_record(new_uuid(), entry))
+            records.append(record_of(new_uuid(), entry))
         results.append(create.AclCreationResult(error_code=ErrorCode.NONE, error_message=""))
     if len(records) > MAX_RECORDS:
         raise too_large()
     return Decided(records, create.CreateAclsResponse(results=results))
-
-
-def _record(entry_id: Uuid, entry: AccessControlEntry) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        id=entry_id,
-        resource_type=entry.resource_type,
-        resource_name=entry.resource_name,
-        pattern_type=entry.pattern_type,
-        principal=entry.principal,
-        host=entry.host,
-        operation=entry.operation,
-        permission_type=entry.permission_type,
-    )
 
 
 def _new_entry(creation: create.AclCreation) -> AccessControlEntry:
@@ -94,7 +74,7 @@ def _new_entry(creation: create.AclCreation) -> AccessControlEntry:
 
 
 def _filter(requested: delete.DeleteAclsFilter | describe.DescribeAclsRequest, version: int) -> EntryFilter:
-    """Returns the filter of a request; before version 1 all patterns are literal."""
+    """Returns the filter of a request; before version 1, all patterns are literal."""
     pattern_type = requested.pattern_type_filter
     if version < FIRST_PREFIXED_VERSION and pattern_type == ANY:
         pattern_type = PatternType.LITERAL
@@ -105,9 +85,10 @@ def _filter(requested: delete.DeleteAclsFilter | describe.DescribeAclsRequest, v
 
 
 def delete_acls(image: Image, request: delete.DeleteAclsRequest, version: int) -> Decided[delete.DeleteAclsResponse]:
-    """Each filter is told all that it matches, also what another one deletes with it."""
+    """Returns the decision. The result of each filter has all entries that it matches, including entries that another
+    filter deletes with it.
+    """
     filters = [_filter(requested, version) for requested in request.filters]
-    entries = [*entries_of(image)]
     deleted: dict[Uuid, None] = {}
     results = []
     for entry_filter in filters:
@@ -119,7 +100,7 @@ def delete_acls(image: Image, request: delete.DeleteAclsRequest, version: int) -
                 )
             )
             continue
-        matching = [(entry_id, entry) for entry_id, entry in entries if entry_filter.matches(entry)]
+        matching = [(entry_id, entry) for entry_id, entry in image.acls.items() if entry_filter.matches(entry)]
         deleted |= dict.fromkeys(entry_id for entry_id, _ in matching)
         results.append(
             delete.DeleteAclsFilterResult(
@@ -147,12 +128,12 @@ def _deleted(entry: AccessControlEntry) -> delete.DeleteAclsMatchingAcl:
 
 
 def describe_acls(image: Image, request: describe.DescribeAclsRequest, version: int) -> describe.DescribeAclsResponse:
-    """The entries that match, by their patterns. Raises KafkaError(INVALID_REQUEST)."""
+    """Returns the matching entries, grouped by pattern. Raises KafkaError(INVALID_REQUEST)."""
     entry_filter = _filter(request, version)
     if (part := entry_filter.unknown_part) is not None:
         raise invalid(f"Unknown {part}.")
     resources: dict[tuple[int, str, int], describe.DescribeAclsResource] = {}
-    for _, entry in entries_of(image):
+    for entry in image.acls:
         if entry_filter.matches(entry):
             kind, name, pattern = entry[:3]
             new = describe.DescribeAclsResource(resource_type=kind, resource_name=name, pattern_type=pattern, acls=[])

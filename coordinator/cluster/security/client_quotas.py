@@ -6,27 +6,22 @@ Source: Kafka's ClientQuotaControlManager, QuotaConfig and ClientQuotasImage.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from enum import IntEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, too_large
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.security.quota_limits import CLIENT_ID, IP, USER, Entity
+from coordinator.cluster.security.quotas import entity_of, record_of
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import alter_client_quotas as alter
 from protocol.messages import describe_client_quotas as describe
-from protocol.metadata_records.settings import ClientQuotaRecord, EntityData
-
-USER, CLIENT_ID, IP = "user", "client-id", "ip"
-"""The types of the parts of an entity."""
-
-Entity: TypeAlias = tuple[tuple[str, str | None], ...]
-"""The parts of an entity by type, sorted; None is the default of a type."""
 
 
 class QuotaRange(NamedTuple):
-    """The values of a quota: the largest one, and whether they are whole numbers."""
+    """The valid values of a quota: the maximum, and whether they must be whole numbers."""
 
     largest: float
     type_name: str
@@ -46,30 +41,15 @@ USER_QUOTAS: Final[Mapping[str, QuotaRange]] = {
 IP_QUOTAS: Final[Mapping[str, QuotaRange]] = {"connection_creation_rate": INT}
 
 FRACTION: Final = 1e-6
-"""The deviation that a whole number may have."""
+"""The largest deviation of a value that counts as a whole number."""
 
 
 def invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def entity_of(parts: Iterable[alter.EntityData | EntityData]) -> Entity:
-    """The entity of these parts; of two of one type the last counts, as in Kafka's map."""
-    by_type = {part.entity_type: part.entity_name for part in parts}
-    return tuple(sorted(by_type.items(), key=lambda part: part[0]))
-
-
-def quotas_of(image: Image) -> dict[Entity, dict[str, float]]:
-    """All quotas, by entity."""
-    quotas: dict[Entity, dict[str, float]] = {}
-    for record in image.other_records.values():
-        if isinstance(record, ClientQuotaRecord):
-            quotas.setdefault(entity_of(record.entity), {})[record.key] = record.value
-    return quotas
-
-
 def host_names(request: alter.AlterClientQuotasRequest) -> set[str]:
-    """The names of addresses in the request, which may be those of hosts."""
+    """Returns the hosts and addresses that the request names as IP entities."""
     parts = (part for entry in request.entries for part in entry.entity)
     return {part.entity_name for part in parts if part.entity_type == IP and part.entity_name}
 
@@ -77,8 +57,7 @@ def host_names(request: alter.AlterClientQuotasRequest) -> set[str]:
 def alter_client_quotas(
     image: Image, request: alter.AlterClientQuotasRequest, resolvable: Container[str]
 ) -> Decided[alter.AlterClientQuotasResponse]:
-    """Each entity's quotas are altered or refused as a whole; `resolvable` has the addresses and hosts that exist."""
-    quotas = quotas_of(image)
+    """All of an entity's quotas are altered, or none is; `resolvable` has the addresses and hosts that exist."""
     records: list[MetadataRecord] = []
     errors: dict[Entity, KafkaError | None] = {}
     for entry in request.entries:
@@ -87,7 +66,7 @@ def alter_client_quotas(
             if (alterations := _alterations(entry)) is None or entity in errors:
                 raise invalid(f"Ignoring duplicate entity {_text(entity)}")
             _check_entity(entity, resolvable)
-            records += _records(entity, alterations, quotas.get(entity, {}))
+            records += _records(entity, alterations, image.quotas.of(entity))
             errors[entity] = None
         except KafkaError as error:
             errors[entity] = error
@@ -98,7 +77,7 @@ def alter_client_quotas(
 
 
 def _alterations(entry: alter.EntryData) -> dict[str, float | None] | None:
-    """The new value of each quota, None to remove it; None where one is named twice."""
+    """Returns the new value of each quota, None to remove it. Returns None if a quota is named twice."""
     alterations = {op.key: None if op.remove else op.value for op in entry.ops}
     return alterations if len(alterations) == len(entry.ops) else None
 
@@ -128,18 +107,17 @@ def _check_entity(entity: Entity, resolvable: Container[str]) -> None:
 def _records(
     entity: Entity, alterations: Mapping[str, float | None], current: Mapping[str, float]
 ) -> list[MetadataRecord]:
-    """The records of what changes. Raises KafkaError."""
+    """Returns the records of the changes. Raises KafkaError."""
     ranges = IP_QUOTAS if IP in dict(entity) else USER_QUOTAS
-    parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
     records: list[MetadataRecord] = []
     for key, value in alterations.items():
         if value is None:
             if key in current:
-                records.append(ClientQuotaRecord(entity=parts, key=key, value=0.0, remove=True))
+                records.append(record_of(entity, key, None))
             continue
         _check_value(ranges, key, value)
         if current.get(key) != value:
-            records.append(ClientQuotaRecord(entity=parts, key=key, value=value, remove=False))
+            records.append(record_of(entity, key, value))
     return records
 
 
@@ -166,7 +144,7 @@ def _entry(entity: Entity, error: KafkaError | None) -> alter.ResponseEntryData:
 
 
 def refused_alteration(request: alter.AlterClientQuotasRequest, error: KafkaError) -> alter.AlterClientQuotasResponse:
-    """The answer that refuses each entry of a request."""
+    """Returns the response that rejects every entry of a request."""
     entries = [
         alter.ResponseEntryData(error_code=error.code, error_message=error_message(error), entity=entry.entity)
         for entry in request.entries
@@ -175,7 +153,7 @@ def refused_alteration(request: alter.AlterClientQuotasRequest, error: KafkaErro
 
 
 class Match(IntEnum):
-    """How a filter matches a part of an entity."""
+    """The ways in which a filter matches a part of an entity."""
 
     EXACT = 0
     DEFAULT = 1
@@ -183,10 +161,10 @@ class Match(IntEnum):
 
 
 class EntityFilter:
-    """The entities that a request asks for."""
+    """The filter of a DescribeClientQuotas request."""
 
     def __init__(self, request: describe.DescribeClientQuotasRequest) -> None:
-        """Raises KafkaError(INVALID_REQUEST), or UNSUPPORTED_VERSION for a type of entity that does not exist."""
+        """Parses the filter. Raises KafkaError(INVALID_REQUEST), or UNSUPPORTED_VERSION for an unknown entity type."""
         self._names: dict[str, str | None] = {}
         self._any: set[str] = set()
         self._strict = request.strict
@@ -221,7 +199,7 @@ class EntityFilter:
             self._names[kind] = name
 
     def matches(self, entity: Entity) -> bool:
-        """Whether the request asks for this entity."""
+        """True if the filter matches the entity."""
         parts = dict(entity)
         if self._strict and len(parts) != len(self._names) + len(self._any):
             return False
@@ -232,14 +210,14 @@ class EntityFilter:
 def describe_client_quotas(
     image: Image, request: describe.DescribeClientQuotasRequest
 ) -> describe.DescribeClientQuotasResponse:
-    """The quotas of the entities that match. Raises KafkaError for a filter that makes no sense."""
+    """Returns the quotas of the entities that match. Raises KafkaError for an invalid filter."""
     entity_filter = EntityFilter(request)
     entries = [
         describe.EntryData(
             entity=[describe.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
             values=[describe.ValueData(key=key, value=value) for key, value in values.items()],
         )
-        for entity, values in quotas_of(image).items()
+        for entity, values in image.quotas.items()
         if entity_filter.matches(entity)
     ]
     return describe.DescribeClientQuotasResponse(error_code=0, error_message="", entries=entries)

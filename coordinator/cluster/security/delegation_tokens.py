@@ -1,13 +1,14 @@
-"""Decides on delegation tokens: made, renewed, ended, described (KIP-48, KIP-373).
+"""Decides on delegation tokens: creates, renews, expires and describes them (KIP-48, KIP-373).
 
-The metadata log has whose a token is and how long it lives, and not its key (`token_keys.py`). Principals are texts
-here, as in the records: User:alice.
+The metadata log has a token's owner and times, but not its key (`token_keys.py`). Principals are texts here, as in
+records: User:alice.
+
 Source: org.apache.kafka.controller.DelegationTokenControlManager, kafka.server.DelegationTokenManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import copy
 from typing import Final
 
@@ -28,13 +29,13 @@ from protocol.metadata_records.security import DelegationTokenRecord, RemoveDele
 from protocol.types import Buffer, Uuid, uuid_to_text
 
 TOKEN_METADATA_VERSION: Final = 14
-"""3.6-IV2, from which on the metadata log may hold tokens."""
+"""3.6-IV2, from which the metadata log may have tokens."""
 
 MAX_MS: Final = (1 << 63) - 1
 
 
 def principal(kind: str, name: str) -> str:
-    """Returns a principal as records have it."""
+    """Returns a principal in the form of records."""
     return f"{kind}:{name}"
 
 
@@ -45,19 +46,14 @@ def kind_and_name(text: str) -> tuple[str, str]:
 
 
 def owner_of(request: CreateDelegationTokenRequest, requester: str) -> str:
-    """Returns for whom a token is asked: for its requester, unless another is named."""
+    """Returns the owner of a new token: the requester, unless the request names another principal."""
     if not request.owner_principal_name:
         return requester
     return principal(request.owner_principal_type or "", request.owner_principal_name)
 
 
-def tokens(image: Image) -> Iterator[DelegationTokenRecord]:
-    """Yields the tokens that are there, those that have expired among them."""
-    return (record for record in image.other_records.values() if isinstance(record, DelegationTokenRecord))
-
-
 def has_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
-    """True once a token is of no use any more."""
+    """True once a token has expired."""
     return token.max_timestamp < now_ms or token.expiration_timestamp < now_ms
 
 
@@ -69,7 +65,9 @@ def create_delegation_token(
     now_ms: int,
     new_uuid: Callable[[], Uuid],
 ) -> Decided[CreateDelegationTokenResponse]:
-    """Makes a token for its owner, who may be another than the requester: that was asked before."""
+    """Returns the decision that creates a token for its owner. The caller has checked that the requester may create
+    tokens of another owner.
+    """
     owner = owner_of(request, requester)
     disabled = _disabled(image, options)
     if disabled or options.secret_key is None:
@@ -81,7 +79,7 @@ def create_delegation_token(
     record = DelegationTokenRecord(
         owner=owner,
         requester=requester,
-        renewers=[principal(one.principal_type, one.principal_name) for one in request.renewers],
+        renewers=[principal(renewer.principal_type, renewer.principal_name) for renewer in request.renewers],
         issue_timestamp=now_ms,
         max_timestamp=max_ms,
         expiration_timestamp=min(max_ms, now_ms + options.expiry_time_ms),
@@ -96,7 +94,7 @@ def create_delegation_token(
 
 
 def created(code: ErrorCode, owner: str, requester: str, timestamp_ms: int = 0) -> CreateDelegationTokenResponse:
-    """Returns an answer without a token; brokers refuse with −1 as its times, controllers with 0."""
+    """Returns a response without a token. With an error, brokers return −1 for its times, controllers 0."""
     (kind, name), (requester_kind, requester_name) = kind_and_name(owner), kind_and_name(requester)
     return CreateDelegationTokenResponse(
         error_code=code,
@@ -115,7 +113,7 @@ def created(code: ErrorCode, owner: str, requester: str, timestamp_ms: int = 0) 
 def renew_delegation_token(
     image: Image, request: RenewDelegationTokenRequest, requester: str, options: TokenRules, now_ms: int
 ) -> Decided[RenewDelegationTokenResponse]:
-    """Puts off the end of a token, within its longest life."""
+    """Returns the decision that extends a token, up to its maximum lifetime."""
     try:
         token = _of_key(image, request.hmac, options)
         _check_lives(token, now_ms)
@@ -133,7 +131,7 @@ def renew_delegation_token(
 def expire_delegation_token(
     image: Image, request: ExpireDelegationTokenRequest, requester: str, options: TokenRules, now_ms: int
 ) -> Decided[ExpireDelegationTokenResponse]:
-    """Sets when a token ends; at once with a negative time, which takes it away."""
+    """Returns the decision that sets the time when a token expires; a negative time removes it at once."""
     try:
         token = _of_key(image, request.hmac, options)
         _check_asker(token, requester)
@@ -155,10 +153,10 @@ def _disabled(image: Image, options: TokenRules) -> ErrorCode:
 
 
 def _of_key(image: Image, key: Buffer, options: TokenRules) -> DelegationTokenRecord:
-    """Returns the token that has a key. Raises KafkaError."""
+    """Returns the token with this key. Raises KafkaError."""
     if (disabled := _disabled(image, options)) or options.secret_key is None:
         raise KafkaError(disabled)
-    token = image.token_of_key(options.secret_key, bytes(key))
+    token = image.delegation_tokens.of_key(options.secret_key, bytes(key))
     if token is None:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
     return token
@@ -175,15 +173,15 @@ def _check_asker(token: DelegationTokenRecord, requester: str) -> None:
 
 
 def _until(token: DelegationTokenRecord, expires_ms: int) -> DelegationTokenRecord:
-    """Returns the record of a token that ends at another time, within its longest life."""
+    """Returns the record of a token that expires at another time, within its maximum lifetime."""
     changed = copy(token)
     changed.expiration_timestamp = min(token.max_timestamp, expires_ms)
     return changed
 
 
 def expire_tokens(image: Image, now_ms: int) -> Decided[bool]:
-    """Takes away the tokens that have expired; the answer is whether there are more."""
-    expired = [token.token_id for token in tokens(image) if has_expired(token, now_ms)]
+    """Returns the decision that removes expired tokens; its answer is True if more are left."""
+    expired = [token.token_id for token in image.delegation_tokens if has_expired(token, now_ms)]
     records = [RemoveDelegationTokenRecord(token_id=token_id) for token_id in expired[:MAX_RECORDS]]
     return Decided(records, len(expired) > MAX_RECORDS)
 
@@ -191,14 +189,15 @@ def expire_tokens(image: Image, now_ms: int) -> Decided[bool]:
 def describable(
     image: Image, request: DescribeDelegationTokenRequest, requester: str, may: Callable[[DelegationTokenRecord], bool]
 ) -> list[DelegationTokenRecord]:
-    """Returns the tokens of the owners that are named, or of all, which the requester may know: as owner, requester or
-    renewer, or where `may` says so."""
+    """Returns the tokens of the named owners, or of all owners, that the requester may see: as owner, requester or
+    renewer, or if `may` allows it.
+    """
     named = None
     if request.owners is not None:
-        named = {principal(one.principal_type, one.principal_name) for one in request.owners}
+        named = {principal(owner.principal_type, owner.principal_name) for owner in request.owners}
     return [
         token
-        for token in tokens(image)
+        for token in image.delegation_tokens
         if (named is None or not named.isdisjoint(_concerned(token))) and (requester in _concerned(token) or may(token))
     ]
 
@@ -208,7 +207,7 @@ def _concerned(token: DelegationTokenRecord) -> tuple[str, ...]:
 
 
 def described(token: DelegationTokenRecord, secret_key: str) -> DescribedDelegationToken:
-    """Returns a token as it is told, its key with it."""
+    """Returns a token as DescribeDelegationToken returns it, with its key."""
     (kind, name), (requester_kind, requester_name) = kind_and_name(token.owner), kind_and_name(token.requester)
     renewers = map(kind_and_name, token.renewers)
     return DescribedDelegationToken(

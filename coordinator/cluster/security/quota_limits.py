@@ -1,4 +1,4 @@
-"""The quota that holds for a client: that of the most specific entity which has one.
+"""Finds the quota of a client: the quota of the most specific entity that has one.
 
 Source: Kafka's ClientQuotaManager.DefaultQuotaCallback.
 """
@@ -6,24 +6,29 @@ Source: Kafka's ClientQuotaManager.DefaultQuotaCallback.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from coordinator.cluster.security.client_quotas import CLIENT_ID, IP, USER, Entity
 from protocol.addresses import canonical
 
+USER, CLIENT_ID, IP = "user", "client-id", "ip"
+"""The types of the parts of an entity."""
+
+Entity: TypeAlias = tuple[tuple[str, str | None], ...]
+"""The parts of an entity by type, sorted; None is the default of a type."""
+
 ABSENT: Final = ""
-"""Stands for a part that an entity does not have; no name is empty."""
+"""Stands for a part that an entity doesn't have; a name is never empty."""
 
 
 class Scope(NamedTuple):
-    """The clients that share a quota: of a user, of a client id, or of both."""
+    """The clients that share a quota: of a user, of a client id, or of both together."""
 
     user: str
     client_id: str
 
 
 class Limit(NamedTuple):
-    """A quota, and who shares it."""
+    """A quota, and the clients that share it."""
 
     value: float
     scope: Scope
@@ -43,7 +48,7 @@ class QuotaLimits:
         return len(self._limits)
 
     def find(self, user: str, client_id: str) -> Limit | None:
-        """Returns the limit of a client; None where there is none."""
+        """Returns the limit of a client; None if it has none."""
         limits = self._limits
         for entity, scope in (
             ((user, client_id), Scope(user, client_id)),
@@ -62,7 +67,7 @@ class QuotaLimits:
 
 
 def address_limits(quotas: Mapping[Entity, Mapping[str, float]], key: str) -> dict[str | None, float]:
-    """Returns the limits of addresses, in their canonical spelling; None is all others."""
+    """Returns the limits of addresses in canonical spelling; the key None is for all other addresses."""
     return {
         None if (ip := parts[IP]) is None else canonical(ip): values[key]
         for entity, values in quotas.items()

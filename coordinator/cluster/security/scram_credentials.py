@@ -1,6 +1,6 @@
 """Decides on AlterUserScramCredentials, and answers DescribeUserScramCredentials (KIP-554).
 
-Source: Kafka's ScramControlManager and ScramImage. No answer has a key, a salt or a password.
+No answer has a key, a salt or a password. Source: Kafka's ScramControlManager and ScramImage.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, too_large
@@ -32,7 +32,7 @@ from protocol.metadata_records.security import RemoveUserScramCredentialRecord, 
 from protocol.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS
 
 SCRAM_METADATA_VERSION: Final = 11
-"""3.5-IV2, from which on the metadata log may hold credentials."""
+"""3.5-IV2, from which the metadata log may have credentials."""
 
 DIGESTS: Final = {mechanism.code: mechanism.digest for mechanism in MECHANISMS.values()}
 """The hash of each mechanism, by its number."""
@@ -41,7 +41,7 @@ A = TypeVar("A", ScramCredentialDeletion, ScramCredentialUpsertion)
 
 
 class Alterations:
-    """The alterations of one request: at most one of each user, whatever its mechanism."""
+    """The alterations of one request: at most one for each user, whatever its mechanism."""
 
     def __init__(self, image: Image) -> None:
         self._image = image
@@ -50,11 +50,11 @@ class Alterations:
         self.errors: dict[str, KafkaError] = {}
 
     def delete(self, deletion: ScramCredentialDeletion) -> None:
-        """Takes a deletion in."""
+        """Adds a deletion."""
         self._take(deletion, self.deletions, self._check_deletion)
 
     def upsert(self, upsertion: ScramCredentialUpsertion) -> None:
-        """Takes a new or changed credential in."""
+        """Adds a new or changed credential."""
         self._take(upsertion, self.upsertions, _check_upsertion)
 
     def _take(self, alteration: A, into: dict[str, A], check: Callable[[A], None]) -> None:
@@ -76,7 +76,7 @@ class Alterations:
             into[name] = alteration
 
     def _check_deletion(self, deletion: ScramCredentialDeletion) -> None:
-        if ("scram", deletion.name, deletion.mechanism) not in self._image.other_records:
+        if self._image.scram_credentials.find(deletion.name, deletion.mechanism) is None:
             message = "Attempt to delete a user credential that does not exist"
             raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, message)
 
@@ -93,14 +93,14 @@ def _check_upsertion(upsertion: ScramCredentialUpsertion) -> None:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if upsertion.iterations > MAX_ITERATIONS:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
-    if not upsertion.salted_password:  # of which Java makes no key for an HMAC
+    if not upsertion.salted_password:  # Java can't make an HMAC key of an empty password
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def alter_user_scram_credentials(
     image: Image, request: AlterUserScramCredentialsRequest
 ) -> Decided[AlterUserScramCredentialsResponse]:
-    """Each user's alteration stands or fails for itself; a user that is named twice fails."""
+    """Returns the decision, with a result for each user. A user that is named twice gets an error."""
     alterations = Alterations(image)
     for deletion in request.deletions:
         alterations.delete(deletion)
@@ -120,7 +120,7 @@ def alter_user_scram_credentials(
 
 
 def _credential(upsertion: ScramCredentialUpsertion) -> UserScramCredentialRecord:
-    """The record of a credential, out of whose keys nobody makes the password again (RFC 5802)."""
+    """Returns the record of a credential. The password can't be computed from its keys (RFC 5802)."""
     digest = DIGESTS[upsertion.mechanism]
     salted = bytes(upsertion.salted_password)
     return UserScramCredentialRecord(
@@ -141,17 +141,17 @@ def _altered(user: str, error: KafkaError | None) -> AlterUserScramCredentialsRe
 def refused_alteration(
     request: AlterUserScramCredentialsRequest, error: KafkaError
 ) -> AlterUserScramCredentialsResponse:
-    """The answer that refuses each alteration of a request."""
+    """Returns the response that rejects every alteration of a request."""
     users = {deletion.name for deletion in request.deletions} | {upsertion.name for upsertion in request.upsertions}
     return AlterUserScramCredentialsResponse(results=[_altered(user, error) for user in sorted(users)])
 
 
 class UserScramCredentials:
-    """The mechanisms of the users that a request names, or of all that have some."""
+    """The mechanisms of the users that a request names, or of all users with credentials."""
 
     def __init__(self, image: Image, request: DescribeUserScramCredentialsRequest) -> None:
         self._mechanisms: dict[str, list[CredentialInfo]] = {}
-        for record in _credentials(image):
+        for record in image.scram_credentials:
             info = CredentialInfo(mechanism=record.mechanism, iterations=record.iterations)
             self._mechanisms.setdefault(record.name, []).append(info)
         named = Counter(user.name for user in request.users or ())
@@ -159,16 +159,14 @@ class UserScramCredentials:
 
     @property
     def users(self) -> list[str]:
-        """The users to describe, each once."""
+        """Returns the users to describe, each once."""
         return list(self._counts)
 
     def describe(self, user: str) -> DescribeUserScramCredentialsResult:
-        """Returns the mechanisms of a user, or the error if the request names it twice or it has none."""
+        """Returns the mechanisms of a user; an error if the request names the user twice, or the user has no
+        credentials.
+        """
         return _described(user, self._counts[user], self._mechanisms.get(user, []))
-
-
-def _credentials(image: Image) -> Iterable[UserScramCredentialRecord]:
-    return (record for record in image.other_records.values() if isinstance(record, UserScramCredentialRecord))
 
 
 def _described(user: str, count: int, infos: list[CredentialInfo]) -> DescribeUserScramCredentialsResult:

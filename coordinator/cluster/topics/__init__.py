@@ -1,1 +1,1 @@
-"""Topics: made, grown, deleted, told of."""
+"""Topics: created, grown, deleted, described."""

@@ -1,6 +1,7 @@
-"""Partitions by broker: those that it leads, is in sync with, or may lead otherwise.
+"""Partitions by broker: those that it leads, those whose ISR it is in, and those for which it is eligible.
 
-What follows from a broker's arrival or departure then costs what it changes, and not a look at all partitions.
+With it, the cost of a broker's arrival or departure depends on the changed partitions, not on all partitions.
+
 Source: org.apache.kafka.controller.BrokersToIsrs and BrokersToElrs.
 """
 
@@ -13,13 +14,13 @@ from coordinator.cluster.topics.topic import NO_LEADER, PartitionRegistration, T
 from protocol.types import Uuid
 
 Places: TypeAlias = "dict[int, dict[Uuid, set[int]]]"
-"""By broker and topic id: numbers of partitions."""
+"""Partition indexes, by broker and topic id."""
 
 NOWHERE: dict[Uuid, set[int]] = {}
 
 
 class PartitionsByBroker:
-    """Three indexes of the same partitions; NO_LEADER leads those without a leader."""
+    """Three indexes of the same partitions. Partitions without a leader are under NO_LEADER."""
 
     def __init__(self, topics: Iterable[Topic]) -> None:
         self._led: Places = {}
@@ -32,7 +33,9 @@ class PartitionsByBroker:
     def replace(
         self, topic_id: Uuid, index: int, before: PartitionRegistration | None, after: PartitionRegistration | None
     ) -> None:
-        """A partition has changed, or is new, or is gone."""
+        """Updates the indexes after a partition was created (`before` is None), changed, or deleted (`after` is
+        None).
+        """
         if before is not None and after is not None and _roles(before) == _roles(after):
             return
         if before is not None:
@@ -45,19 +48,19 @@ class PartitionsByBroker:
             _add(self._eligible, after.elr, topic_id, index)
 
     def leads_any(self, broker_id: int) -> bool:
-        """Whether the broker leads a partition."""
+        """True if the broker leads a partition."""
         return broker_id in self._led
 
     def leaderless(self) -> Iterator[tuple[Uuid, int]]:
-        """Yields the partitions that nobody leads."""
+        """Yields the partitions without a leader."""
         return _all(self._led.get(NO_LEADER, NOWHERE))
 
     def in_sync(self, broker_id: int) -> Iterator[tuple[Uuid, int]]:
-        """Yields the partitions in whose ISR the broker is."""
+        """Yields the partitions whose ISR contains the broker."""
         return _all(self._in_sync.get(broker_id, NOWHERE))
 
     def eligible(self, broker_id: int) -> Iterator[tuple[Uuid, int]]:
-        """Yields the partitions that the broker is an eligible leader replica of."""
+        """Yields the partitions that have the broker as an eligible leader replica."""
         return _all(self._eligible.get(broker_id, NOWHERE))
 
 

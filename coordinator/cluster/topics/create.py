@@ -1,4 +1,4 @@
-"""Decides on CreateTopics, and on the creation of a topic that a client's Metadata request asked for.
+"""Decides on CreateTopics, and on topics that a client's Metadata request creates.
 
 Source: Kafka's ControllerApis.createTopics and ReplicationControlManager.createTopics of 4.3.
 """
@@ -32,11 +32,11 @@ from protocol.metadata_records.topics import TopicRecord
 from protocol.types import Uuid
 
 DEFAULT = -1
-"""Partition count or replication factor that leaves the choice to the broker."""
+"""Partition count or replication factor that stands for the broker's default."""
 
 
 class CreateTopicsDecision:
-    """Decides on the topics of one request, one after the other; a topic that fails leaves no records."""
+    """Decides on the topics of one request one after the other; a topic that is rejected leaves no records."""
 
     def __init__(
         self,
@@ -47,8 +47,9 @@ class CreateTopicsDecision:
         describable: Container[str] = EVERYTHING,
         charge: Charge = unlimited,
     ) -> None:
-        """`describable` has the topics whose configs may be told to who asks; `charge` takes the partitions that are
-        made out of the asker's quota."""
+        """`describable` has the topics whose configs the client may see; `charge` charges the created partitions to the
+        client's quota.
+        """
         self._image = image
         self._options = options
         self._rules = rules
@@ -59,7 +60,7 @@ class CreateTopicsDecision:
         self.records: list[MetadataRecord] = []
 
     def create(self, topic: CreatableTopic) -> CreatableTopicResult:
-        """Adds the topic's records, and returns its result, with the error where it cannot be created."""
+        """Adds the topic's records and returns its result, which has the error if it can't be created."""
         try:
             self._check_name(topic.name)
             configs = self._configs_of(topic)
@@ -171,12 +172,12 @@ def _failed(name: str, error: KafkaError) -> CreatableTopicResult:
 
 
 def _refused(request: CreateTopicsRequest, error: KafkaError) -> Decided[CreateTopicsResponse]:
-    """Nothing is made, and every topic that was named gets the error, whatever else is wrong with it."""
+    """Returns the decision that creates nothing and gives every named topic the error."""
     return Decided((), CreateTopicsResponse(topics=[_failed(topic.name, error) for topic in request.topics]))
 
 
 def _asked_for(topic: CreatableTopic, default: int) -> int:
-    """How many partitions the topic would have, were it well-formed."""
+    """Returns the number of partitions that the topic requests, even if other fields are invalid."""
     if topic.assignments:
         return len(topic.assignments)
     return default if topic.num_partitions == DEFAULT else max(topic.num_partitions, 0)
@@ -191,10 +192,10 @@ def create_topics(
     describable: Container[str] = EVERYTHING,
     charge: Charge = unlimited,
 ) -> Decided[CreateTopicsResponse]:
-    """The records of all topics that can be created, each with its own result; none where it only validates.
+    """Returns the decision, with a result for each topic; without records if the request only validates.
 
-    A request for too much is refused as a whole: first by its partitions, of topics that are looked at; then by all
-    records that it would take.
+    A request that is too large is rejected as a whole: first by its number of partitions, then by the number of records
+    that it would need.
     """
     named = Counter(topic.name for topic in request.topics)
     looked_at = [topic for topic in request.topics if named[topic.name] == 1 and topic.name != names.METADATA_TOPIC]

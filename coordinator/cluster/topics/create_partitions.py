@@ -19,23 +19,26 @@ from protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
-FIXED = "{} keeps the number of its partitions: it says in which of them {} is, and with another it would not be found."
+FIXED = (
+    "{} can't get more partitions: the partition of {} depends on their number, so existing data would not be found."
+)
 MAPPED_BY_COUNT = {
     "__consumer_offsets": "a group",
     "__transaction_state": "a transactional id",
     "__share_group_state": "a share partition",
 }
-"""Topics that Kafka lets grow: its coordinators go on with the old number until they start anew, and then look for what
-they have in partitions where it is not. Committed offsets seem to be gone."""
+"""Topics that Kafka allows to grow. Its coordinators keep using the old number until they restart, and then look for
+their data in the wrong partitions: committed offsets appear to be lost.
+"""
 
 
 def create_partitions(
     image: Image, request: CreatePartitionsRequest, charge: Charge = unlimited
 ) -> Decided[CreatePartitionsResponse]:
-    """More partitions of each topic, or an error for it, as where the request has no room left for all of its records.
-    `charge` takes them out of the asker's quota.
+    """Returns the decision, with a result for each topic. A topic whose records don't fit into the request's limit gets
+    an error. `charge` charges the new partitions to the client's quota.
 
-    There Kafka writes those that fit all the same, and answers UNKNOWN_SERVER_ERROR.
+    In that case Kafka creates the topics that fit, and answers UNKNOWN_SERVER_ERROR.
     """
     named = Counter(topic.name for topic in request.topics)
     if 1 in named.values() and (late := out_of_time(request.timeout_ms)):
@@ -63,7 +66,7 @@ def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:
 def _grow(
     image: Image, placer: Placer, requested: CreatePartitionsTopic, room: int, charge: Charge
 ) -> list[MetadataRecord]:
-    """The records of the topic's new partitions, as many as `room` at most."""
+    """Returns the records of the topic's new partitions. Raises KafkaError if they are more than `room`."""
     topic = image.topic(requested.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

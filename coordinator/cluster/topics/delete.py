@@ -22,7 +22,7 @@ from protocol.metadata_records.topics import RemoveTopicRecord
 from protocol.types import NO_UUID, Uuid
 
 DISABLED_SINCE = 3
-"""Version of the request that knows TOPIC_DELETION_DISABLED."""
+"""The first version of the request whose clients know TOPIC_DELETION_DISABLED."""
 
 
 def delete_topics(
@@ -34,9 +34,10 @@ def delete_topics(
     describable: Container[str] = EVERYTHING,
     charge: Charge = unlimited,
 ) -> Decided[DeleteTopicsResponse]:
-    """Topics by name or id, each with its own result. Who may not describe a topic does not learn its name, nor whether
-    there is one. `charge` takes the partitions that go out of the asker's quota. Raises KafkaError where topics may not
-    be deleted at all."""
+    """Returns the decision on topics by name or id, with a result for each. A client that may not describe a topic does
+    not learn its name, or if it exists. `charge` charges the deleted partitions to the client's quota. Raises
+    KafkaError if topic deletion is disabled.
+    """
     if not options.delete_topic_enable:
         if version < DISABLED_SINCE:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")
@@ -76,8 +77,12 @@ class _Deletion:
 
     @property
     def records(self) -> list[MetadataRecord]:
-        """The records of the topics that go."""
-        return [RemoveTopicRecord(topic_id=one.topic_id) for one in self.results if one.error_code == ErrorCode.NONE]
+        """Returns the records of the deleted topics."""
+        return [
+            RemoveTopicRecord(topic_id=result.topic_id)
+            for result in self.results
+            if result.error_code == ErrorCode.NONE
+        ]
 
     def refuse(self, name: str | None, topic_id: Uuid, error: KafkaError) -> None:
         self.results.append(
@@ -123,13 +128,13 @@ class _Deletion:
         )
 
     def _take_back(self, topic_id: Uuid) -> None:
-        """A topic that was asked for twice, by id and by name, stays."""
+        """Keeps a topic that the request names twice, by id and by name."""
         self.results = [
             result for result in self.results if result.topic_id != topic_id or result.error_code != ErrorCode.NONE
         ]
 
     def charge(self, charge: Charge) -> None:
-        """Charges for each topic that goes; one that the quota has no room for stays."""
+        """Charges for each deleted topic; a topic that exceeds the quota is not deleted."""
         for result in self.results:
             topic = self._image.topic_by_id(result.topic_id) if result.error_code == ErrorCode.NONE else None
             if topic is not None:

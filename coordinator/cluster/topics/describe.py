@@ -5,7 +5,7 @@ Source: Kafka's DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 
 from coordinator.cluster.image import Image
 from coordinator.cluster.topics import names
@@ -20,11 +20,8 @@ from protocol.messages.describe_topic_partitions import (
 )
 from protocol.types import NO_UUID
 
-NOT_ASKED = -0x80000000
-"""The authorized operations of a topic where the request does not want them."""
-
 MAX_PARTITIONS = 2_000
-"""Default of max.request.partition.size.limit: how many partitions one response describes."""
+"""Default of max.request.partition.size.limit: the number of partitions in one response."""
 
 
 def describe_topic_partitions(
@@ -33,36 +30,40 @@ def describe_topic_partitions(
     listener: str,
     may_describe: Callable[[str], bool] = lambda name: True,
     max_partitions: int = MAX_PARTITIONS,
-    operations: int = NOT_ASKED,
-) -> DescribeTopicPartitionsResponse:
-    """The named topics, or all, in order of name from the cursor on; a named one that may not be described is told so.
+) -> Generator[None, None, DescribeTopicPartitionsResponse]:
+    """Returns the named topics, or all, in order of name, from the cursor on. A named topic that the client may not
+    describe gets an error. Yields after each topic, so that the caller can do other work.
 
-    `operations` is what may be done with a topic, as bits (KIP-430). A cursor that cannot be one is an INVALID_REQUEST
-    for each topic that was named.
+    For an invalid cursor, each named topic gets INVALID_REQUEST.
     """
     every = not request.topics
     start = request.cursor
     if start is not None and not _is_cursor(start, request):
-        refused = [_topic(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
-        for topic in refused:
-            topic.is_internal = False  # the names were not looked at
+        refused: list[DescribeTopicPartitionsResponseTopic] = []
+        for named in request.topics:
+            yield
+            refused.append(_topic(named.name, ErrorCode.INVALID_REQUEST))
+            refused[-1].is_internal = False  # the names were not looked at
         return DescribeTopicPartitionsResponse(topics=refused)
     requested = _asked_for(image, request)
-    allowed = [name for name in requested if may_describe(name)]
+    allowed: list[str] = []
+    for name in requested:
+        yield
+        if may_describe(name):
+            allowed.append(name)
     limit = max(min(max_partitions, request.response_partition_limit), 1)
     first_index = {start.topic_name: start.partition_index} if start is not None else {}
-    response = _page(image, allowed, listener, first_index, limit, every)
-    for topic in response.topics:
-        topic.topic_authorized_operations = operations
-    if not every:
-        response.topics += (
-            _topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in requested if name not in set(allowed)
-        )
+    response = yield from _page(image, allowed, listener, first_index, limit, every)
+    denied = set(() if every else requested).difference(allowed)
+    for name in requested if denied else ():
+        yield
+        if name in denied:
+            response.topics.append(_topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     return response
 
 
 def _is_cursor(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> bool:
-    """A cursor points to a partition of a topic that was asked for."""
+    """True if the cursor points to a partition of a requested topic."""
     named = {topic.name for topic in request.topics}
     return cursor.partition_index >= 0 and (not named or cursor.topic_name in named)
 
@@ -75,9 +76,10 @@ def _asked_for(image: Image, request: DescribeTopicPartitionsRequest) -> list[st
 
 def _page(
     image: Image, names: Iterable[str], listener: str, first_index: dict[str, int], limit: int, every: bool
-) -> DescribeTopicPartitionsResponse:
+) -> Generator[None, None, DescribeTopicPartitionsResponse]:
     response = DescribeTopicPartitionsResponse(topics=[])
     for name in names:
+        yield
         if limit <= 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
@@ -129,13 +131,15 @@ def _partition(image: Image, topic: Topic, index: int, listener: str) -> Describ
 
 
 def is_reachable(image: Image, broker_id: int, listener: str) -> bool:
-    """Whether the broker is unfenced and has a listener of this name."""
+    """True if the broker is unfenced and has a listener of this name."""
     broker = image.brokers.get(broker_id)
     return broker is not None and not broker.fenced and broker.endpoint(listener) is not None
 
 
 def offline_replicas(image: Image, partition: PartitionRegistration, listener: str) -> list[int]:
-    """The replicas on brokers that are fenced, gone or not on this listener, or in a directory that is offline."""
+    """Returns the replicas whose broker is fenced, not registered or not on this listener, or whose directory is
+    offline.
+    """
     return [broker_id for broker_id in partition.replicas if _is_offline(image, partition, broker_id, listener)]
 
 

@@ -1,4 +1,4 @@
-"""Names of topics: which are legal, which collide, which are internal (org.apache.kafka.common.internals.Topic)."""
+"""Names of topics: which are valid, which collide, and which are internal (org.apache.kafka.common.internals.Topic)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Container
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_LENGTH = 249
-"""With `-` and a partition's ten digits it still fits a file name of 255 bytes, nearly: Kafka's choice."""
+"""Kafka's limit: with `-` and a partition number, the name of a log directory stays within about 255 bytes."""
 
 LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
@@ -16,12 +16,12 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 
 
 def is_internal(name: str) -> bool:
-    """Whether clients are told that the topic is Kafka's own."""
+    """True if clients see the topic as internal."""
     return name in INTERNAL_TOPICS
 
 
 def validate(name: str) -> None:
-    """Raises KafkaError(INVALID_TOPIC_EXCEPTION) with what is wrong with the name."""
+    """Raises KafkaError(INVALID_TOPIC_EXCEPTION) if the name is invalid; the message has the reason."""
     problem = _problem(name)
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
@@ -40,17 +40,17 @@ def _problem(name: str) -> str | None:
 
 
 def has_collision_chars(name: str) -> bool:
-    """Metric names make `.` and `_` the same, so topics that differ in nothing else collide."""
+    """True if the name has a character that can make it collide. In names of metrics, `.` becomes `_`."""
     return "." in name or "_" in name
 
 
 def unified(name: str) -> str:
-    """The name that all topics which collide with this one have in common."""
+    """Returns the name in metrics, which is the same for all topics that collide with this topic."""
     return name.replace(".", "_")
 
 
 class Everything(Container[str]):
-    """Any name is in it: nothing is hidden from who asks."""
+    """A set that contains every name, for a client that may see everything."""
 
     def __contains__(self, name: object) -> bool:
         return True

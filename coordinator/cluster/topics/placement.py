@@ -1,4 +1,4 @@
-"""Where the replicas of new partitions go, and whether an assignment by hand can stand.
+"""Places the replicas of new partitions, and validates manual assignments.
 
 Source: Kafka's StripedReplicaPlacer and ReplicationControlManager.validateManualPartitionAssignment.
 """
@@ -17,15 +17,17 @@ from protocol.types import NO_UUID, Uuid
 
 
 class Placer:
-    """Places the partitions of one request: over brokers and racks, and on a broker in its emptiest directory."""
+    """Places the partitions of one request over brokers and racks, and on each broker in the directory with the fewest
+    replicas.
+    """
 
     def __init__(self, image: Image) -> None:
         self._image = image
         self._load: Counter[Uuid] = Counter(image.partitions_in)
 
     def place(self, count: int, replication_factor: int, seed: int) -> list[PartitionRegistration]:
-        """Returns new partitions in order. The seed says with which broker they begin: each topic's id is another, so
-        that leaders of small topics are spread too.
+        """Returns new partitions in order. The seed selects the first broker; each topic has another seed, so that the
+        leaders of small topics are spread too.
 
         Raises KafkaError(INVALID_REPLICATION_FACTOR) if there are not enough brokers.
         """
@@ -43,7 +45,7 @@ class Placer:
         return [self.build(striping.place(replication_factor)) for _ in range(count)]
 
     def _usable(self) -> list[UsableBroker]:
-        """The brokers that do not stop, and have a directory for more replicas."""
+        """Returns the brokers that are not stopping, and have a directory for more replicas."""
         return [
             UsableBroker(broker.broker_id, broker.rack, broker.fenced)
             for broker in self._image.brokers.values()
@@ -51,14 +53,16 @@ class Placer:
         ]
 
     def build(self, replicas: tuple[int, ...]) -> PartitionRegistration:
-        """A new partition on these brokers: the active ones are in sync, the first of them leads."""
+        """Returns a new partition on these brokers: the active brokers are in sync, and the first of them leads."""
         isr = tuple(broker_id for broker_id in replicas if self._image.is_active(broker_id))
         return PartitionRegistration(
             replicas=replicas, isr=isr, leader=isr[0], directories=tuple(map(self.directory, replicas))
         )
 
     def directory(self, broker_id: int) -> Uuid:
-        """The broker's directory with the fewest replicas, counting those placed here; unassigned if none is known."""
+        """Returns the broker's directory with the fewest replicas, including those placed by this request; unassigned
+        if the broker has registered none.
+        """
         broker = self._image.brokers[broker_id]
         cordoned = broker.cordoned_log_dirs or ()
         usable = [directory for directory in broker.log_dirs if directory not in cordoned] or [*broker.log_dirs]
@@ -79,7 +83,7 @@ def _cannot(replication_factor: int, why: str) -> KafkaError:
 
 
 def check_assignment(image: Image, replicas: Sequence[int], replication_factor: int | None) -> None:
-    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) for an assignment that no partition can have."""
+    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) for an impossible assignment."""
     if not replicas:
         raise _invalid("The manual partition assignment includes an empty replica list.")
     for position, broker_id in enumerate(sorted(replicas)):
@@ -97,7 +101,7 @@ def check_assignment(image: Image, replicas: Sequence[int], replication_factor: 
 
 
 def check_some_active(image: Image, replicas: Sequence[int], index: int) -> None:
-    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) when no broker of the assignment could lead."""
+    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) if no broker of the assignment can lead."""
     if not any(map(image.is_active, replicas)):
         raise _invalid(
             f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "

@@ -1,9 +1,10 @@
 """Spreads the replicas of new partitions over brokers and racks.
 
-Partitions begin with one rack after the other, and their replicas go round the racks, so that two are in one rack only
-where there are more replicas than racks. In a rack the unfenced brokers come first, and lead one after the other. Once
-as many partitions are placed as there are unfenced brokers, the order of racks and brokers changes, so that the same
-brokers are not always together.
+The first replicas of partitions go to one rack after the other. The other replicas of a partition go to the following
+racks, so that a rack has two of them only if there are more replicas than racks. In a rack, unfenced brokers come
+first, and become leaders in turn. After as many partitions as there are unfenced brokers, the racks and brokers are
+shuffled, so that different brokers share partitions.
+
 Source: Kafka's StripedReplicaPlacer.
 """
 
@@ -35,7 +36,7 @@ def mixed(seed: int) -> int:
 
 
 def shuffled(items: Sequence[T], seed: int) -> list[T]:
-    """Returns the items in an order that the seed says (Fisher and Yates)."""
+    """Returns the items in an order that depends on the seed (Fisher and Yates)."""
     order = list(items)
     for last in range(len(order) - 1, 0, -1):
         seed = mixed(seed)
@@ -45,19 +46,19 @@ def shuffled(items: Sequence[T], seed: int) -> list[T]:
 
 
 def rotated(items: Sequence[T], by: int) -> list[T]:
-    """Returns the items from the one at `by` on, and then those before it."""
+    """Returns the items from index `by` on, followed by the items before it."""
     start = by % len(items) if items else 0
     return [*items[start:], *items[:start]]
 
 
 class Rack:
-    """The brokers of a rack, in their order of the moment."""
+    """The brokers of a rack, in their current order."""
 
     def __init__(self, unfenced: list[int], fenced: list[int]) -> None:
         self.unfenced = unfenced
         self.fenced = fenced
         self.led = 0
-        """How many partitions have a leader here."""
+        """Number of partitions whose leader is in this rack."""
 
     def brokers(self) -> list[int]:
         """Returns all brokers, the next leader first."""
@@ -65,7 +66,7 @@ class Rack:
 
 
 class Striping:
-    """Places one partition after the other. A seed says with which rack and brokers it begins."""
+    """Places one partition after the other. The seed selects the first rack and its first broker."""
 
     def __init__(self, brokers: Sequence[UsableBroker], seed: int) -> None:
         self._seed = mixed(seed)
@@ -79,8 +80,9 @@ class Striping:
         self.unfenced_count = sum(not broker.fenced for broker in brokers)
 
     def place(self, replication_factor: int) -> tuple[int, ...]:
-        """Returns the brokers of the next partition, the leader first, who is unfenced. There must be one that is, and
-        as many brokers as replicas."""
+        """Returns the brokers of the next partition; the first is the leader, which is unfenced. Needs at least one
+        unfenced broker, and as many brokers as replicas.
+        """
         if self._turn >= self.unfenced_count:
             self._reorder()
         order = rotated(self._racks, self._first_rack)
@@ -91,7 +93,7 @@ class Striping:
         turn = 0
         while len(replicas) < replication_factor:
             in_rack = brokers[turn % len(order)]
-            if in_rack and turn != leaders:  # in the first round it was the turn of the leader's rack
+            if in_rack and turn != leaders:  # the leader has already taken its rack's first turn
                 replicas.append(in_rack.pop(0))
             turn += 1
         self._turn += 1
@@ -108,7 +110,7 @@ class Striping:
 
 
 def _racks(brokers: Sequence[UsableBroker]) -> list[Rack]:
-    """The racks by name; brokers without any are a rack of their own."""
+    """Returns the racks, sorted by name; brokers without a rack form a rack of their own."""
     racks: dict[str | None, Rack] = {}
     for broker in sorted(brokers):
         rack = racks.setdefault(broker.rack, Rack([], []))

@@ -1,4 +1,4 @@
-"""One topic and its partitions as the metadata log has them (org.apache.kafka.metadata.PartitionRegistration)."""
+"""A topic and its partitions in the metadata (org.apache.kafka.metadata.PartitionRegistration)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ RECOVERY_UNCHANGED = -1
 
 
 class PartitionRegistration(NamedTuple):
-    """One partition's assignment and leadership. `directories` goes by replica, as `replicas` does (KIP-858)."""
+    """A partition's assignment and leadership. `directories` has an entry for each of `replicas`, in the same order
+    (KIP-858).
+    """
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -41,14 +43,16 @@ class PartitionRegistration(NamedTuple):
         return self.replicas[0] if self.replicas else NO_LEADER
 
     def directory_of(self, broker_id: int) -> Uuid | None:
-        """The directory that holds this broker's replica; None when it has none, or the record is too old to say."""
+        """Returns the directory of this broker's replica; None if the broker has none, or the record is too old to have
+        directories.
+        """
         if broker_id not in self.replicas:
             return None
         at = self.replicas.index(broker_id)
         return self.directories[at] if at < len(self.directories) else None
 
     def to_record(self, topic_id: Uuid, index: int) -> PartitionRecord:
-        """The record that makes this partition."""
+        """Returns the record that creates this partition."""
         return PartitionRecord(
             partition_id=index,
             topic_id=topic_id,
@@ -67,7 +71,7 @@ class PartitionRegistration(NamedTuple):
 
 
 def from_record(record: PartitionRecord) -> PartitionRegistration:
-    """The partition that a PartitionRecord makes."""
+    """Returns the partition that a PartitionRecord creates."""
     return PartitionRegistration(
         replicas=tuple(record.replicas),
         isr=tuple(record.isr),
@@ -84,8 +88,9 @@ def from_record(record: PartitionRecord) -> PartitionRegistration:
 
 
 def changed(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionRegistration:
-    """The partition after a PartitionChangeRecord: what is null in it stays. A leader that is set, even to
-    itself, gets a new epoch; every change gets a new partition epoch."""
+    """Returns the partition after a PartitionChangeRecord; null fields stay unchanged. A record with a leader, even the
+    same, begins a new leader epoch; every record begins a new partition epoch.
+    """
     leads_anew = record.leader != LEADER_UNCHANGED
     return PartitionRegistration(
         replicas=_or(record.replicas, partition.replicas),
@@ -111,7 +116,7 @@ def _or(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class Topic:
-    """A topic and its partitions by index. Only the image that it is in, applying a record, changes it."""
+    """A topic and its partitions by index. Only its image changes it, when a record is applied."""
 
     __slots__ = ("name", "partitions", "topic_id")
 
@@ -121,14 +126,14 @@ class Topic:
         self.partitions: dict[int, PartitionRegistration] = {}
 
     def copy(self) -> Topic:
-        """The topic of another image."""
+        """Returns a copy for another image."""
         other = Topic(self.name, self.topic_id)
         other.partitions = self.partitions.copy()
         return other
 
     @property
     def replication_factor(self) -> int:
-        """Replicas of its first partition, which Kafka takes for the topic's."""
+        """The number of replicas of its first partition, which Kafka uses for the topic."""
         return len(next(iter(self.partitions.values())).replicas) if self.partitions else 0
 
     def __repr__(self) -> str:

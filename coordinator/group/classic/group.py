@@ -1,13 +1,13 @@
 """A classic group, whose members agree on the assignment: the broker only leads them through rebalances.
 
 Its stored part (generation, strategy, leader, members with their assignments) is the content of its last record, and
-only replay changes it. The rest is its members' rendezvous, which only this broker knows. Source:
+only replay changes it. The rest is its members' rendezvous, which only this broker knows and effects change. Source:
 org.apache.kafka.coordinator.group.classic.ClassicGroup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from typing import Self
 
 from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, EMPTY, STABLE, Rendezvous
 from coordinator.group.classic.stored import NOTHING_STORED
@@ -21,13 +21,19 @@ from protocol.errors import ErrorCode, KafkaError
 class ClassicGroup(Rendezvous):
     """A classic group; a group that only has offsets ("simple") has no protocol type and no members."""
 
-    def __init__(self, group_id: str) -> None:
-        super().__init__(group_id)
+    def __init__(self, group_id: str, since_ms: int = NO_TIMESTAMP) -> None:
+        super().__init__(group_id, since_ms=since_ms)
         self.stored = NOTHING_STORED
         """The group as in its last record."""
 
     def __repr__(self) -> str:
         return f"ClassicGroup({self.group_id!r}, {self.state_name}, generation {self.generation}, {list(self.members)})"
+
+    def take(self, fork: Self) -> None:
+        """Makes the changes of a fork real, except the record's content: replay has set that meanwhile."""
+        stored = self.stored
+        super().take(fork)
+        self.stored = stored
 
     @property
     def type(self) -> GroupType:
@@ -90,10 +96,6 @@ class ClassicGroup(Rendezvous):
 
     def tombstones(self) -> list[GroupRecord]:
         return [classic_group_gone(self.group_id)]
-
-    def tickets(self) -> Iterator[Hashable]:
-        for member in self.members.values():
-            yield from (ticket for ticket in (member.join_ticket, member.sync_ticket) if ticket is not None)
 
     def cancel_timers(self, timers: Timers) -> None:
         timers.cancel(join_key(self.group_id))

@@ -7,26 +7,27 @@ leaders that need not assign again).
 
 from __future__ import annotations
 
+from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.group.classic.group import ClassicGroup, session_key
 from coordinator.group.classic.member import ClassicMember, Strategy
 from coordinator.group.classic.rebalance import (
     answer_join,
     answer_sync,
+    changed,
     complete_if_joined,
     join_refused,
     joined,
     keep_session,
     prepare,
     prepare_or_complete,
-    settle_after,
+    settle,
     watch,
 )
 from coordinator.group.classic.records import as_is, created
 from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.draft import Draft
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
-from coordinator.outcome import Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupResponse
@@ -55,13 +56,14 @@ class Joining:
         now_ms: int,
     ) -> None:
         self.state = state
-        self.group = group
+        self.draft = Draft()
+        self.group = changed(state, group, self.draft)
+        """The group as this decision changes it."""
         self.request = request
         self.client = client
         self.ticket = ticket
         self.now_ms = now_ms
         self.strategies = tuple(Strategy(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
-        self.draft = Draft()
 
     def answer(self, response: JoinGroupResponse) -> None:
         self.draft.answer(self.ticket, response)
@@ -78,36 +80,21 @@ class Joining:
 
 def join(
     state: GroupState, request: JoinGroupRequest, client: Client, ticket: Ticket[JoinGroupResponse], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Adds a member to a group that is classic, or doesn't exist, or is empty and of another type, which is then
     replaced."""
     present = state.groups.get(request.group_id)
     if isinstance(present, ClassicGroup):
-        return _join_group(state, present, request, client, ticket, now_ms)
-    draft = Draft()
+        return _join_group(Joining(state, present, request, client, ticket, now_ms))
     if request.member_id:
-        draft.answer(ticket, join_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
-        return draft.outcome()
-    draft.records += [*(present.tombstones() if present else ()), created(request.group_id, now_ms)]
-
-    def join_created(now_ms: int) -> GroupOutcome:
-        group = state.group_of(request.group_id, ClassicGroup)
-        group.settle(group.stored)
-        return _join_group(state, group, request, client, ticket, now_ms)
-
-    draft.after_apply(join_created)
-    return draft.outcome()
+        return Result((), (Reply(ticket, join_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID)),))
+    joining = Joining(state, ClassicGroup(request.group_id, since_ms=now_ms), request, client, ticket, now_ms)
+    joining.draft.records += [*(present.tombstones() if present else ()), created(request.group_id, now_ms)]
+    return _join_group(joining)
 
 
-def _join_group(
-    state: GroupState,
-    group: ClassicGroup,
-    request: JoinGroupRequest,
-    client: Client,
-    ticket: Ticket[JoinGroupResponse],
-    now_ms: int,
-) -> GroupOutcome:
-    joining = Joining(state, group, request, client, ticket, now_ms)
+def _join_group(joining: Joining) -> GroupResult:
+    state, group, request = joining.state, joining.group, joining.request
     if not _has_room(group, request.member_id, state.settings.group_max_size):
         group.remove(request.member_id)
         joining.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -117,7 +104,7 @@ def _join_group(
         _join_known(joining)
     else:
         _join_unknown(joining)
-    return joining.draft.outcome()
+    return joining.draft.result()
 
 
 def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
@@ -154,8 +141,9 @@ def _join_unknown(joining: Joining) -> None:
 def _give_member_id(joining: Joining, member_id: str) -> None:
     """Asks the client to join again with a member id, so that a client that never gets the id isn't a member
     (KIP-394)."""
-    joining.group.pending_joins.add(member_id)
-    watch(joining.state, joining.group.group_id, member_id, joining.now_ms + joining.request.session_timeout_ms)
+    joining.group.pending_joins[member_id] = None
+    deadline_ms = joining.now_ms + joining.request.session_timeout_ms
+    joining.draft.effect(watch, joining.state, joining.group.group_id, member_id, deadline_ms)
     joining.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
 
@@ -176,7 +164,7 @@ def _add(joining: Joining, member_id: str) -> None:
     if group.state is PREPARING_REBALANCE and group.initial_rebalance:
         group.new_member_added = True
     group.add(member, request.protocol_type)
-    watch(state, group.group_id, member_id, joining.now_ms + NEW_MEMBER_TIMEOUT_MS)
+    joining.draft.effect(watch, state, group.group_id, member_id, joining.now_ms + NEW_MEMBER_TIMEOUT_MS)
     reason = joining.reason(f"new member {member_id} with instance id {request.group_instance_id}")
     prepare_or_complete(state, group, joining.draft, joining.now_ms, reason)
 
@@ -198,7 +186,7 @@ def _join_known(joining: Joining) -> None:
     except KafkaError as error:
         joining.refuse(error.code, member_id)
         return
-    member = group.members[member_id]
+    member = group.edit(member_id)
     reason = _why_rebalance(joining, member)
     if reason is None:
         joining.answer(_unchanged(joining, member))
@@ -244,7 +232,7 @@ def _replace_static(joining: Joining, old: ClassicMember, member_id: str) -> Non
     state, group, draft, now_ms = joining.state, joining.group, joining.draft, joining.now_ms
     leader_before = group.leader
     member = _take_place(joining, old, member_id)
-    keep_session(state, group, member, now_ms)
+    keep_session(state, group, member, draft, now_ms)
     if group.state is PREPARING_REBALANCE:
         _update(joining, member, joining.ticket)
         complete_if_joined(state, group, draft, now_ms)
@@ -257,16 +245,17 @@ def _replace_static(joining: Joining, old: ClassicMember, member_id: str) -> Non
         prepare(state, group, draft, now_ms, joining.reason(f"static member {member.instance_id} changed the strategy"))
     else:
         draft.records.append(as_is(group))
-        settle_after(group, draft)
+        draft.effect(settle, state, group.group_id)
         answer_join(group, member, draft, _replaced(joining, member, leader_before))
 
 
 def _take_place(joining: Joining, old: ClassicMember, member_id: str) -> ClassicMember:
     """Replaces the old member in the group; requests that wait with the old member id are fenced."""
     group, draft, code = joining.group, joining.draft, ErrorCode.FENCED_INSTANCE_ID
+    old = group.edit(old.member_id)
     answer_join(group, old, draft, join_refused(old.member_id, code))
     answer_sync(old, draft, SyncGroupResponse(error_code=code, assignment=b""))
-    joining.state.timers.cancel(session_key(group.group_id, old.member_id))
+    draft.effect(joining.state.timers.cancel, session_key(group.group_id, old.member_id))
     return group.rename(old, member_id)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import NamedTuple
 
-from coordinator.outcome import Ticket
+from coordinator.engine.result import Ticket
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupResponse
 
@@ -63,6 +63,21 @@ class ClassicMember:
         """True if it joined a rebalancing group, and may be gone before it got its member id."""
         self.join_ticket: Ticket[JoinGroupResponse] | None = None
         self.sync_ticket: Ticket[SyncGroupResponse] | None = None
+
+    def copy(self) -> ClassicMember:
+        """Returns a copy, for a decision to change."""
+        twin = ClassicMember(
+            self.member_id,
+            instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            session_timeout_ms=self.session_timeout_ms,
+            strategies=self.strategies,
+            assignment=self.assignment,
+        )
+        twin.is_new, twin.join_ticket, twin.sync_ticket = self.is_new, self.join_ticket, self.sync_ticket
+        return twin
 
     @property
     def is_static(self) -> bool:

@@ -9,9 +9,11 @@ org.apache.kafka.coordinator.group.classic.ClassicGroup.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from enum import Enum
+from typing import Final, Self
 
+from coordinator.group.classic.forked_dict import ForkedDict
 from coordinator.group.classic.member import ClassicMember, Strategy
 from coordinator.group.classic.stored import StoredGroup, StoredMember
 from coordinator.group.records import NO_TIMESTAMP
@@ -42,9 +44,16 @@ TRANSITIONS: dict[ClassicState, frozenset[ClassicState]] = {
 """The states that may follow each state."""
 
 
+TABLES: Final = ("members", "static_members", "pending_joins", "pending_syncs", "_supported", "_named")
+"""The attributes that are dicts."""
+
+
 class Rendezvous:
-    """The members of a classic group and the state of their rebalance. Decisions change it, and `settle` sets it to the
-    stored state."""
+    """The members of a classic group and the state of their rebalance.
+
+    A decision changes a `fork` of it, and an effect has the group `take` the fork over. `settle` sets it to the stored
+    state.
+    """
 
     def __init__(self, group_id: str, state: ClassicState = EMPTY, since_ms: int = NO_TIMESTAMP) -> None:
         self.group_id = group_id
@@ -57,12 +66,12 @@ class Rendezvous:
         """The assignment strategy of this generation ("protocol name")."""
         self.generation = 0
         self.leader: str | None = None
-        self.members: dict[str, ClassicMember] = {}
-        self.static_members: dict[str, str] = {}
+        self.members: MutableMapping[str, ClassicMember] = {}
+        self.static_members: MutableMapping[str, str] = {}
         """Member ids by instance id."""
-        self.pending_joins: set[str] = set()
+        self.pending_joins: MutableMapping[str, None] = {}
         """Member ids that clients got and have not joined with yet (KIP-394)."""
-        self.pending_syncs: set[str] = set()
+        self.pending_syncs: MutableMapping[str, None] = {}
         """Members of this generation that have not synced yet."""
         self.joining = 0
         """The number of members that wait for the rebalance to complete."""
@@ -72,10 +81,35 @@ class Rendezvous:
         """True if a new member came during the delay of the first rebalance, which prolongs the delay."""
         self.subscribed_topics: frozenset[str] | None = None
         """The topics that its consumers read; None if their metadata doesn't say."""
-        self._supported: dict[str, int] = {}
+        self._supported: MutableMapping[str, int] = {}
         """The number of members that support each strategy."""
-        self._named: Counter[str] = Counter()
+        self._named: MutableMapping[str, int] = {}
         """The number of times that members name each strategy."""
+
+    def fork(self) -> Self:
+        """Returns the rendezvous as a decision changes it, while this one stays as it is."""
+        twin = object.__new__(type(self))
+        attributes = vars(twin)
+        attributes.update(vars(self))
+        for name in TABLES:
+            attributes[name] = ForkedDict(attributes[name])
+        return twin
+
+    def take(self, fork: Self) -> None:
+        """Makes the changes of a fork real."""
+        own, attributes = vars(self), dict(vars(fork))
+        for name in TABLES:
+            if type(attributes[name]) is ForkedDict:
+                attributes[name].merge_into(own[name])
+                attributes[name] = own[name]
+        own.update(attributes)
+
+    def edit(self, member_id: str) -> ClassicMember:
+        """Returns a member to change: in a fork, the fork's own copy."""
+        member = self.members[member_id]
+        if type(self.members) is ForkedDict and not self.members.has_own(member_id):
+            member = self.members[member_id] = member.copy()
+        return member
 
     @property
     def protocol_type(self) -> str:
@@ -89,11 +123,6 @@ class Rendezvous:
     def is_of_consumers(self) -> bool:
         """True if its members are consumers, whose metadata the broker can read."""
         return self.protocol == PROTOCOL_TYPE
-
-    @property
-    def is_simple(self) -> bool:
-        """True if no member ever joined the group."""
-        return self.protocol is None and self.state is EMPTY and not self.pending_joins
 
     @property
     def everyone_joined(self) -> bool:
@@ -173,7 +202,7 @@ class Rendezvous:
             self.static_members[member.instance_id] = member.member_id
         self._count(member.strategies, 1)
         self.joining += member.is_joining
-        self.pending_joins.discard(member.member_id)
+        self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> ClassicMember | None:
         """Removes a member, pending or not; another member leads if it led."""
@@ -185,8 +214,8 @@ class Rendezvous:
                 self.static_members.pop(member.instance_id, None)
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
-        self.pending_joins.discard(member_id)
-        self.pending_syncs.discard(member_id)
+        self.pending_joins.pop(member_id, None)
+        self.pending_syncs.pop(member_id, None)
         return member
 
     def rename(self, old: ClassicMember, member_id: str) -> ClassicMember:
@@ -217,7 +246,7 @@ class Rendezvous:
     def _count(self, strategies: Iterable[Strategy], change: int) -> None:
         names = [name for name, _ in strategies]
         for name in names:
-            self._named[name] += change
+            self._named[name] = self._named.get(name, 0) + change
         for name in set(names):  # a client may name a strategy twice
             self._supported[name] = self._supported.get(name, 0) + change
 

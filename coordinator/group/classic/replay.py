@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.rebalance import keep_session, prepare
+from coordinator.group.classic.rebalance import rebalance, watch
 from coordinator.group.classic.stored import from_record
-from coordinator.group.draft import Draft
 from coordinator.group.records import GroupRecord
 from coordinator.group.state import Apply, GroupState
 from protocol.coordinator_records.classic_group import GroupMetadataKey, GroupMetadataValue
@@ -33,7 +32,7 @@ def activate(state: GroupState, now_ms: int) -> None:
         if isinstance(group, ClassicGroup):
             group.restore(group.stored)
             for member in group.members.values():
-                keep_session(state, group, member, now_ms)
+                watch(state, group.group_id, member.member_id, now_ms + member.session_timeout_ms)
             _rebalance_if_needed(state, group, now_ms)
 
 
@@ -46,8 +45,7 @@ def _rebalance_if_needed(state: GroupState, group: ClassicGroup, now_ms: int) ->
     else:
         return
     group.leader = group.leader or next(iter(group.members))
-    # There is no reply or record: no member has joined yet, and the rebalance timeout must pass.
-    prepare(state, group, Draft(), now_ms, reason)
+    rebalance(state, group, now_ms, reason)
 
 
 APPLY: dict[type, Apply] = {GroupMetadataKey: group_metadata}

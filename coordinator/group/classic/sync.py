@@ -5,15 +5,22 @@ The assignments are written before any member gets them. Source: GroupMetadataMa
 
 from __future__ import annotations
 
+from coordinator.engine.result import Ticket
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import NO_ASSIGNMENT
-from coordinator.group.classic.rebalance import answer_sync, keep_session, prepare, settle_after, stop_waiting_for_syncs
+from coordinator.group.classic.rebalance import (
+    answer_sync,
+    changed,
+    keep_session,
+    prepare,
+    settle,
+    stop_waiting_for_syncs,
+)
 from coordinator.group.classic.records import assigned
 from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE
 from coordinator.group.draft import Draft
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
-from coordinator.outcome import Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -28,14 +35,15 @@ def sync(
     client: Client,
     ticket: Ticket[SyncGroupResponse],
     now_ms: int,
-) -> GroupOutcome:
+) -> GroupResult:
     """Stores a leader's assignments, or answers a member with its own. Raises KafkaError, the answer's error."""
     draft = Draft()
     _check(group, request)
-    member = group.members[request.member_id]
     if group.state is PREPARING_REBALANCE:
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
-    _no_longer_pending(state, group, request.member_id)
+    group = changed(state, group, draft)
+    member = group.edit(request.member_id)
+    _no_longer_pending(state, group, request.member_id, draft)
     if group.state is STABLE:
         draft.answer(ticket, _assignment(group, member.assignment))
     else:
@@ -45,7 +53,7 @@ def sync(
         if group.is_leader(member.member_id):
             given = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
             _assign(state, group, given, draft, now_ms)
-    return draft.outcome()
+    return draft.result()
 
 
 def _check(group: ClassicGroup, request: SyncGroupRequest) -> None:
@@ -61,16 +69,19 @@ def _assign(state: GroupState, group: ClassicGroup, given: dict[str, bytes], dra
     """Writes the assignments and answers the waiting members; the group is stable when the record is applied."""
     missing = [member_id for member_id in group.members if member_id not in given]
     if missing:
-        state.note("members without assignment", group=group.group_id, generation=group.generation, members=missing)
+        draft.effect(
+            state.note, "members without assignment", group=group.group_id, generation=group.generation, members=missing
+        )
     if _record_size(group, given) > state.settings.max_record_bytes:
         _refuse_all(state, group, draft, now_ms)
         return
     draft.records.append(assigned(group, given))
-    settle_after(group, draft)
-    for member in group.members.values():
-        answer = _assignment(group, given.get(member.member_id, NO_ASSIGNMENT))
+    draft.effect(settle, state, group.group_id)
+    for member_id in group.members:
+        answer = _assignment(group, given.get(member_id, NO_ASSIGNMENT))
+        member = group.edit(member_id)
         if answer_sync(member, draft, answer):
-            keep_session(state, group, member, now_ms)
+            keep_session(state, group, member, draft, now_ms)
 
 
 def _record_size(group: ClassicGroup, given: dict[str, bytes]) -> int:
@@ -85,8 +96,8 @@ def _record_size(group: ClassicGroup, given: dict[str, bytes]) -> int:
 
 def _refuse_all(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:
     """Begins another generation, because the assignments can't be written, which no member can change."""
-    for member in group.members.values():
-        answer_sync(member, draft, _refused(ErrorCode.UNKNOWN_SERVER_ERROR))
+    for member_id in group.members:
+        answer_sync(group.edit(member_id), draft, _refused(ErrorCode.UNKNOWN_SERVER_ERROR))
     prepare(state, group, draft, now_ms, "the assignments are too large for a record")
 
 
@@ -100,7 +111,7 @@ def _refused(code: ErrorCode) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=code, assignment=NO_ASSIGNMENT)
 
 
-def _no_longer_pending(state: GroupState, group: ClassicGroup, member_id: str) -> None:
-    group.pending_syncs.discard(member_id)
+def _no_longer_pending(state: GroupState, group: ClassicGroup, member_id: str, draft: Draft) -> None:
+    group.pending_syncs.pop(member_id, None)
     if not group.pending_syncs:
-        stop_waiting_for_syncs(state, group)
+        stop_waiting_for_syncs(state, group, draft)

@@ -7,6 +7,7 @@ none waits for the others. Source: GroupMetadataManager's classicGroup…ToConsu
 
 from __future__ import annotations
 
+from coordinator.engine.result import Ticket
 from coordinator.group.classic.rebalance import join_refused
 from coordinator.group.consumer.downgrade import can_downgrade_with, downgrade
 from coordinator.group.consumer.embedded import assignment_bytes, owned_by, subscription_of
@@ -16,9 +17,8 @@ from coordinator.group.consumer.group_update import GroupUpdate
 from coordinator.group.consumer.member import Member, MemberState, without_epochs
 from coordinator.group.consumer.membership import check_instance, check_room, dynamic_member, static_member
 from coordinator.group.draft import Draft
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
-from coordinator.outcome import Ticket
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
 from protocol.coordinator_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -38,7 +38,7 @@ def join(
     client: Client,
     ticket: Ticket[JoinGroupResponse],
     now_ms: int,
-) -> GroupOutcome:
+) -> GroupResult:
     """Adds or updates a member. Raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED,
     UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     draft = Draft()
@@ -47,7 +47,7 @@ def join(
     _check_join(state, group, request, member_id)
     if unknown and request.group_instance_id is None and client.version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
         draft.answer(ticket, join_refused(member_id, ErrorCode.MEMBER_ID_REQUIRED))
-        return draft.outcome()
+        return draft.result()
     if request.group_instance_id is None:
         before = dynamic_member(group, member_id, joining=True)
     else:
@@ -56,8 +56,8 @@ def join(
     update = GroupUpdate(state, group, client, draft, now_ms)
     after, downgraded = _advance(update, before, _changed(before, request, client, subscription), subscription)
     if not downgraded:
-        keep_session(state, group.group_id, after, now_ms)
-        watch_sync(state, group.group_id, after, now_ms)
+        draft.effect(keep_session, state, group.group_id, after, now_ms)
+        draft.effect(watch_sync, state, group.group_id, after, now_ms)
     draft.answer(
         ticket,
         JoinGroupResponse(
@@ -70,7 +70,7 @@ def join(
             members=[],
         ),
     )
-    return draft.outcome()
+    return draft.result()
 
 
 def _check_join(state: GroupState, group: ConsumerGroup, request: JoinGroupRequest, member_id: str) -> None:
@@ -131,7 +131,7 @@ def _advance(
     if not stale:
         after = update.move(after, update.last_target(after), changed, claimed)
     reason = f"Downgrade group {group.group_id} from consumer to classic with stale assignment." if stale else None
-    downgrade(update.state, group, update.draft, now_ms, joining=after, rebalance=reason)
+    downgrade(update.state, group, update.draft, now_ms, joining=after, reason=reason)
     return after, True
 
 
@@ -142,20 +142,21 @@ def sync(
     client: Client,
     ticket: Ticket[SyncGroupResponse],
     now_ms: int,
-) -> GroupOutcome:
-    """Answers a member with its assignment. Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
-    ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS."""
+) -> GroupResult:
+    """Answers a member with its assignment, or with REBALANCE_IN_PROGRESS. Raises KafkaError: UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL."""
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     preferred = member.classic_protocols[0]
     for claimed, expected in ((request.protocol_type, PROTOCOL_TYPE), (request.protocol_name, preferred.name)):
         if claimed is not None and claimed != expected:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if group.assignment_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
-        watch_join(state, group.group_id, member, now_ms)
-        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
-    stop_sync_deadline(state, group.group_id, member.member_id)
-    keep_session(state, group.group_id, member, now_ms)
     draft = Draft()
+    if group.assignment_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        draft.effect(watch_join, state, group.group_id, member, now_ms)
+        draft.answer(ticket, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS))
+        return draft.result()
+    draft.effect(stop_sync_deadline, state, group.group_id, member.member_id)
+    draft.effect(keep_session, state, group.group_id, member, now_ms)
     draft.answer(
         ticket,
         SyncGroupResponse(
@@ -165,7 +166,7 @@ def sync(
             assignment=assignment_bytes(without_epochs(member.assigned), preferred.metadata, state.environment.topics),
         ),
     )
-    return draft.outcome()
+    return draft.result()
 
 
 def heartbeat(
@@ -175,18 +176,18 @@ def heartbeat(
     client: Client,
     ticket: Ticket[HeartbeatResponse],
     now_ms: int,
-) -> GroupOutcome:
+) -> GroupResult:
     """Keeps a member's session, and tells it if it should join again. Raises KafkaError: UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
-    keep_session(state, group.group_id, member, now_ms)
+    draft = Draft()
+    draft.effect(keep_session, state, group.group_id, member, now_ms)
     code = ErrorCode.NONE
     if member.member_epoch < group.assignment_epoch or _has_a_step_to_make(group, member):
         code = ErrorCode.REBALANCE_IN_PROGRESS
-        watch_join(state, group.group_id, member, now_ms)
-    draft = Draft()
+        draft.effect(watch_join, state, group.group_id, member, now_ms)
     draft.answer(ticket, HeartbeatResponse(error_code=code))
-    return draft.outcome()
+    return draft.result()
 
 
 def _has_a_step_to_make(group: ConsumerGroup, member: Member) -> bool:
@@ -223,7 +224,7 @@ def leave(
     client: Client,
     ticket: Ticket[LeaveGroupResponse],
     now_ms: int,
-) -> GroupOutcome:
+) -> GroupResult:
     """Removes members of either protocol, as administrators do with this request, with an answer for each."""
     draft = Draft()
     leaving: dict[str, Member] = {}
@@ -240,7 +241,7 @@ def leave(
         )
     fence(state, group, list(leaving.values()), draft, now_ms)
     draft.answer(ticket, LeaveGroupResponse(error_code=0, members=results))
-    return draft.outcome()
+    return draft.result()
 
 
 def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> Member:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.group.assignors.builtin import configured
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
 from coordinator.group.modern.describe import existing_topics, undescribed
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState, TopicLookup
-from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import KafkaError
 from protocol.messages import consumer_group_describe as messages
 from protocol.types import Uuid
@@ -25,9 +25,9 @@ CONSUMER_MEMBER: Final = 1
 
 def describe(
     state: GroupState, group_id: str, client: Client, ticket: Ticket[messages.DescribedGroup], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Describes a group, once all decisions about it are committed."""
-    return Outcome((), (Reply(ticket, described(state, group_id)),))
+    return Result((), (Reply(ticket, described(state, group_id)),))
 
 
 def described(state: GroupState, group_id: str) -> messages.DescribedGroup:

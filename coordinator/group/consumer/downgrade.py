@@ -12,14 +12,13 @@ from typing import Final
 from coordinator.group.assignment import Assignment
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import ClassicMember, Strategy
-from coordinator.group.classic.rebalance import keep_session, prepare
+from coordinator.group.classic.rebalance import rebalance, watch
 from coordinator.group.classic.records import as_is
 from coordinator.group.classic.rendezvous import STABLE, Rendezvous
 from coordinator.group.consumer.embedded import assignment_bytes
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
 from coordinator.group.draft import Draft
-from coordinator.group.records import GroupOutcome
 from coordinator.group.state import GroupState, TopicLookup
 from protocol.consumer_protocol import PROTOCOL_TYPE
 
@@ -58,7 +57,7 @@ def downgrade(
     *,
     leaving: Collection[Member] = (),
     joining: Member | None = None,
-    rebalance: str | None = None,
+    reason: str | None = None,
 ) -> None:
     """Writes the group's tombstones, and the classic group that it becomes. `joining` replaces the static member with
     its instance id. With a reason, the classic group rebalances at once.
@@ -76,12 +75,12 @@ def downgrade(
         members.append(joining)
         targets[joining.member_id] = group.target(replaced.member_id)
     classic = _classic_group(group, members, targets, state.environment.topics, now_ms)
-    if rebalance is not None:
+    if reason is not None:
         classic.leader = None
     draft.records.append(as_is(classic))
-    state.note("became a classic group", group=group.group_id, generation=classic.generation)
+    draft.effect(state.note, "became a classic group", group=group.group_id, generation=classic.generation)
     strategies = {member.member_id: member.strategies for member in classic.members.values()}
-    draft.after_apply(lambda now_ms: _take_over(state, group.group_id, strategies, rebalance, now_ms))
+    draft.effect(_take_over, state, group.group_id, strategies, reason, now_ms)
 
 
 def _classic_group(
@@ -119,18 +118,16 @@ def _take_over(
     state: GroupState,
     group_id: str,
     strategies: dict[str, tuple[Strategy, ...]],
-    rebalance: str | None,
+    reason: str | None,
     now_ms: int,
-) -> GroupOutcome:
+) -> None:
     """Completes the conversion: the classic group's members get sessions, and all their strategies, because the record
-    has only the chosen one."""
-    draft = Draft()
+    has only the chosen one; an effect."""
     group = state.group_of(group_id, ClassicGroup)
     group.restore(group.stored)
     for member in group.members.values():
         group.change_strategies(member, strategies[member.member_id])
-        keep_session(state, group, member, now_ms)
+        watch(state, group_id, member.member_id, now_ms + member.session_timeout_ms)
     group.leader = group.leader or next(iter(group.members), None)
-    if rebalance is not None:
-        prepare(state, group, draft, now_ms, rebalance)
-    return draft.outcome()
+    if reason is not None:
+        rebalance(state, group, now_ms, reason)

@@ -2,14 +2,13 @@
 
 Tombstones delete each of the member's records, and the group gets a new epoch. If all remaining members use the classic
 protocol, the group becomes a classic group instead. Source: GroupMetadataManager's consumerGroupFenceMembers and its
-timers (KIP-848).
+timers (KIP-848). The functions that set deadlines are effects.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
 
 from coordinator.group.consumer import records
 from coordinator.group.consumer.downgrade import can_downgrade_without, downgrade
@@ -17,11 +16,8 @@ from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member, MemberState
 from coordinator.group.consumer.timers import MemberDeadline, key
 from coordinator.group.draft import Draft
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.state import GroupState
-
-RETRY_MS: Final = 1_000
-"""Time until a member is fenced again if the records could not be written."""
 
 
 def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], draft: Draft, now_ms: int) -> None:
@@ -30,7 +26,7 @@ def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], dr
         return
     if can_downgrade_without(state, group, members):
         reason = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
-        downgrade(state, group, draft, now_ms, leaving=members, rebalance=reason)
+        downgrade(state, group, draft, now_ms, leaving=members, reason=reason)
         return
     for member in members:
         draft.records += records.COMMON.all_of_member_gone(group.group_id, member.member_id)
@@ -47,16 +43,15 @@ def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], dr
     draft.records.append(records.COMMON.epoch(group.group_id, group.epoch + 1, metadata_hash))
 
 
-def expire(state: GroupState, deadline: MemberDeadline, group_id: str, member_id: str, now_ms: int) -> GroupOutcome:
+def expire(state: GroupState, deadline: MemberDeadline, group_id: str, member_id: str, now_ms: int) -> GroupResult:
     """Fences a member that missed a deadline; does nothing if it is gone already."""
     group = state.groups.get(group_id)
     member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
     draft = Draft()
     if isinstance(group, ConsumerGroup) and member is not None:
-        state.note("member fenced", group=group_id, member=member_id, reason=deadline.reason)
-        _watch(state, deadline, group_id, member_id, now_ms + RETRY_MS)
+        draft.effect(state.note, "member fenced", group=group_id, member=member_id, reason=deadline.reason)
         fence(state, group, [member], draft, now_ms)
-    return draft.outcome()
+    return draft.result()
 
 
 def _watch(state: GroupState, deadline: MemberDeadline, group_id: str, member_id: str, deadline_ms: int) -> None:
@@ -77,11 +72,11 @@ def watch_rebalance(state: GroupState, group_id: str, member: Member, now_ms: in
     """Fences the member if it is still at this epoch when its rebalance timeout is over."""
     member_id, epoch = member.member_id, member.member_epoch
 
-    def over(then_ms: int) -> GroupOutcome:
+    def over(then_ms: int) -> GroupResult:
         group = state.groups.get(group_id)
         late = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if late is None or late.member_epoch != epoch:
-            return Draft().outcome()
+            return Draft().result()
         return expire(state, MemberDeadline.REBALANCE, group_id, member_id, then_ms)
 
     state.timers.set(key(MemberDeadline.REBALANCE, group_id, member_id), now_ms + member.rebalance_timeout_ms, over)

@@ -18,7 +18,7 @@ from coordinator.group.consumer.reconciliation import Claimed, Step, reconcile
 from coordinator.group.consumer.subscriptions import Subscriptions
 from coordinator.group.consumer.target_assignment import MemberTarget, assign
 from coordinator.group.draft import Draft
-from coordinator.group.modern.group import Checked
+from coordinator.group.modern.group import Checked, note_check
 from coordinator.group.modern.records import changed_targets
 from coordinator.group.modern.topic_ids import TopicIds
 from coordinator.group.state import Client, GroupState
@@ -78,7 +78,7 @@ class GroupUpdate:
         if bump or metadata_hash != group.metadata_hash:
             epoch += 1
             self.draft.records.append(records.COMMON.epoch(group.group_id, epoch, metadata_hash))
-        group.checked = Checked(watch.changes, epoch)
+        self.draft.effect(note_check, self.state, group.group_id, Checked(watch.changes, epoch))
         if group.has_partition_metadata:
             self.draft.records.append(records.partition_metadata_gone(group.group_id))
         is_new = after.member_id not in group.members and group.static_member(after.instance_id) is None
@@ -131,6 +131,6 @@ class GroupUpdate:
 
     def _rebalance_deadline(self, member: Member) -> None:
         if member.state is MemberState.UNREVOKED_PARTITIONS:
-            watch_rebalance(self.state, self.group.group_id, member, self.now_ms)
+            self.draft.effect(watch_rebalance, self.state, self.group.group_id, member, self.now_ms)
         else:
-            stop_rebalance_deadline(self.state, self.group.group_id, member.member_id)
+            self.draft.effect(stop_rebalance_deadline, self.state, self.group.group_id, member.member_id)

@@ -5,6 +5,7 @@ Source: GroupMetadataManager.consumerGroupHeartbeat and consumerGroupLeave (KIP-
 
 from __future__ import annotations
 
+from coordinator.engine.result import Ticket
 from coordinator.group.assignors.builtin import configured
 from coordinator.group.consumer import records
 from coordinator.group.consumer.fencing import fence, keep_session
@@ -30,9 +31,8 @@ from coordinator.group.consumer.reconciliation import Claimed
 from coordinator.group.consumer.requests import check
 from coordinator.group.consumer.upgrade import find_or_make
 from coordinator.group.draft import Draft
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
-from coordinator.outcome import Ticket
 from protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -48,7 +48,7 @@ def heartbeat(
     client: Client,
     ticket: Ticket[ConsumerGroupHeartbeatResponse],
     now_ms: int,
-) -> GroupOutcome:
+) -> GroupResult:
     """Answers a heartbeat. Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, GROUP_ID_NOT_FOUND,
     GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID,
     INVALID_REGULAR_EXPRESSION."""
@@ -58,7 +58,7 @@ def heartbeat(
         draft.answer(ticket, _leave(state, request, draft, now_ms))
     else:
         draft.answer(ticket, _stay(state, request, client, draft, now_ms))
-    return draft.outcome()
+    return draft.result()
 
 
 def _stay(
@@ -70,7 +70,7 @@ def _stay(
     claimed = _claimed(request)
     before = _member(state, group, request, claimed, draft)
     after = GroupUpdate(state, group, client, draft, now_ms).settle(before, _changed(before, request, client), claimed)
-    keep_session(state, group.group_id, after, now_ms)
+    draft.effect(keep_session, state, group.group_id, after, now_ms)
     is_full = (
         request.rebalance_timeout_ms != -1
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

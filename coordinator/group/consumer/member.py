@@ -38,7 +38,7 @@ class MemberState(IntEnum):
     UNREVOKED_PARTITIONS = 1
     """The member has not yet confirmed that it gave up partitions."""
     UNRELEASED_PARTITIONS = 2
-    """The member waits for partitions that others have not yet given up."""
+    """The member waits for partitions that other members have not yet given up."""
     UNKNOWN = 127
     """A state of a later Kafka version."""
 

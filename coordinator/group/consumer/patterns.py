@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
+from coordinator.engine.result import Ticket
 from coordinator.group import regex
 from coordinator.group.consumer import records
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
 from coordinator.group.draft import Draft
-from coordinator.group.modern.group import Checked
-from coordinator.group.records import GroupOutcome
+from coordinator.group.modern.group import Checked, note_check
+from coordinator.group.records import GroupResult
 from coordinator.group.regex import UNRESOLVED, Resolved
 from coordinator.group.state import Client, GroupState, MatchRequest
 from coordinator.group.timers import NOTHING
-from coordinator.outcome import Ticket
 
 MIN_REFRESH_INTERVAL_MS: Final = 10_000
 """Minimum interval of matching, because topics may change faster than patterns can be matched against all of them."""
@@ -67,12 +67,19 @@ def change_pattern(
         if not after.regex or after.regex in group.resolved:
             change = PatternChange.CHANGED_AND_RESOLVED
     if unknown or patterns:
-        _match_if_due(state, group, before, after, unknown, client, now_ms)
+        _match_if_due(state, group, before, after, unknown, client, draft, now_ms)
     return change
 
 
 def _match_if_due(
-    state: GroupState, group: ConsumerGroup, before: Member, after: Member, unknown: bool, client: Client, now_ms: int
+    state: GroupState,
+    group: ConsumerGroup,
+    before: Member,
+    after: Member,
+    unknown: bool,
+    client: Client,
+    draft: Draft,
+    now_ms: int,
 ) -> None:
     key = matching_key(group.group_id)
     last = next(iter(group.resolved.values()), None)
@@ -89,8 +96,9 @@ def _match_if_due(
         or now_ms > last.timestamp_ms + state.settings.group_consumer_regex_refresh_interval_ms
     )
     if due and patterns:
-        state.timers.set(key, now_ms + MATCHING_TIMEOUT_MS, lambda _now_ms: NOTHING)
-        state.environment.match_topics(MatchRequest(group.group_id, after.member_id, patterns, client))
+        draft.effect(state.timers.set, key, now_ms + MATCHING_TIMEOUT_MS, lambda _now_ms: NOTHING)
+        request = MatchRequest(group.group_id, after.member_id, patterns, client)
+        draft.effect(state.environment.match_topics, request)
 
 
 class Matched(NamedTuple):
@@ -102,15 +110,15 @@ class Matched(NamedTuple):
 
 def patterns_matched(
     state: GroupState, result: Matched, client: Client, ticket: Ticket[None], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Writes the topics of the patterns that members still subscribe with; changed topics bring a new epoch of the
     group."""
     draft = Draft()
     draft.answer(ticket, None)
-    state.timers.cancel(matching_key(result.group_id))
+    draft.effect(state.timers.cancel, matching_key(result.group_id))
     group = state.groups.get(result.group_id)
     if not isinstance(group, ConsumerGroup):
-        return draft.outcome()
+        return draft.result()
     subscriptions = group.subscriptions.copy()
     bump = False
     for pattern, resolved in result.resolved.items():
@@ -125,8 +133,8 @@ def patterns_matched(
     if bump or metadata_hash != group.metadata_hash or _leaves_partitions_idle(state, group, result):
         epoch = group.epoch + 1
         draft.records.append(records.COMMON.epoch(group.group_id, epoch, metadata_hash))
-        group.checked = Checked(state.watch.changes, epoch)
-    return draft.outcome()
+        draft.effect(note_check, state, group.group_id, Checked(state.watch.changes, epoch))
+    return draft.result()
 
 
 def _leaves_partitions_idle(state: GroupState, group: ConsumerGroup, result: Matched) -> bool:

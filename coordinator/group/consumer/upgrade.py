@@ -11,14 +11,13 @@ from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import ClassicMember
-from coordinator.group.classic.rebalance import answer_join, answer_sync, join_refused
+from coordinator.group.classic.rebalance import join_refused
 from coordinator.group.consumer import records
 from coordinator.group.consumer.embedded import assignment_of, subscription_of
 from coordinator.group.consumer.fencing import keep_session
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member, at_epoch
 from coordinator.group.draft import Draft
-from coordinator.group.records import GroupOutcome
 from coordinator.group.state import GroupState
 from protocol.coordinator_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -45,14 +44,15 @@ def find_or_make(state: GroupState, group_id: str, draft: Draft, *, joining: boo
     return _upgrade(state, group, draft, now_ms)
 
 
-def _release_waiting(classic: ClassicGroup) -> GroupOutcome:
-    """Answers requests that wait in a rebalance of the converted group: their members must join again."""
-    draft = Draft()
+def _answer_waiting(classic: ClassicGroup, draft: Draft) -> None:
+    """Answers requests that wait in a rebalance of the converted group, which ends with the group: their members must
+    join again."""
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in classic.members.values():
-        answer_join(classic, member, draft, join_refused(member.member_id, code))
-        answer_sync(member, draft, SyncGroupResponse(error_code=code, assignment=b""))
-    return draft.outcome()
+        if member.join_ticket is not None:
+            draft.answer(member.join_ticket, join_refused(member.member_id, code))
+        if member.sync_ticket is not None:
+            draft.answer(member.sync_ticket, SyncGroupResponse(error_code=code, assignment=b""))
 
 
 def _upgrade(state: GroupState, classic: ClassicGroup, draft: Draft, now_ms: int) -> ConsumerGroup:
@@ -63,10 +63,10 @@ def _upgrade(state: GroupState, classic: ClassicGroup, draft: Draft, now_ms: int
     except ProtocolError as error:
         raise _not_upgraded(state, classic, "because the embedded consumer protocol is malformed", str(error)) from None
     _write(group, draft)
-    draft.after_apply(lambda _now_ms: _release_waiting(classic))
+    _answer_waiting(classic, draft)
     for member in group.members.values():
-        keep_session(state, group.group_id, member, now_ms)
-    state.note("became a consumer group", group=group.group_id, epoch=group.epoch)
+        draft.effect(keep_session, state, group.group_id, member, now_ms)
+    draft.effect(state.note, "became a consumer group", group=group.group_id, epoch=group.epoch)
     return group
 
 

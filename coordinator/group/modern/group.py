@@ -6,11 +6,11 @@ Source: Kafka's ModernGroup (KIP-848, KIP-932).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from coordinator.group.assignment import NOTHING, Assignment
 from coordinator.group.group import Group
+from coordinator.group.state import GroupState
 from coordinator.group.timers import Timers
 from protocol.errors import ErrorCode, KafkaError
 
@@ -64,9 +64,6 @@ class ModernGroup(Group, Generic[M]):
     def has_member(self, member_id: str) -> bool:
         return member_id in self.members
 
-    def tickets(self) -> Iterable[Hashable]:
-        return ()
-
     def check_delete(self) -> None:
         if self.members:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
@@ -109,3 +106,10 @@ class ModernGroup(Group, Generic[M]):
     def remove_target(self, member_id: str) -> None:
         """Removes a member's target assignment, if it has one."""
         self.targets.pop(member_id, None)
+
+
+def note_check(state: GroupState, group_id: str, checked: Checked) -> None:
+    """Remembers a check of a group's topics; an effect, as the group may be new."""
+    group = state.groups.get(group_id)
+    if isinstance(group, ModernGroup):
+        group.checked = checked

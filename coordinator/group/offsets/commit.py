@@ -5,21 +5,22 @@ Source: OffsetMetadataManager.commitOffset (KIP-211 for retention, KIP-848 and K
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
+from coordinator.engine.result import Effect, Reply, Result, Ticket
 from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.rebalance import keep_session
+from coordinator.group.classic.rebalance import watch
 from coordinator.group.classic.rendezvous import PREPARING_REBALANCE, STABLE
 from coordinator.group.group import CommitCheck, Group, any_partition
 from coordinator.group.records import (
     NO_TIMESTAMP,
     AnyRecord,
-    GroupOutcome,
+    GroupResult,
     committed,
     offset_commit,
 )
 from coordinator.group.state import Client, GroupState
-from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -45,9 +46,9 @@ FIRST_GROUP_ID_NOT_FOUND_VERSION: Final = 9
 
 def commit(
     state: GroupState, request: OffsetCommitRequest, client: Client, ticket: Ticket[OffsetCommitResponse], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Commits offsets, with an answer for each partition; a KafkaError answers them all. The topics exist."""
-    check = _check_member(state, request, client.version, now_ms)
+    check, effects = _check_member(state, request, client.version, now_ms)
     max_metadata_bytes = state.settings.offset_metadata_max_bytes
     expires_ms = NO_TIMESTAMP if request.retention_time_ms == NO_RETENTION_MS else now_ms + request.retention_time_ms
     records: list[AnyRecord] = []
@@ -70,21 +71,24 @@ def commit(
                 records.append(offset_commit(request.group_id, topic.name, partition.partition_index, value))
             answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
         topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
-    return Outcome(records, (Reply(ticket, OffsetCommitResponse(topics=topics)),))
+    return Result(records, (Reply(ticket, OffsetCommitResponse(topics=topics)),), effects)
 
 
-def _check_member(state: GroupState, request: OffsetCommitRequest, version: int, now_ms: int) -> CommitCheck:
+def _check_member(
+    state: GroupState, request: OffsetCommitRequest, version: int, now_ms: int
+) -> tuple[CommitCheck, tuple[Effect, ...]]:
     """Returns the check of each partition, if the client may commit; a commit extends a classic member's session."""
     epoch = request.generation_id_or_member_epoch
     group = state.groups.get(request.group_id)
     if group is None:
         if epoch < 0:
-            return any_partition  # the record makes a simple group
+            return any_partition, ()  # the record makes a simple group
         raise KafkaError(_unknown_group(version))
     check = group.check_offset_commit(request.member_id, request.group_instance_id, epoch, version, transactional=False)
     if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
-        keep_session(state, group, group.members[request.member_id], now_ms)
-    return check
+        deadline_ms = now_ms + group.members[request.member_id].session_timeout_ms
+        return check, (partial(watch, state, group.group_id, request.member_id, deadline_ms),)
+    return check, ()
 
 
 def _unknown_group(version: int) -> ErrorCode:
@@ -112,7 +116,7 @@ def commit_transactional(
     client: Client,
     ticket: Ticket[TxnOffsetCommitResponse],
     now_ms: int,
-) -> GroupOutcome:
+) -> GroupResult:
     """Commits offsets that stay pending until their producer's transaction ends: TxnOffsetCommit (KIP-98, KIP-447)."""
     check = _check_transactional(state, request, client.version)
     max_metadata_bytes = state.settings.offset_metadata_max_bytes
@@ -128,7 +132,7 @@ def commit_transactional(
                 records.append(_pending(request, topic.name, partition, now_ms))
             answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
-    return Outcome(records, (Reply(ticket, TxnOffsetCommitResponse(topics=topics)),))
+    return Result(records, (Reply(ticket, TxnOffsetCommitResponse(topics=topics)),))
 
 
 def _pending(

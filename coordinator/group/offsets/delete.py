@@ -7,12 +7,13 @@ KIP-496).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
+from coordinator.engine.result import Effect, Reply, Result, Ticket
 from coordinator.group.group import Group
 from coordinator.group.offsets.offsets import Offset
-from coordinator.group.records import NO_TIMESTAMP, AnyRecord, GroupOutcome, offset_gone
+from coordinator.group.records import NO_TIMESTAMP, AnyRecord, GroupResult, offset_gone
 from coordinator.group.state import Client, GroupState
-from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -34,7 +35,7 @@ PAUSE_MS = 20
 
 def delete(
     state: GroupState, request: OffsetDeleteRequest, client: Client, ticket: Ticket[OffsetDeleteResponse], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Deletes offsets; raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. A topic that members still read keeps its
     offsets."""
     group = state.group(request.group_id)
@@ -52,7 +53,7 @@ def delete(
             ]
         answers = [OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in indexes]
         topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
-    return Outcome(records, (Reply(ticket, OffsetDeleteResponse(error_code=0, topics=topics)),))
+    return Result(records, (Reply(ticket, OffsetDeleteResponse(error_code=0, topics=topics)),))
 
 
 def _is_there(state: GroupState, group_id: str, topic: str, index: int) -> bool:
@@ -67,7 +68,7 @@ def all_offsets_gone(state: GroupState, group_id: str) -> list[AnyRecord]:
     return [offset_gone(group_id, topic, index) for topic, index in sorted(names)]
 
 
-def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -> GroupOutcome:
+def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -> GroupResult:
     """Deletes the offsets of deleted topics (names with their ids), except offsets of new topics with the same
     names."""
     records: list[AnyRecord] = []
@@ -80,7 +81,7 @@ def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -
         }
         gone |= {name for name in state.offsets.pending(group_id) if name.topic in topics}
         records += [offset_gone(group_id, topic, index) for topic, index in sorted(gone)]
-    return Outcome(records)
+    return Result(records)
 
 
 # Expiry (KIP-211).
@@ -92,14 +93,13 @@ def activate(state: GroupState, now_ms: int) -> None:
     state.timers.set(EXPIRY_KEY, now_ms + interval_ms, lambda now: expire(state, list(state.groups), now))
 
 
-def expire(state: GroupState, group_ids: list[str], now_ms: int) -> GroupOutcome:
+def expire(state: GroupState, group_ids: list[str], now_ms: int) -> GroupResult:
     """Deletes expired offsets, and groups without members and offsets: the first groups now, the others after a
     pause."""
     rest = group_ids[GROUPS_AT_ONCE:]
+    effect: Effect = partial(activate, state, now_ms)
     if rest:
-        state.timers.set(EXPIRY_KEY, now_ms + PAUSE_MS, lambda now: expire(state, rest, now))
-    else:
-        activate(state, now_ms)
+        effect = partial(state.timers.set, EXPIRY_KEY, now_ms + PAUSE_MS, lambda now: expire(state, rest, now))
     records: list[AnyRecord] = []
     for group_id in group_ids[:GROUPS_AT_ONCE]:
         group = state.groups.get(group_id)
@@ -109,7 +109,7 @@ def expire(state: GroupState, group_ids: list[str], now_ms: int) -> GroupOutcome
         records += expired
         if group.is_empty and len(expired) == _offset_count(state, group) and not _in_transaction(state, group):
             records += group.tombstones()
-    return Outcome(records)
+    return Result(records, (), (effect,))
 
 
 def _expired(state: GroupState, group: Group, now_ms: int) -> Iterator[AnyRecord]:

@@ -6,11 +6,11 @@ OffsetMetadataManager.fetchOffsets and fetchAllOffsets.
 
 from __future__ import annotations
 
+from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.group.group import Group
 from coordinator.group.offsets.offsets import NO_OFFSETS, ByTopic, Offset
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.state import GroupState
-from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
@@ -30,7 +30,7 @@ def fetch(
     require_stable: bool,
     ticket: Ticket[OffsetFetchResponseGroup],
     now_ms: int,
-) -> GroupOutcome:
+) -> GroupResult:
     """Answers for one group. Raises KafkaError for an unknown member, or another epoch (KIP-848). A group of a type
     without offsets is treated like a missing group."""
     group = state.groups.get(request.group_id)
@@ -46,7 +46,7 @@ def fetch(
     else:
         topics = _named(state, group, request, require_stable)
     answer = OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
-    return Outcome((), (Reply(ticket, answer),))
+    return Result((), (Reply(ticket, answer),))
 
 
 def _everything(

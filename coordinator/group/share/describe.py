@@ -5,22 +5,22 @@ Source: GroupMetadataManager.shareGroupDescribe (KIP-932).
 
 from __future__ import annotations
 
+from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.group.assignors.simple import NAME
 from coordinator.group.modern.describe import existing_topics, undescribed
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.member import ShareMember
 from coordinator.group.state import Client, GroupState, TopicLookup
-from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import KafkaError
 from protocol.messages import share_group_describe as messages
 
 
 def describe(
     state: GroupState, group_id: str, client: Client, ticket: Ticket[messages.DescribedGroup], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Describes a group, once all decisions about it are committed."""
-    return Outcome((), (Reply(ticket, described(state, group_id)),))
+    return Result((), (Reply(ticket, described(state, group_id)),))
 
 
 def described(state: GroupState, group_id: str) -> messages.DescribedGroup:

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from coordinator.engine.result import Ticket
 from coordinator.group.assignment import NOTHING, Assignment
 from coordinator.group.assignors.simple import Subscriber, assign
 from coordinator.group.consumer.requests import is_blank
 from coordinator.group.draft import Draft
-from coordinator.group.modern.group import Checked
+from coordinator.group.modern.group import Checked, note_check
 from coordinator.group.modern.records import changed_targets
 from coordinator.group.modern.topic_ids import TopicIds
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.initialization import Initialize, initialize, is_assignment_pending, missing
 from coordinator.group.share.member import JOINING, LEAVING, ShareMember
 from coordinator.group.share.sessions import fence, keep_session
 from coordinator.group.state import Client, GroupState
-from coordinator.outcome import Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import share_group_heartbeat as messages
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -38,7 +38,7 @@ class HeartbeatResult(NamedTuple):
 
 def heartbeat(
     state: GroupState, request: ShareGroupHeartbeatRequest, client: Client, ticket: Ticket[HeartbeatResult], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Answers a heartbeat. Raises KafkaError: INVALID_REQUEST, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED,
     UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
     check(request)
@@ -47,7 +47,7 @@ def heartbeat(
         draft.answer(ticket, _leave(state, request, draft))
     else:
         draft.answer(ticket, _stay(state, request, client, draft, now_ms))
-    return draft.outcome()
+    return draft.result()
 
 
 def check(request: ShareGroupHeartbeatRequest) -> None:
@@ -93,7 +93,7 @@ def _stay(
     )
     epoch, bumped = _epoch(state, group, before, after, draft)
     moved = _move(state, group, after, epoch, bumped, draft, now_ms)
-    keep_session(state, group.group_id, moved.member_id, now_ms)
+    draft.effect(keep_session, state, group.group_id, moved.member_id, now_ms)
     config = state.environment.group_config(group.group_id)
     tells = joining or names is not None or moved.assigned != before.assigned
     response = ShareGroupHeartbeatResponse(
@@ -164,7 +164,7 @@ def _epoch(
     epoch = group.epoch + bump
     if bump:
         draft.records.append(records.COMMON.epoch(group.group_id, epoch, metadata_hash))
-    group.checked = Checked(watch.changes, epoch)
+    draft.effect(note_check, state, group.group_id, Checked(watch.changes, epoch))
     return epoch, bump
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.group.draft import Draft
-from coordinator.group.records import AnyRecord, GroupOutcome
+from coordinator.group.records import AnyRecord, GroupResult
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
-from coordinator.group.share.topics import InitTopic, StateTopics
+from coordinator.group.share.topics import InitTopic
 from coordinator.group.state import GroupState
-from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.types import Uuid
 
 FROM_RESET_STRATEGY: Final = -1
@@ -64,7 +64,7 @@ def initialize(
     """Records that state is being initialized, and returns the request for it."""
     if not topics:
         return None
-    state.state_asked_ms.update(((group.group_id, topic_id), now_ms) for topic_id in topics)
+    draft.effect(state.note_state_asked, group.group_id, topics, now_ms)
     draft.records.append(records.state_topics(group.group_id, group.topics.with_initializing(topics)))
     offsets = {
         topic_id: dict.fromkeys(sorted(topic.partitions), FROM_RESET_STRATEGY) for topic_id, topic in topics.items()
@@ -80,28 +80,27 @@ def _named(state: GroupState, offsets: Offsets) -> dict[Uuid, InitTopic]:
     return result
 
 
-def _noted(group: ShareGroup, topics: StateTopics, ticket: Ticket[None]) -> GroupOutcome:
-    return Outcome((records.state_topics(group.group_id, topics),), (Reply(ticket, None),))
-
-
-def initialized(state: GroupState, made: Initialize, client: None, ticket: Ticket[None], now_ms: int) -> GroupOutcome:
+def initialized(state: GroupState, made: Initialize, client: None, ticket: Ticket[None], now_ms: int) -> GroupResult:
     """Records that the state is initialized: its partitions may be assigned."""
-    for topic_id in made.offsets:
-        state.state_asked_ms.pop((made.group_id, topic_id), None)
+    draft = Draft()
+    draft.effect(state.forget_state_asked, made.group_id, made.offsets)
+    draft.answer(ticket, None)
     group = state.groups.get(made.group_id)
-    if not isinstance(group, ShareGroup):
-        return Outcome((), (Reply(ticket, None),))
-    return _noted(group, group.topics.with_initialized(_named(state, made.offsets)), ticket)
+    if isinstance(group, ShareGroup):
+        topics = group.topics.with_initialized(_named(state, made.offsets))
+        draft.records.append(records.state_topics(group.group_id, topics))
+    return draft.result()
 
 
 def uninitialized(
     state: GroupState, failed: Initialize, client: None, ticket: Ticket[None], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Records that the state could not be initialized: the next heartbeat requests it again."""
     group = state.groups.get(failed.group_id)
     if not isinstance(group, ShareGroup) or not group.topics.initializing:
-        return Outcome((), (Reply(ticket, None),))
-    return _noted(group, group.topics.without_initializing(_named(state, failed.offsets)), ticket)
+        return Result((), (Reply(ticket, None),))
+    topics = group.topics.without_initializing(_named(state, failed.offsets))
+    return Result((records.state_topics(group.group_id, topics),), (Reply(ticket, None),))
 
 
 def is_assignment_pending(group: ShareGroup) -> bool:
@@ -118,7 +117,7 @@ def is_assignment_pending(group: ShareGroup) -> bool:
     )
 
 
-def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -> GroupOutcome:
+def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -> GroupResult:
     """Removes deleted topics from the groups; the share coordinator deletes their state itself."""
     gone = frozenset(topics.values())
     written: list[AnyRecord] = [
@@ -126,4 +125,4 @@ def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -
         for group in state.groups.values()
         if isinstance(group, ShareGroup) and any(map(group.topics.has, gone))
     ]
-    return Outcome(written)
+    return Result(written)

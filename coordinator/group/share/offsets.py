@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.group.draft import Draft
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.initialization import Initialize
 from coordinator.group.share.topics import InitTopic, Partitions
 from coordinator.group.state import GroupState
-from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
@@ -40,7 +40,7 @@ class Deletion(NamedTuple):
     errors: Mapping[str, KafkaError]
 
 
-def alter(state: GroupState, group_id: str, requested: Wanted, ticket: Ticket[Altered], now_ms: int) -> GroupOutcome:
+def alter(state: GroupState, group_id: str, requested: Wanted, ticket: Ticket[Altered], now_ms: int) -> GroupResult:
     """Records that state is being initialized again, in a group that may not exist yet; a topic without partitions only
     creates the group. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for a group of another type."""
     group = state.groups.get(group_id) or ShareGroup(group_id)
@@ -60,15 +60,15 @@ def alter(state: GroupState, group_id: str, requested: Wanted, ticket: Ticket[Al
             topics[topic.topic_id] = InitTopic(name, frozenset(offsets[topic.topic_id]))
     draft = Draft()
     if topics:
-        state.state_asked_ms.update(((group_id, topic_id), now_ms) for topic_id in topics)
+        draft.effect(state.note_state_asked, group_id, topics, now_ms)
         draft.records.append(records.state_topics(group_id, group.topics.with_initializing(topics)))
     draft.answer(ticket, Altered(Initialize(group_id, group.epoch, offsets), errors))
-    return draft.outcome()
+    return draft.result()
 
 
 def begin_delete(
     state: GroupState, group_id: str, topic_names: Sequence[str], ticket: Ticket[Deletion], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Records that the state of topics is being deleted. Raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
     group = state.group_of(group_id, ShareGroup)
     group.check_delete()
@@ -93,17 +93,17 @@ def begin_delete(
     if names:
         draft.records.append(records.state_topics(group_id, group.topics.with_deleting(names)))
     draft.answer(ticket, Deletion(partitions, names, errors))
-    return draft.outcome()
+    return draft.result()
 
 
 def begin_delete_all(
     state: GroupState, group_id: str, client: None, ticket: Ticket[Deletion], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Records that all of a group's state is being deleted, before the group is; does nothing for groups of other types
     or with members."""
     group = state.groups.get(group_id)
     if not isinstance(group, ShareGroup) or group.members or group.topics.is_empty:
-        return Outcome((), (Reply(ticket, Deletion({}, {}, {})),))
+        return Result((), (Reply(ticket, Deletion({}, {}, {})),))
     partitions: dict[Uuid, frozenset[int]] = {}
     names: dict[Uuid, str] = {}
     for topic_id in (*group.topics.initializing, *group.topics.initialized, *group.topics.deleting):
@@ -111,23 +111,23 @@ def begin_delete_all(
         if topic is not None:
             partitions[topic_id], names[topic_id] = frozenset(topic.partitions), topic.name
     record = records.state_topics(group_id, group.topics._replace(initializing={}, initialized={}, deleting=names))
-    return Outcome((record,), (Reply(ticket, Deletion(partitions, names, {})),))
+    return Result((record,), (Reply(ticket, Deletion(partitions, names, {})),))
 
 
 def deleted(
     state: GroupState, group_id: str, topic_ids: frozenset[Uuid], ticket: Ticket[None], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Records that the state of these topics is deleted."""
     group = state.groups.get(group_id)
     if not isinstance(group, ShareGroup):
-        return Outcome((), (Reply(ticket, None),))
-    return Outcome((records.state_topics(group_id, group.topics.deleted(topic_ids)),), (Reply(ticket, None),))
+        return Result((), (Reply(ticket, None),))
+    return Result((records.state_topics(group_id, group.topics.deleted(topic_ids)),), (Reply(ticket, None),))
 
 
 def initialized_partitions(
     state: GroupState, group_id: str, client: None, ticket: Ticket[Partitions], now_ms: int
-) -> GroupOutcome:
+) -> GroupResult:
     """Answers with the share partitions that have state; none if the group doesn't exist."""
     group = state.groups.get(group_id)
     partitions = group.topics.partitions if isinstance(group, ShareGroup) else {}
-    return Outcome((), (Reply(ticket, partitions),))
+    return Result((), (Reply(ticket, partitions),))

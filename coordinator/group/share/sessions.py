@@ -5,17 +5,12 @@ Source: GroupMetadataManager's shareGroupFenceMember and scheduleShareGroupSessi
 
 from __future__ import annotations
 
-from typing import Final
-
 from coordinator.group.draft import Draft
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup, session_key
 from coordinator.group.share.member import ShareMember
 from coordinator.group.state import GroupState
-
-RETRY_MS: Final = 1_000
-"""Time until a member is fenced again if the records could not be written."""
 
 
 def fence(state: GroupState, group: ShareGroup, member: ShareMember, draft: Draft) -> None:
@@ -26,25 +21,22 @@ def fence(state: GroupState, group: ShareGroup, member: ShareMember, draft: Draf
 
 
 def keep_session(state: GroupState, group_id: str, member_id: str, now_ms: int) -> None:
-    """Extends a member's session."""
-    _watch(state, group_id, member_id, now_ms + state.environment.group_config(group_id).share_session_timeout_ms)
-
-
-def _watch(state: GroupState, group_id: str, member_id: str, deadline_ms: int) -> None:
+    """Extends a member's session; an effect."""
+    deadline_ms = now_ms + state.environment.group_config(group_id).share_session_timeout_ms
     key = session_key(group_id, member_id)
     if not state.timers.postpone(key, deadline_ms):
         state.timers.set(key, deadline_ms, lambda now_ms: expire(state, group_id, member_id, now_ms))
 
 
-def expire(state: GroupState, group_id: str, member_id: str, now_ms: int) -> GroupOutcome:
+def expire(state: GroupState, group_id: str, member_id: str, now_ms: int) -> GroupResult:
     """Removes a member whose session has expired; does nothing if it is gone already."""
     group = state.groups.get(group_id)
     draft = Draft()
     if isinstance(group, ShareGroup) and member_id in group.members:
-        state.note("member fenced", group=group_id, member=member_id, reason="the member session expired")
-        _watch(state, group_id, member_id, now_ms + RETRY_MS)
+        reason = "the member session expired"
+        draft.effect(state.note, "member fenced", group=group_id, member=member_id, reason=reason)
         fence(state, group, group.members[member_id], draft)
-    return draft.outcome()
+    return draft.result()
 
 
 def activate(state: GroupState, now_ms: int) -> None:

@@ -40,7 +40,7 @@ def test_a_topics_own_value_comes_before_the_brokers() -> None:
             Synonym("log.segment.bytes", "1073741824", DEFAULT),
         ),
         type=INT.code,
-        doc="Size at which a new segment is started. Retention and compaction work on whole segments.",
+        doc="Size at which a segment rolls. Retention and compaction work on whole segments.",
     )
 
 

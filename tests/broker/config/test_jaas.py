@@ -39,8 +39,8 @@ def test_the_users_of_plain_are_those_of_user_options() -> None:
     ("M required password=;", "no value"),
     ("M required password", "no value"),
     ('M required a="top-secret"; N required;', "more than one login module"),
-    ('M required a="top-secret;', "quote values"),
-    ("M required a=top-secret%;", "quote values"),
+    ('M required a="top-secret;', "quote the value"),
+    ("M required a=top-secret%;", "quote the value"),
 ])  # fmt: skip
 def test_a_line_that_is_wrong_is_told_without_its_values(line: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem) as failed:

@@ -46,8 +46,8 @@ NOT_CHANGED_WHILE_RUNNING = {
     "listeners": "listeners are not added while the broker runs",
     "listener.security.protocol.map": "listeners are not added while the broker runs",
     "cordoned.log.dirs": "no directory is cordoned",
-    "metric.reporters": "classes of Java are not loaded",
-    "ssl.engine.factory.class": "classes of Java are not loaded",
+    "metric.reporters": "Java classes are not loaded",
+    "ssl.engine.factory.class": "Java classes are not loaded",
 }
 """Options that Kafka lets clients change, and what keeps Odradek from it."""
 

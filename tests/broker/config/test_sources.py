@@ -66,13 +66,13 @@ def test_the_file_that_kafka_ships_runs() -> None:
     assert loaded.config.data_dirs == ("/tmp/kraft-combined-logs",)
 
 
-UNBUILT = "this broker logs in to others by passwords, and of TLS OpenSSL has no use for the rest"
+UNBUILT = "this broker authenticates to other nodes by passwords only, and OpenSSL has no such setting"
 
 
 def test_what_has_no_effect_is_told() -> None:
     unused = load_all("zookeeper.sync.time.ms=1\nlistener.name.x.ssl.protocol=y\nssl.protocol=z").unused
     assert [(one.setting.name, one.reason) for one in unused] == [
-        ("zookeeper.sync.time.ms", "Kafka 4 has removed it"),
+        ("zookeeper.sync.time.ms", "Kafka 4 removed it"),
         ("listener.name.x.ssl.protocol", UNBUILT),
         ("ssl.protocol", UNBUILT),
     ]
@@ -144,8 +144,8 @@ def test_an_ill_typed_option_names_itself_and_its_source() -> None:
 
 def test_what_would_be_unsafe_to_ignore_is_refused() -> None:
     assert problems("authorizer.class.name=x.Y") == (
-        "server.properties line 1: authorizer.class.name is x.Y; classes of Java are not loaded, but "
-        "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "server.properties line 1: authorizer.class.name is x.Y; Java classes are not loaded, only "
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer is supported",
     )
     assert load_all("authorizer.class.name=").config.node_id == 1
 
@@ -162,7 +162,7 @@ def test_a_broken_file_is_told_with_its_name() -> None:
 
 @pytest.mark.parametrize("text", ["log.retention.ms", "=5", ""])
 def test_an_assignment_has_a_key_and_a_value(text: str) -> None:
-    assert problems(sets=(text,))[0].startswith(f"--set {text}: is not KEY=VALUE")
+    assert problems(sets=(text,))[0].startswith(f"--set {text}: expected NAME=VALUE")
 
 
 @pytest.mark.parametrize("text", ["9092", "localhost", "a:b", "a:70000", "a:-1"])

@@ -12,9 +12,9 @@ from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.storage import PartitionStorage
 from broker.replica.partition import Partition
 from broker.replica.roles import Following, Leading, led_alone
+from coordinator.engine.result import Result, Ticket, reply
 from coordinator.group.records import AnyRecord
 from coordinator.group.serde import EncodedRecord
-from coordinator.outcome import Outcome, Ticket, reply
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -43,12 +43,12 @@ def groups_of(broker: InProcess) -> tuple[GroupCoordinator, Partition]:
     return broker.server.broker.groups, broker.server.broker.replicas.leader(OFFSETS, 0)
 
 
-def answer_nothing(ticket: Ticket[None], now_ms: int) -> Outcome[AnyRecord]:
-    return Outcome((), (reply(ticket, None),))
+def answer_nothing(shard: object, ticket: Ticket[None], now_ms: int) -> Result[AnyRecord]:
+    return Result((), (reply(ticket, None),))
 
 
-def answer_later(ticket: Ticket[None], now_ms: int) -> Outcome[AnyRecord]:
-    return Outcome()
+def answer_later(shard: object, ticket: Ticket[None], now_ms: int) -> Result[AnyRecord]:
+    return Result()
 
 
 def follow(partition: Partition) -> None:
@@ -63,12 +63,12 @@ def lead(partition: Partition) -> None:
 
 async def test_a_demoted_coordinator_answers_all_who_wait_and_decides_nothing_more(broker: InProcess) -> None:
     groups, partition = groups_of(broker)
-    waiting = groups.begin(0, answer_later)
+    waiting = groups.submit_at(0, answer_later)
     follow(partition)
     with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
         await waiting
     with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
-        groups.begin(0, answer_nothing)
+        groups.submit_at(0, answer_nothing)
 
 
 async def test_an_elected_coordinator_loads_before_it_answers(broker: InProcess) -> None:
@@ -76,7 +76,7 @@ async def test_an_elected_coordinator_loads_before_it_answers(broker: InProcess)
     follow(partition)
     lead(partition)
     with pytest.raises(KafkaError, match="COORDINATOR_LOAD_IN_PROGRESS"):
-        groups.begin(0, answer_nothing)
+        groups.submit_at(0, answer_nothing)
     await eventually(lambda: groups.is_active(0), True)
 
 
@@ -149,7 +149,7 @@ async def test_a_late_failure_to_load_an_older_epoch_leaves_the_newer_shard(
     gate.set()
     await asyncio.sleep(0.01)
     assert groups.is_active(0)
-    groups.begin(0, answer_nothing)
+    groups.submit_at(0, answer_nothing)
 
 
 async def test_a_partition_that_goes_takes_its_shard_with_it(broker: InProcess) -> None:

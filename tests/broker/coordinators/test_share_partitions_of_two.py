@@ -12,6 +12,7 @@ from broker.share.administration import describe_offset
 from broker.share.dead_letters import REJECTED, Letter
 from coordinator.share.key import ShareKey
 from coordinator.share.shard import StateWrite
+from protocol.backoff import Backoff
 from protocol.errors import ErrorCode
 from protocol.metadata_records.settings import ConfigRecord, FeatureLevelRecord
 from protocol.records import batch
@@ -65,7 +66,7 @@ async def test_a_letter_is_in_the_queues_partition_of_the_same_number(pair: Pair
 
 
 async def test_a_letter_waits_for_a_leader_that_is_cut_off(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(rules, "BACKOFF", Backoff(initial_ms=10))
 
     async def mend(_: object) -> None:
         pair.cut.clear() if pair.sent["ProduceRequest", 2] > 1 else pair.cut.add(2)

@@ -6,7 +6,7 @@ import pytest
 
 from broker.coordinators import translations
 from broker.coordinators.translations import Translation, seen_by_client, seen_by_producer, seen_by_share_member
-from coordinator.refusal import Refusal
+from coordinator.engine.errors import Rejection
 from protocol.errors import ErrorCode, KafkaError
 
 TABLES = {name: table for name, table in vars(translations).items() if name.isupper()}
@@ -22,7 +22,7 @@ def test_an_error_of_the_coordinators_log_is_one_of_the_coordinator() -> None:
 
 
 def test_an_error_about_what_the_client_has_named_stays() -> None:
-    refusal = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    refusal = Rejection(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert seen_by_client(refusal) is refusal
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,17 +22,17 @@ Named = tuple[int, int, int]
 """Partition, offset, most bytes."""
 
 
-def request(topic_id: bytes, *partitions: Named, wait_ms: int = 0, **fields: object) -> FetchRequest:
-    partitions = [
+def request(topic_id: bytes, *partitions: Named, wait_ms: int = 0, **fields: Any) -> FetchRequest:
+    named = [
         FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
         for index, offset, max_bytes in partitions
     ]
-    topics = [FetchTopic(topic="t", topic_id=topic_id, partitions=partitions)]
-    return FetchRequest(**{"max_wait_ms": wait_ms, "min_bytes": 1, "topics": topics, **fields})  # type: ignore[arg-type]
+    topics = [FetchTopic(topic="t", topic_id=topic_id, partitions=named)]
+    return FetchRequest(**{"max_wait_ms": wait_ms, "min_bytes": 1, "topics": topics, **fields})
 
 
 ALL = 1 << 20
-CASES: dict[str, tuple[list[Named], dict[str, object]]] = {
+CASES: dict[str, tuple[list[Named], dict[str, Any]]] = {
     "one partition": ([(0, 0, ALL)], {}),
     "from within": ([(0, 205, ALL)], {}),
     "committed only": ([(0, 3, ALL)], {"isolation_level": 1}),
@@ -48,7 +49,7 @@ CASES: dict[str, tuple[list[Named], dict[str, object]]] = {
     "twice the same": ([(0, 0, 100), (0, 200, ALL)], {}),
     "no partitions": ([], {}),
 }
-UNUSUAL: dict[str, dict[str, object]] = {
+UNUSUAL: dict[str, dict[str, Any]] = {
     "a forgotten topic": {"forgotten_topics_data": [ForgottenTopic(topic="t", topic_id=bytes(16), partitions=[1])]},
     "a cluster": {"cluster_id": "x"},
     "an odd isolation level": {"isolation_level": 2},

@@ -131,9 +131,10 @@ async def test_what_becomes_unusual_while_it_waits_is_left_to_the_general_way(tm
             await asyncio.sleep(0)
         await talking.produce(0)  # a partition that is unknown keeps nobody from waiting for the others
         (frame,) = await talking.consumer.frames(1)
-        (topic,) = decode_response(frame, ApiKey.FETCH, 17, FetchResponse).responses
+        (answered,) = decode_response(frame, ApiKey.FETCH, 17, FetchResponse).responses
         answers = {
-            partition.partition_index: (partition.error_code, bool(partition.records)) for partition in topic.partitions
+            partition.partition_index: (partition.error_code, bool(partition.records))
+            for partition in answered.partitions
         }
         assert answers == {0: (ErrorCode.NONE, True), 1: (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False)}
         assert broker.server.broker.fetches.sessions.sessions[SESSION_ID].epoch == 2

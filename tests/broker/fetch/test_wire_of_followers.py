@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def fetching(
     broker_id: int = FOLLOWER,
     epoch: int = 0,
     last_epoch: int = 0,
-    **fields: object,
+    **fields: Any,
 ) -> FetchRequest:
     named = [
         FetchPartition(
@@ -46,14 +47,16 @@ def fetching(
         for index, offset in partitions
     ]
     state = ReplicaState(replica_id=broker_id, replica_epoch=-1)
-    request = FetchRequest(replica_state=state, max_wait_ms=0, min_bytes=1, topics=[FetchTopic(topic_id=topic_id)])
+    request = FetchRequest(
+        replica_state=state, max_wait_ms=0, min_bytes=1, topics=[FetchTopic(topic_id=topic_id, partitions=[])]
+    )
     request.topics[0].partitions = named
     for name, value in fields.items():
         setattr(request, name, value)
     return request
 
 
-CASES: dict[str, tuple[list[Named], dict[str, object]]] = {
+CASES: dict[str, tuple[list[Named], dict[str, Any]]] = {
     "at the beginning": ([(0, 0), (2, 0)], {}),
     "from within": ([(0, 200), (2, 1)], {}),
     "at the end": ([(0, 203)], {}),

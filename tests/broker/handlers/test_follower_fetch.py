@@ -6,11 +6,13 @@ import asyncio
 
 import pytest
 
+from broker.handlers import delete_records
 from broker.replica.isr import NEVER_MS, Follower, IsrRules
 from broker.replica.partition import Partition
 from broker.replica.roles import Leading, next_role
+from broker.requests import dispatch, parts
 from coordinator.cluster.topics import topic
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -22,6 +24,7 @@ from storage.config import LogConfig
 from tests.broker.asking import batch, fetch, fetch_request, produce_request
 from tests.broker.following import FOLLOWER, follow
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
+from tests.broker.machine_clock import MachineClock
 
 FETCH, DELETE_RECORDS = 1, 21
 BY_NAME, WITH_REPLICA_STATE = 12, 17
@@ -203,6 +206,38 @@ async def test_a_follower_that_does_not_delete_in_time_is_told_of(
     result = answer.topics[0].partitions[0]
     assert (result.error_code, result.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)
     assert not partition.append_waiters
+
+
+class Jumping(MachineClock):
+    """The machine's time and the timeouts of finished waits."""
+
+    def __init__(self) -> None:
+        self.timeouts_ms: list[int] = []
+
+    def monotonic_ms(self) -> int:
+        return super().monotonic_ms() + sum(self.timeouts_ms)
+
+    async def time_out(self, _partition: Partition, _offset: int, timeout_ms: int) -> None:
+        self.timeouts_ms.append(max(timeout_ms, 0))
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+
+
+async def test_all_parts_of_a_deletion_have_one_deadline(
+    broker: InProcess, client: Client, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition.rules = IsrRules(lambda _: True, lambda: LONG_MS, lambda _: 8)
+    append(broker)
+    await followed(client, 1)
+    clock = Jumping()
+    monkeypatch.setattr(dispatch, "LARGE_REQUEST_BYTES", 1)
+    monkeypatch.setattr(parts, "PART_ENTRIES", 1)
+    monkeypatch.setattr(delete_records, "deleted_everywhere", clock.time_out)
+    monkeypatch.setattr(broker.server.broker, "clock", clock)
+    request = deletion(LONG_MS)
+    request.topics *= 3
+    await client.ask(request, DELETE_RECORDS_VERSION, DeleteRecordsResponse)
+    assert len(clock.timeouts_ms) == 3
+    assert sum(clock.timeouts_ms) <= LONG_MS
 
 
 async def test_a_broker_that_is_not_alive_holds_no_deletion_up(

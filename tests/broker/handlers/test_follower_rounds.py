@@ -14,8 +14,8 @@ from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, PartitionData
 from tests.broker.asking import batch, fetch_request, produce_request
 from tests.broker.following import FOLLOWER, follow
-from tests.broker.hand_clock import HandClock
 from tests.broker.inprocess import InProcess, decode_response, request_frame
+from tests.clock import ManualClock
 
 FETCH, VERSION = 1, 12
 FETCH_WAIT_MS = 500
@@ -28,7 +28,7 @@ class Rounds:
     def __init__(self, broker: InProcess, partition: Partition) -> None:
         self.broker = broker
         self.partition = partition
-        self.clock = HandClock()
+        self.clock = ManualClock(0)
         self.follower = broker.client()
         self.offset = 0
         self.session = (0, 0)
@@ -65,7 +65,7 @@ class Rounds:
         if answer is None:
             return None
         parts: list[PartitionData] = [part for topic in answer.responses for part in topic.partitions]
-        count = sum(len(part.records) for part in parts) // len(batch(b"v"))
+        count = sum(len(part.records or b"") for part in parts) // len(batch(b"v"))
         self.offset += count
         return count
 
@@ -93,10 +93,10 @@ async def test_records_in_quick_succession_go_together(rounds: Rounds) -> None:
     await rounds.begin()
     rounds.append()
     rounds.append()
-    rounds.clock.pass_ms(HELD_MS - 1)
+    rounds.clock.advance(HELD_MS - 1)
     rounds.append()
     assert await rounds.got() is None
-    rounds.clock.pass_ms(1)
+    rounds.clock.advance(1)
     assert await rounds.got() == 3
     assert not rounds.partition.held
     assert not rounds.partition.append_waiters
@@ -104,21 +104,21 @@ async def test_records_in_quick_succession_go_together(rounds: Rounds) -> None:
 
 async def test_what_is_there_when_a_follower_comes_back_at_once_waits_for_more(rounds: Rounds) -> None:
     await rounds.begin()
-    rounds.clock.pass_ms(HELD_MS)
+    rounds.clock.advance(HELD_MS)
     rounds.append()
     assert await rounds.got() == 1
     rounds.append()
-    rounds.clock.pass_ms(1)
+    rounds.clock.advance(1)
     rounds.fetch()
     rounds.append()
     assert await rounds.got() is None
-    rounds.clock.pass_ms(HELD_MS - 1)
+    rounds.clock.advance(HELD_MS - 1)
     assert await rounds.got() == 2
 
 
 async def test_after_a_pause_a_record_is_sent_at_once(rounds: Rounds) -> None:
     await rounds.begin()
-    rounds.clock.pass_ms(HELD_MS)
+    rounds.clock.advance(HELD_MS)
     assert await rounds.got() is None, "nothing has come: it waits as ever"
     rounds.append()
     assert await rounds.got() == 1
@@ -126,12 +126,12 @@ async def test_after_a_pause_a_record_is_sent_at_once(rounds: Rounds) -> None:
 
 async def test_who_waits_no_longer_than_a_moment_is_not_held_for_longer(rounds: Rounds) -> None:
     await rounds.begin()
-    rounds.clock.pass_ms(HELD_MS)
+    rounds.clock.advance(HELD_MS)
     rounds.append()
     assert await rounds.got() == 1
     rounds.append()
     rounds.fetch(max_wait_ms=2)
-    rounds.clock.pass_ms(2)
+    rounds.clock.advance(2)
     assert await rounds.got() == 1
 
 
@@ -165,7 +165,7 @@ async def test_who_begins_to_wait_for_a_commit_has_it_sent_at_once(waits: object
 @WAITING
 async def test_for_who_waits_already_a_round_begins_at_once(waits: object, more: int, rounds: Rounds) -> None:
     await rounds.begin()
-    rounds.clock.pass_ms(HELD_MS)
+    rounds.clock.advance(HELD_MS)
     rounds.append()
     assert await rounds.got() == 1
     rounds.append()
@@ -181,7 +181,7 @@ async def test_as_much_as_is_worth_a_round_is_sent_at_once(rounds: Rounds) -> No
     rounds.append(bytes(HELD_BYTES // 2))
     answer = await rounds.answer()
     assert answer is not None
-    assert len(answer.responses[0].partitions[0].records) > HELD_BYTES
+    assert len(answer.responses[0].partitions[0].records or b"") > HELD_BYTES
 
 
 async def test_one_without_a_session_is_never_held(rounds: Rounds) -> None:
@@ -214,4 +214,4 @@ async def test_a_follower_that_goes_while_it_is_held_leaves_nothing(rounds: Roun
     await asyncio.sleep(0)
     assert not rounds.partition.held
     assert not rounds.partition.append_waiters
-    rounds.clock.pass_ms(FETCH_WAIT_MS)
+    rounds.clock.advance(FETCH_WAIT_MS)

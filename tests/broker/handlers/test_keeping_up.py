@@ -81,7 +81,8 @@ def progress(partition: Partition) -> object:
 
 async def course(path: Path, seed: int) -> list[object]:
     """Returns all answers of a random course, and what the leader knows of its follower after each."""
-    dice, transcript = Random(seed), []
+    dice = Random(seed)
+    transcript: list[object] = []
     async with InProcess(path) as broker:
         await broker.create_topic("t", COUNT)
         replicas = broker.server.broker.replicas

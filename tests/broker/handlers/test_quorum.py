@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from programs.run import cli
+from cli.main import main
 from protocol.errors import ErrorCode
 from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
 from protocol.messages.describe_quorum import (
@@ -55,7 +55,7 @@ def formatted(folder: Path, *, is_dynamic: bool) -> Path:
         f"controller.quorum.{quorum}\n"
     )
     standalone = ["--standalone"] if is_dynamic else []
-    assert cli.main(["format", "-t", CLUSTER_ID, "-c", str(node), *standalone]) == 0
+    assert main(["format", "-t", CLUSTER_ID, "-c", str(node), *standalone]) == 0
     return folder / "data"
 
 

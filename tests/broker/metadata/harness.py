@@ -1,4 +1,4 @@
-"""A clock that is set by hand, a worker that works when it is told to, and clusters in a directory."""
+"""A worker that works when it is told to, and clusters in a directory."""
 
 from __future__ import annotations
 
@@ -16,55 +16,12 @@ from protocol.errors import KafkaError
 from storage.checkpoint import write_clean_shutdown
 from storage.config import LogConfig
 from storage.disk import Disk, OsDisk
+from tests.clock import ManualClock
 
 A = TypeVar("A")
 
 ENDPOINTS = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
 OPTIONS = ClusterOptions(listeners=tuple(ENDPOINTS))
-
-
-class HandTimer:
-    """A timer that somebody sees to."""
-
-    def __init__(self, when_ms: float, then: Callable[[], None]) -> None:
-        self.when_ms = when_ms
-        self.then = then
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-class HandClock:
-    """Time stands still until `time_ms` is set; what is due by then happens when `ring` is called."""
-
-    def __init__(self) -> None:
-        self.time_ms = 1_700_000_000_000
-        self.timers: list[HandTimer] = []
-
-    def now_ms(self) -> int:
-        return self.time_ms
-
-    def monotonic_ms(self) -> int:
-        return self.time_ms
-
-    def monotonic_ns(self) -> int:
-        return self.time_ms * 1_000_000
-
-    def call_at(self, when_ms: int, then: Callable[[], None]) -> HandTimer:
-        return self.call_after(when_ms - self.time_ms, then)
-
-    def call_after(self, delay_ms: float, then: Callable[[], None]) -> HandTimer:
-        self.timers.append(HandTimer(self.time_ms + delay_ms, then))
-        return self.timers[-1]
-
-    def ring(self) -> None:
-        """Calls every timer that is due, once."""
-        due = [timer for timer in self.timers if timer.when_ms <= self.time_ms]
-        self.timers = [timer for timer in self.timers if timer not in due and not timer.cancelled]
-        for timer in due:
-            if not timer.cancelled:
-                timer.then()
 
 
 class HandWorker:
@@ -107,7 +64,7 @@ class MetadataHarness:
     def __init__(self, tmp_path: Path, directories: Sequence[str] = ("data",), disk: Disk | None = None) -> None:
         self.directories = tuple(str(tmp_path / name) for name in directories)
         self.disk = disk or OsDisk()
-        self.clock = HandClock()
+        self.clock = ManualClock()
         self.worker = HandWorker()
         self.failures: list[KafkaError] = []
         self.random_bytes = random.Random(42).randbytes

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from broker.metadata.deciding import MAX_ENTRIES_ON_LOOP, LongDecisions, is_long
+from broker.metadata.duty_timer import BUSY_WAIT_MS
+from coordinator.cluster.changes import Change
 from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.image import Image
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
+from protocol.messages.broker_registration import BrokerRegistrationResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from protocol.messages.incremental_alter_configs import (
@@ -21,9 +30,23 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
+from tests.broker.metadata.harness import MetadataHarness
+from tests.coordinator.cluster import given
 
 MANY = MAX_ENTRIES_ON_LOOP + 1
 TOPIC = 2
+OTHER = 2
+SESSION_MS = ClusterOptions().broker_session_timeout_ms
+
+
+def absent_topics() -> IncrementalAlterConfigsRequest:
+    """A request that takes a long decision."""
+    config = AlterableConfig(name="retention.ms", config_operation=0, value="1000")
+    resources = [
+        AlterConfigsResource(resource_type=TOPIC, resource_name=f"absent-{number}", configs=[config])
+        for number in range(MANY)
+    ]
+    return IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +106,7 @@ async def test_others_wait_for_a_decision_whose_client_is_gone() -> None:
 async def test_a_decision_that_fails_ends_the_wait_of_others() -> None:
     decisions = LongDecisions()
     with pytest.raises(KeyError):
-        await decisions.make(lambda: {}["absent"])
+        await decisions.make(lambda: dict[str, int]()["absent"])
     assert not decisions.is_busy
     decisions.stop()
 
@@ -97,30 +120,15 @@ async def test_a_stopped_controller_begins_no_long_decision() -> None:
     assert not decisions.is_busy
 
 
-async def test_a_stop_lets_the_decision_that_is_being_made_end() -> None:
-    decisions, go_on = LongDecisions(), threading.Event()
-    async with asyncio.timeout(LONG_S), asyncio.TaskGroup() as group:
-        long = group.create_task(decisions.make(lambda: go_on.wait(LONG_S)))
-        await asyncio.sleep(0)
-        decisions.stop()
-        go_on.set()
-    assert long.result()
-
-
 async def test_requests_are_answered_while_the_controller_decides_on_a_long_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
     check = ConfigRules.check
     monkeypatch.setattr(ConfigRules, "check", lambda *arguments: (go_on.wait(LONG_S), check(*arguments))[1])
-    config = AlterableConfig(name="retention.ms", config_operation=0, value="1000")
-    resources = [
-        AlterConfigsResource(resource_type=TOPIC, resource_name=f"absent-{number}", configs=[config])
-        for number in range(MANY)
-    ]
     async with InProcess(tmp_path) as served:
         client, other = served.client(), served.client()
-        client.send(request_frame(IncrementalAlterConfigsRequest(resources=resources, validate_only=False), 1))
+        client.send(request_frame(absent_topics(), 1))
         answer = await other.ask(ListGroupsRequest(states_filter=[], types_filter=[]), 5, ListGroupsResponse)
         assert not answer.error_code
         assert not client.wire.sent
@@ -134,3 +142,89 @@ async def test_requests_are_answered_while_the_controller_decides_on_a_long_one(
         assert (codes, len(altered.responses)) == ({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}, MANY)
         (frame,) = await third.frames(1)
         assert decode_response(frame, 19, 7, CreateTopicsResponse).topics[0].error_code == ErrorCode.NONE
+
+
+async def test_an_error_of_a_decision_whose_client_is_gone_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    decisions, go_on = LongDecisions(), threading.Event()
+
+    def decide() -> None:
+        go_on.wait(LONG_S)
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+
+    long = asyncio.ensure_future(decisions.make(decide))
+    await asyncio.sleep(0)
+    long.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await long
+    go_on.set()
+    async with asyncio.timeout(LONG_S):
+        await decisions.over()
+    del long
+    gc.collect()
+    assert caplog.messages == []
+    decisions.stop()
+
+
+async def test_a_decision_that_was_being_made_at_a_stop_is_not_carried_out() -> None:
+    decisions, go_on = LongDecisions(), threading.Event()
+    long = asyncio.ensure_future(decisions.make(lambda: go_on.wait(LONG_S)))
+    await asyncio.sleep(0)
+    decisions.stop()
+    go_on.set()
+    with pytest.raises(KafkaError, match="this controller has stopped"):
+        await long
+
+
+async def test_a_heartbeat_counts_from_its_arrival_and_not_from_its_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = MetadataHarness(tmp_path)
+    metadata, clock = harness.open(), harness.clock
+    image, controller = metadata.image, metadata.controller
+    registration = given.registration(OTHER, cluster_id=image.cluster_id, log_dirs=[b"directory-two---"])
+    await controller.submit(registration, BrokerRegistrationResponse)
+    await controller.submit(given.heartbeat(image, OTHER), BrokerHeartbeatResponse)
+    assert not image.brokers[OTHER].fenced
+    fenced: list[bool] = []
+    metadata.cluster.loader.subscribe(lambda _: fenced.append(image.brokers[OTHER].fenced))
+    go_on, check = threading.Event(), ConfigRules.check
+    monkeypatch.setattr(ConfigRules, "check", lambda *arguments: (go_on.wait(LONG_S), check(*arguments))[1])
+    long = asyncio.ensure_future(controller.submit(absent_topics(), IncrementalAlterConfigsResponse))
+    await asyncio.sleep(0)
+    heartbeat = given.heartbeat(image, OTHER)
+    for _ in range(3):  # each within a session of the one before, and all of them wait
+        clock.time_ms += SESSION_MS * 2 // 3
+        waiting = asyncio.ensure_future(controller.submit(heartbeat, BrokerHeartbeatResponse))
+        await asyncio.sleep(0)
+        clock.ring()
+    go_on.set()
+    async with asyncio.timeout(LONG_S):
+        while controller._long_decisions.is_busy:  # type: ignore[attr-defined]  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    clock.time_ms += BUSY_WAIT_MS
+    clock.ring()  # before those that waited have their turn
+    await long
+    assert not (await waiting).is_fenced
+    assert not any(fenced)
+    await metadata.cluster.stop()
+
+
+async def test_a_thread_applies_the_records_of_a_long_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop applies them once, when they are committed, to the image that all see."""
+    applied, apply = Counter[bool](), Image.apply
+
+    def counted(image: Image, record: MetadataRecord) -> Change | None:
+        applied[threading.current_thread() is threading.main_thread()] += 1
+        return apply(image, record)
+
+    async with InProcess(tmp_path) as served:
+        monkeypatch.setattr(Image, "apply", counted)
+        topics = [
+            CreatableTopic(name=f"t-{number}", num_partitions=1, replication_factor=1, assignments=[], configs=[])
+            for number in range(MANY)
+        ]
+        request = CreateTopicsRequest(topics=topics, timeout_ms=60_000)
+        answer = await served.client().ask(request, 7, CreateTopicsResponse)
+        assert {topic.error_code for topic in answer.topics} == {ErrorCode.NONE}
+        records = 2 * MANY
+        assert applied == {True: records, False: records}

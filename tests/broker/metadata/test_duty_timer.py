@@ -10,11 +10,11 @@ import pytest
 from broker.metadata import duty_timer
 from broker.metadata.duty_timer import DutyTimer
 from coordinator.cluster.brokers.sessions import BrokerSessions
-from coordinator.cluster.duties import LONGEST_PAUSE_MS, Duties
+from coordinator.cluster.duties import RETRIES, Duties
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
 from storage.failure import LogDirFull
-from tests.broker.metadata.harness import HandClock
+from tests.clock import ManualClock
 from tests.coordinator.cluster import given
 
 SESSION_MS: Final = 8_000
@@ -48,30 +48,26 @@ class Controller:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lines = Log()
         monkeypatch.setattr(duty_timer, "log", self.lines)
-        self.clock = HandClock()
+        self.clock = ManualClock()
         self.image = given.image()
         self.is_full = True
         self.tries_ms: list[int] = []
         sessions = BrokerSessions(SESSION_MS, OPTIONS.own_broker_id)
         self.duties = Duties(OPTIONS, given.RULES, sessions, self.clock.now_ms)
-        self.begun_ms = self.clock.time_ms
+        self.begun_ms = self.clock.now_ms()
         sessions.begin(self.image, self.begun_ms)
         self.timer = DutyTimer(self.duties, self.clock, lambda: self.image, self.write)
         self.timer.begin()
 
     def write(self, records: Sequence[MetadataRecord]) -> None:
-        self.tries_ms.append(self.clock.time_ms - self.begun_ms)
+        self.tries_ms.append(self.clock.now_ms() - self.begun_ms)
         if self.is_full:
             raise LogDirFull("/data", "no room")
         given.apply(self.image, records)
 
     def pass_time(self, ms: int) -> None:
         """Lets time pass, from timer to timer."""
-        end_ms = self.clock.time_ms + ms
-        while (due := [one.when_ms for one in self.clock.timers if not one.cancelled]) and min(due) <= end_ms:
-            self.clock.time_ms = int(min(due))
-            self.clock.ring()
-        self.clock.time_ms = end_ms
+        self.clock.advance(ms)
 
 
 @pytest.fixture
@@ -111,4 +107,4 @@ def test_no_duty_waits_longer_than_a_minute(controller: Controller) -> None:
     rare = controller.duties._duties[0]._replace(period_ms=3_600_000)
     for _ in range(2_000):
         controller.duties.failed(rare, 0)
-    assert controller.duties._due[rare.name] == LONGEST_PAUSE_MS
+    assert controller.duties._due[rare.name] == RETRIES.max_ms

@@ -89,5 +89,5 @@ def test_a_metadata_version_of_the_future_is_refused(tmp_path: Path) -> None:
     put_snapshot(
         harness, cluster.metadata_log.end_offset, FeatureLevelRecord(name="metadata.version", feature_level=31)
     )
-    with pytest.raises(KafkaError, match=r"metadata.version 31: 30 is the newest known"):
+    with pytest.raises(KafkaError, match=r"metadata.version 31; the newest that is supported is 30"):
         harness.open()

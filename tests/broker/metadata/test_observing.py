@@ -29,7 +29,7 @@ from protocol.metadata_records.topics import RemoveTopicRecord
 from storage.disk import OsDisk
 from tests.broker.metadata.harness import HandWorker
 from tests.broker.metadata.quorums import FakeLeader, Threads, batch, lost
-from tests.broker.peers.scripted import ManualClock
+from tests.clock import ManualClock
 from tests.coordinator.cluster import given
 
 HERE, THERE = Location("a", 9093), Location("b", 9093)
@@ -42,7 +42,7 @@ class ObserverHarness:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.disk = OsDisk()
-        self.clock = ManualClock()
+        self.clock = ManualClock(ahead_ms=5_000_000)
         self.leader = FakeLeader()
         self.peers = {HERE: self.leader}
         self.failures: list[KafkaError] = []
@@ -202,7 +202,7 @@ async def test_a_damaged_snapshot_is_dropped_and_fetched_again(harness: Observer
     damaged = bytearray(content)
     damaged[len(content) // 2] ^= 0xFF
     harness.leader.snapshot = snapshot_id, bytes(damaged)
-    while "is of no use" not in harness.leadership.problem:
+    while "cannot be used" not in harness.leadership.problem:
         await harness.round()
     assert (harness.log.end_offset, harness.topics, harness.snapshots_on_disk()) == (0, [], [])
     harness.leader.snapshot = snapshot_id, content
@@ -215,7 +215,7 @@ async def test_a_damaged_snapshot_is_dropped_and_fetched_again(harness: Observer
     ("records", "problem"),
     [
         (batch(5, 1, *given.topic("orders")), "the next offset is 0"),
-        (batch(0, 2, *given.topic("orders")), "is of epoch 2"),
+        (batch(0, 2, *given.topic("orders")), "has epoch 2"),
         (batch(0, 1, *given.topic("orders"))[:-1] + b"\xff", ""),
         (b"\x00" * 70, ""),
         (batch(0, 1, *given.topic("orders"))[:40], "without a whole batch"),
@@ -270,7 +270,7 @@ async def test_a_truncation_of_what_is_committed_is_refused(harness: ObserverHar
     harness.leader.write(*given.topic("invoices", topic_id=OTHER_ID))
     await harness.round(3)
     assert harness.topics == ["orders"]
-    assert "is committed here" in harness.leadership.problem
+    assert "committed here" in harness.leadership.problem
 
 
 async def test_a_log_that_is_cut_back_to_its_snapshot_goes_on_in_the_snapshot_s_epoch(harness: ObserverHarness) -> None:

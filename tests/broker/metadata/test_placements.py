@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from broker.metadata.placements import MAX_PLACEMENTS, Placement, Placements
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
-from tests.broker.peers.scripted import PATIENCE_S, ManualClock
+from tests.broker.peers.scripted import PATIENCE_S
+from tests.clock import ManualClock
 
 ONE, TWO = b"directory-one---", b"directory-two---"
 ORDERS = TopicPartition("orders", 0)
@@ -17,7 +18,7 @@ TURNS = 10
 
 class PlacementsHarness:
     def __init__(self) -> None:
-        self.clock = ManualClock()
+        self.clock = ManualClock(ahead_ms=5_000_000)
         self.refusals = 0
         self.reported: list[list[Placement]] = []
         self.placements = Placements(self.assign, self.clock, lambda: 0.5)

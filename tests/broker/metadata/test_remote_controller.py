@@ -25,7 +25,9 @@ from tests.coordinator.cluster.given import creatable
 
 ALICE = Requester("User", "alice", "a-client", "127.0.0.1")
 REQUEST = CreateTopicsRequest(topics=[creatable("orders", 1, 1)], timeout_ms=5)
-CREATED = CreateTopicsResponse(topics=[create_topics.CreatableTopicResult(name="orders", error_message=None)])
+CREATED = CreateTopicsResponse(
+    topics=[create_topics.CreatableTopicResult(name="orders", error_message=None, error_code=0)]
+)
 LAST = 7
 HEADER_BYTES = 5
 """Of an answer in an envelope: the correlation id, and no tags."""
@@ -96,8 +98,8 @@ ELECTED = elect_leaders.PartitionResult(partition_id=0, error_code=NOT_CONTROLLE
     ("response", "code"),
     [
         (CREATED, ErrorCode.NONE),
-        (UpdateFeaturesResponse(error_code=NOT_CONTROLLER, results=[]), NOT_CONTROLLER),
-        (UpdateFeaturesResponse(error_code=ErrorCode.INVALID_REQUEST, results=[]), ErrorCode.NONE),
+        (UpdateFeaturesResponse(error_code=NOT_CONTROLLER, results=[], error_message=""), NOT_CONTROLLER),
+        (UpdateFeaturesResponse(error_code=ErrorCode.INVALID_REQUEST, results=[], error_message=""), ErrorCode.NONE),
         (
             CreateTopicsResponse(
                 topics=[

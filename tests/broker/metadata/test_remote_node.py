@@ -19,7 +19,8 @@ from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsReques
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from protocol.types import TopicPartition
-from tests.broker.peers.scripted import PATIENCE_S, ManualClock
+from tests.broker.peers.scripted import PATIENCE_S
+from tests.clock import ManualClock
 from tests.coordinator.cluster import given
 
 R = TypeVar("R")
@@ -97,7 +98,7 @@ INCARNATION = Incarnation(
 
 class RemoteNodeHarness:
     def __init__(self) -> None:
-        self.clock = ManualClock()
+        self.clock = ManualClock(ahead_ms=5_000_000)
         self.controller = FakeController()
         self.image = Image("the-cluster")
         self.failures: list[KafkaError] = []
@@ -244,7 +245,7 @@ async def test_a_failed_directory_that_nobody_can_be_told_of_ends_the_broker() -
     telling = asyncio.ensure_future(harness.node.directory_failed("/b"))
     assert await harness.until(telling.done) == 30_000
     assert [error.code for error in harness.failures] == [ErrorCode.KAFKA_STORAGE_ERROR]
-    assert "/b has failed, and no controller was told" in harness.failures[0].message
+    assert "/b has failed, and no controller accepted the report" in harness.failures[0].message
     await harness.end()
 
 

@@ -8,13 +8,13 @@ import socket
 
 import pytest
 
-from broker.clock import SystemClock
+from broker.clock import Clock, SystemClock
 from broker.metrics import accepting
 from broker.metrics.accepting import (
-    EACH_S,
-    LONGEST_PAUSE_S,
+    EACH_MS,
+    LONGEST_PAUSE_MS,
     SEND_BUFFER_BYTES,
-    SENT_BYTES_PER_S,
+    SENT_BYTES_PER_MS,
     Door,
     listening,
 )
@@ -30,11 +30,11 @@ class Turns:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.waiting = asyncio.Event()
         self.go_on = asyncio.Event()
-        self.pauses_s: list[float] = []
+        self.pauses_ms: list[int] = []
         monkeypatch.setattr(accepting, "pause", self.pause)
 
-    async def pause(self, seconds: float) -> None:
-        self.pauses_s.append(seconds)
+    async def pause(self, _: Clock, delay_ms: int) -> None:
+        self.pauses_ms.append(delay_ms)
         self.waiting.set()
         await self.go_on.wait()
         self.go_on.clear()
@@ -62,7 +62,7 @@ def port_of(transport: asyncio.BaseTransport, name: str) -> object:
 
 async def test_one_connection_is_accepted_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     turns, transports = Turns(monkeypatch), list[asyncio.BaseTransport]()
-    door = Door(lambda: Accepted(transports))
+    door = Door(lambda: Accepted(transports), SystemClock())
     port = await door.open(LOCALHOST, 0)
     writers = [(await asyncio.open_connection(LOCALHOST, port))[1] for _ in range(3)]
     await turns.waiting.wait()
@@ -79,15 +79,15 @@ async def test_one_connection_is_accepted_in_each_turn(monkeypatch: pytest.Monke
 
 async def test_the_next_one_waits_for_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = Turns(monkeypatch)
-    door = Door(lambda: Accepted([]))
+    door = Door(lambda: Accepted([]), SystemClock())
     _, writer = await asyncio.open_connection(LOCALHOST, await door.open(LOCALHOST, 0))
     await turns.waiting.wait()
-    door.note_sent(SENT_BYTES_PER_S // 10)
-    door.note_sent(SENT_BYTES_PER_S // 10)
+    door.note_sent(100 * SENT_BYTES_PER_MS)
+    door.note_sent(100 * SENT_BYTES_PER_MS)
     await turns.next()
-    door.note_sent(100 * SENT_BYTES_PER_S)
+    door.note_sent(100_000 * SENT_BYTES_PER_MS)
     await turns.next()
-    assert turns.pauses_s == [EACH_S, 0.2, LONGEST_PAUSE_S]
+    assert turns.pauses_ms == [EACH_MS, 200, LONGEST_PAUSE_MS]
     writer.close()
     door.close()
 
@@ -116,7 +116,7 @@ async def test_a_peer_that_has_gone_before_its_turn_keeps_nobody_out(monkeypatch
 
 async def test_the_kernel_takes_little_of_a_page_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     turns, transports = Turns(monkeypatch), list[asyncio.BaseTransport]()
-    door = Door(lambda: Accepted(transports))
+    door = Door(lambda: Accepted(transports), SystemClock())
     _, writer = await asyncio.open_connection(LOCALHOST, await door.open(LOCALHOST, 0))
     await turns.waiting.wait()
     buffer_bytes = transports[0].get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
@@ -140,7 +140,7 @@ async def test_an_empty_host_is_every_interface() -> None:
 
 
 async def test_after_its_close_nobody_is_accepted() -> None:
-    door = Door(lambda: Accepted([]))
+    door = Door(lambda: Accepted([]), SystemClock())
     port = await door.open(LOCALHOST, 0)
     door.close()
     await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})

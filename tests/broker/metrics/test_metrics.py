@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.clock import Clock
 from broker.metrics import accepting
 from broker.metrics.server import MAX_CONNECTIONS
 from protocol.messages.fetch import FetchResponse
@@ -143,7 +144,7 @@ async def test_those_who_ask_together_get_one_page(broker: InProcess) -> None:
     assert scraper.pages == 1
 
 
-async def no_pause(seconds: float) -> None:
+async def no_pause(_: Clock, delay_ms: int) -> None:
     await asyncio.sleep(0)
 
 

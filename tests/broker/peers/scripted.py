@@ -17,55 +17,6 @@ PATIENCE_S = 20
 """After which a test has failed; nothing waits for it to pass."""
 
 
-class ManualClock:
-    """`broker.clock.Clock` that stands still unless a test moves it."""
-
-    def __init__(self) -> None:
-        self._now_ms = 1_000_000
-        self._timers: list[ManualTimer] = []
-        self._armed = asyncio.Event()
-
-    def now_ms(self) -> int:
-        return self._now_ms + 5_000_000
-
-    def monotonic_ms(self) -> int:
-        return self._now_ms
-
-    def call_at(self, when_ms: int, then: Callable[[], None]) -> ManualTimer:
-        timer = ManualTimer(self, when_ms, then)
-        self._timers.append(timer)
-        self._armed.set()
-        return timer
-
-    def forget(self, timer: ManualTimer) -> None:
-        if timer in self._timers:
-            self._timers.remove(timer)
-        if not self._timers:
-            self._armed.clear()
-
-    def advance(self, by_ms: int) -> None:
-        self._now_ms += by_ms
-        for timer in [timer for timer in self._timers if timer.when_ms <= self.now_ms()]:
-            self.forget(timer)
-            timer.then()
-
-    async def next_timer(self) -> int:
-        """Waits until something waits for time to pass; how long it has to, in milliseconds."""
-        async with asyncio.timeout(PATIENCE_S):
-            await self._armed.wait()
-        return min(timer.when_ms for timer in self._timers) - self.now_ms()
-
-
-class ManualTimer:
-    def __init__(self, clock: ManualClock, when_ms: int, then: Callable[[], None]) -> None:
-        self.clock = clock
-        self.when_ms = when_ms
-        self.then = then
-
-    def cancel(self) -> None:
-        self.clock.forget(self)
-
-
 class Talk:
     """The peer's end of one connection."""
 

@@ -15,7 +15,8 @@ from protocol.messages.metadata import MetadataResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.peer_errors import ConnectionClosed, HandshakeFailed, PeerUnavailable, RequestTimedOut
 from protocol.peer_traffic import PeerTraffic
-from tests.broker.peers.scripted import METADATA, ManualClock, Script, Talk, answer_all, metadata, scripted
+from tests.broker.peers.scripted import METADATA, Script, Talk, answer_all, metadata, scripted
+from tests.clock import ManualClock
 from tests.protocol.client_talk import answer
 
 SETTINGS = Settings(connect_timeout_ms=300)
@@ -23,7 +24,7 @@ SETTINGS = Settings(connect_timeout_ms=300)
 
 @pytest.fixture
 def clock() -> ManualClock:
-    return ManualClock()
+    return ManualClock(ahead_ms=5_000_000)
 
 
 @asynccontextmanager

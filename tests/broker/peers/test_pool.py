@@ -10,13 +10,15 @@ from itertools import pairwise
 
 import pytest
 
-from broker.peers import Address, Backoff, Peer, Peers, Settings
+from broker.peers import Address, Peer, Peers, Settings
 from broker.peers.settings import dial_tcp
+from protocol.backoff import Backoff
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataResponse
 from protocol.messages.vote import VoteRequest, VoteResponse
 from protocol.peer_errors import ConnectionClosed, HandshakeFailed, PeerUnavailable, RequestTimedOut, UnsupportedVersion
-from tests.broker.peers.scripted import METADATA, ManualClock, Script, Talk, answer_all, metadata, scripted
+from tests.broker.peers.scripted import METADATA, Script, Talk, answer_all, metadata, scripted
+from tests.clock import ManualClock
 from tests.protocol.client_talk import api_versions
 
 NOWHERE = Address("nowhere", 9)
@@ -26,7 +28,7 @@ SETTINGS = Settings(connect_timeout_ms=300, backoff=BACKOFF)
 
 @pytest.fixture
 def clock() -> ManualClock:
-    return ManualClock()
+    return ManualClock(ahead_ms=5_000_000)
 
 
 class Dials:

@@ -1,4 +1,4 @@
-"""Addresses, and the waits between tries."""
+"""Addresses of peers, and what a client of brokers imports."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from broker.peers import Address, Backoff
+from broker.peers import Address
 
 HEAVY = ("structlog", "uvloop", "re2", "dataclasses_json", "storage", "coordinator", "broker.config", "programs.run")
 
@@ -34,16 +32,6 @@ def test_an_address_is_read_and_written_alike(text: str, address: Address) -> No
 def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="such as 127"):
         Address.parse(text)
-
-
-@given(st.integers(-1, 1 << 40), st.floats(0, 1, exclude_max=True))
-def test_a_wait_stays_within_its_jitter_of_the_maximum(failures: int, draw: float) -> None:
-    assert 0 <= Backoff().delay_ms(failures, draw) <= 1200
-
-
-def test_waits_double_up_to_the_maximum() -> None:
-    assert [Backoff().delay_ms(failures, 0.5) for failures in range(8)] == [0, 50, 100, 200, 400, 800, 1000, 1000]
-    assert (Backoff().delay_ms(1, 0.0), Backoff().delay_ms(1, 0.999)) == (40, 59)
 
 
 def test_a_command_that_speaks_to_brokers_loads_little() -> None:

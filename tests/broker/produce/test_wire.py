@@ -47,7 +47,7 @@ BAD_CRC = batch()[:-1] + b"!"
 LONG = bytes(build([Record(timestamp=NOW_MS, value=bytes(20_000_000))], compression=Compression.GZIP))
 LIE = header_changed(LONG, records_count=2, last_offset_delta=1)
 
-CASES = {
+CASES: dict[str, list[tuple[int, Any]]] = {
     "one record": [(0, batch())],
     "several partitions": [(0, batch(3)), (2, batch(200)), (1, batch())],
     "one of them refused": [(0, batch()), (1, BAD_CRC), (2, batch())],

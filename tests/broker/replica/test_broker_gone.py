@@ -27,7 +27,20 @@ async def test_what_waits_for_a_broker_alone_is_committed_once_that_is_fenced(tm
         follow = PartitionChangeRecord(
             partition_id=0, topic_id=topic_id, replicas=[HERE, ELSEWHERE], isr=[HERE], directories=[NO_UUID, NO_UUID]
         )
-        await controller.write([RegisterBrokerRecord(broker_id=ELSEWHERE, broker_epoch=EPOCH, fenced=False), follow])
+        await controller.write(
+            [
+                RegisterBrokerRecord(
+                    broker_id=ELSEWHERE,
+                    broker_epoch=EPOCH,
+                    fenced=False,
+                    incarnation_id=bytes(16),
+                    end_points=[],
+                    features=[],
+                    rack="",
+                ),
+                follow,
+            ]
+        )
         partition = broker.server.broker.replicas.leader("orders", 0)
         proposed: list[object] = []
         partition.propose = lambda *isr: proposed.append(isr)

@@ -66,12 +66,18 @@ def answer(*codes: tuple[bytes, int, ErrorCode]) -> AlterPartitionResponse:
                 topic_id=topic_id,
                 partitions=[
                     ResponsePartitionData(
-                        partition_index=index, error_code=code, leader_epoch=LEADER_EPOCH, isr=[1], partition_epoch=10
+                        partition_index=index,
+                        error_code=code,
+                        leader_epoch=LEADER_EPOCH,
+                        isr=[1],
+                        partition_epoch=10,
+                        leader_id=0,
                     )
                 ],
             )
             for topic_id, index, code in codes
-        ]
+        ],
+        error_code=0,
     )
 
 

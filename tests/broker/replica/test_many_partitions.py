@@ -6,11 +6,14 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Self
 
 import pytest
 
-from broker.replica.new_logs import STEP_MS, NewLogs
+from broker.metadata.local_controller import LocalController
+from broker.replica.new_logs import NewLogs
 from broker.replica.replicas import Replicas
+from broker.replica.steps import STEP_MS
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -70,7 +73,7 @@ class HeldBack(NewLogs):
 class Slowly(InProcess):
     """A broker that makes one log in a turn of the event loop."""
 
-    async def __aenter__(self) -> Slowly:
+    async def __aenter__(self) -> Self:
         await super().__aenter__()
         server = self.server
         self.new_logs = server.broker.new_logs = server.broker.topics.new_logs = HeldBack(Slow())
@@ -197,7 +200,10 @@ async def test_partitions_that_follow_have_the_leader_epoch_of_then(broker: Slow
     leader = topic.partitions[LAST].leader
     for index in (LAST, 0):
         change = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=leader)
-        await broker.server.broker.controller.write([change])
+        controller = broker.server.broker.controller
+        assert isinstance(controller, LocalController)
+        await controller.write([change])
+    await broker.new_logs.changes.over()
     await created(creating)
     assert [broker.replicas.partition("t", index).leader_epoch for index in (0, 1, LAST)] == [1, 0, 1]
 

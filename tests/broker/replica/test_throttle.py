@@ -9,7 +9,7 @@ from broker.config.layers import Layers
 from broker.config.live import LiveConfig
 from broker.replica.throttle import follower_throttle, leader_throttle, moves_throttle, names
 from storage.config import MAX_LONG
-from tests.broker.peers.scripted import ManualClock
+from tests.clock import ManualClock
 
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 
@@ -23,7 +23,7 @@ def test_a_list_names_replicas_by_partition_and_broker(replicas: tuple[str, ...]
 
 
 def test_a_throttle_is_exceeded_while_the_rate_is_above_the_limit() -> None:
-    clock, config = ManualClock(), live({FOLLOWER_RATE: "100"})
+    clock, config = ManualClock(ahead_ms=5_000_000), live({FOLLOWER_RATE: "100"})
     throttle = follower_throttle(clock, config)
     throttle.record(150)
     assert throttle.is_exceeded
@@ -32,7 +32,7 @@ def test_a_throttle_is_exceeded_while_the_rate_is_above_the_limit() -> None:
 
 
 def test_without_a_limit_nothing_is_exceeded_and_all_is_measured() -> None:
-    clock, config = ManualClock(), live({})
+    clock, config = ManualClock(ahead_ms=5_000_000), live({})
     throttle = follower_throttle(clock, config)
     throttle.record(1 << 40)
     assert not throttle.is_exceeded
@@ -41,7 +41,7 @@ def test_without_a_limit_nothing_is_exceeded_and_all_is_measured() -> None:
 
 
 def test_each_side_has_its_limit_and_a_broker_s_is_the_stronger() -> None:
-    clock = ManualClock()
+    clock = ManualClock(ahead_ms=5_000_000)
     config = live({"leader.replication.throttled.rate": "5", "replica.alter.log.dirs.io.max.bytes.per.second": "7"})
     config.layers = config.layers.changed(cluster={FOLLOWER_RATE: "1", "leader.replication.throttled.rate": "1"})
     for throttle, size_bytes, is_exceeded in (

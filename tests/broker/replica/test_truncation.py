@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
+from typing import Self
 
 import pytest
 
@@ -64,7 +65,7 @@ class Follower(InProcess):
         self.workers = Held()
         self._holds = holds
 
-    async def __aenter__(self) -> Follower:
+    async def __aenter__(self) -> Self:
         await super().__aenter__()
         if self.server.broker.image.topic("t") is None:
             await self.create_topic("t")

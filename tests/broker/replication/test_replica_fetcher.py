@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import pytest
 
@@ -36,8 +36,8 @@ from protocol.messages.list_offsets import (
 from protocol.peer_errors import PeerUnavailable
 from protocol.records.building import build
 from storage.config import LogConfig
-from tests.broker.hand_clock import HandClock
 from tests.broker.inprocess import LONG_S, InProcess
+from tests.clock import ManualClock
 from tests.coordinator.replication.leading import EPOCH, data
 from tests.storage.writing import records
 
@@ -84,7 +84,7 @@ class FollowerBroker(InProcess):
         super().__init__(directory, options)
         self._clock = clock
 
-    async def __aenter__(self) -> FollowerBroker:
+    async def __aenter__(self) -> Self:
         await super().__aenter__()
         await self.create_topic("t")
         self.leader = Leader()
@@ -264,7 +264,7 @@ async def test_damaged_batches_of_a_partition_delay_no_other_partition(tmp_path:
         assert isinstance(request, FetchRequest)
         assert [(topic.topic_id, topic.partitions[0].fetch_offset) for topic in request.topics] == [(sound.topic_id, 1)]
         assert sound.log_end_offset == 1
-        answer.set_result(FetchResponse(session_id=7))
+        answer.set_result(FetchResponse(session_id=7, responses=[]))
         while await broker.fetched() is None:
             """It is left out of the session for the pause."""
         await broker.fetched(data(records=batch_at(0, "a")))
@@ -335,7 +335,7 @@ async def test_replicas_that_a_leader_does_not_serve_for_long_are_one_line_of_th
 ) -> None:
     lines: list[dict[str, object]] = []
     monkeypatch.setattr(Logger, "warning", lambda logger, event, **fields: lines.append(fields))
-    clock = HandClock()
+    clock = ManualClock(0)
     async with FollowerBroker(tmp_path, SOON, clock) as broker:
         await broker.create_topic("many", 3)
         for partition in broker.server.broker.replicas.topic("many").values():
@@ -344,7 +344,7 @@ async def test_replicas_that_a_leader_does_not_serve_for_long_are_one_line_of_th
         await refuse(broker, ErrorCode.UNKNOWN_TOPIC_ID, 3)
         for passed_ms in (REFUSED_MS - BACKOFF_MS, BACKOFF_MS):
             _, answer = await broker.leader.next()  # without them, for the pause
-            clock.pass_ms(passed_ms)
+            clock.advance(passed_ms)
             assert lines == []
             answer.set_result(FetchResponse(session_id=7, responses=[]))
             await refuse(broker, ErrorCode.NOT_LEADER_OR_FOLLOWER, 3)
@@ -357,7 +357,7 @@ async def test_an_error_that_does_not_pass_by_itself_is_told_at_once(
 ) -> None:
     lines: list[dict[str, object]] = []
     monkeypatch.setattr(Logger, "warning", lambda logger, event, **fields: lines.append(fields))
-    async with FollowerBroker(tmp_path, SOON, HandClock()) as broker:
+    async with FollowerBroker(tmp_path, SOON, ManualClock(0)) as broker:
         await refuse(broker, ErrorCode.KAFKA_STORAGE_ERROR, 1)
         await until(lambda: bool(lines))
         assert lines == [{"leader": LEADER, "reason": "KAFKA_STORAGE_ERROR", "partitions": 1, "partition": "t-0"}]

@@ -40,10 +40,11 @@ def add_user(server: Server, name: str, password: str, iterations: int = 4096) -
     """Gives the broker's image a SCRAM-SHA-256 user."""
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), b"salt", iterations)
     stored_key = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
-    server.broker.image.other_records["scram", name, 1] = UserScramCredentialRecord(
+    credential = UserScramCredentialRecord(
         name=name, mechanism=1, salt=b"salt", stored_key=stored_key,
         server_key=hmac.digest(salted, b"Server Key", "sha256"), iterations=iterations,
     )  # fmt: skip
+    server.broker.image.apply(credential)
 
 
 def stranger(broker: InProcess) -> Client:

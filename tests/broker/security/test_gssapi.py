@@ -22,7 +22,7 @@ from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsRespon
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.sasl.exchange import ServerExchange
-from protocol.sasl.gssapi import GssapiServer
+from protocol.sasl.gssapi import EstablishedContext, GssapiServer
 from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
 from tests.broker.security.sasl import authenticate, closing, handshake, raw, stranger
 from tests.protocol.sasl.gss_context import SaidContext, simple
@@ -176,7 +176,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, thr
     begun, goes_on = threading.Event(), threading.Event()
 
     class SlowContext(SaidContext):
-        def accept(self, token: bytes) -> bytes:
+        def accept(self, token: bytes) -> EstablishedContext:
             begun.set()
             assert goes_on.wait(LONG_S)
             return super().accept(token)

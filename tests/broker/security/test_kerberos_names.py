@@ -62,7 +62,7 @@ def test_who_has_no_name_is_nobody(rules: list[str], principal: str) -> None:
 
 
 def test_where_there_is_no_default_realm_no_principal_is_of_it() -> None:
-    with pytest.raises(SaslError, match=r"no rule of sasl\.kerberos\.principal\.to\.local\.rules is for 'alice@REALM'"):
+    with pytest.raises(SaslError, match=r"sasl\.kerberos\.principal\.to\.local\.rules: no rule matches 'alice@REALM'"):
         LocalNames(["DEFAULT"], "").name("alice@REALM")
 
 

@@ -35,7 +35,8 @@ BROKER = 4
 @pytest.fixture(scope="module")
 def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
     """A broker's connections are uvloop's to make."""
-    return uvloop.EventLoopPolicy()
+    policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
+    return policy
 
 
 @pytest.fixture(scope="module")
@@ -113,12 +114,12 @@ def test_the_chain_is_in_order(authority: Authority) -> None:
 
 
 @pytest.mark.parametrize(("change", "problem"), [
-    ({"ssl.keystore.password": "wrong"}, "it is no PKCS12, or its password is another"),
+    ({"ssl.keystore.password": "wrong"}, "it is not a PKCS12 store, or its password is wrong"),
     ({"ssl.keystore.location": "CA"}, "is PEM, and ssl.keystore.type is PKCS12; set ssl.keystore.type=PEM"),
-    ({"ssl.keystore.location": "TRUST", "ssl.keystore.password": "trust-secret"}, "there is no private key with its"),
+    ({"ssl.keystore.location": "TRUST", "ssl.keystore.password": "trust-secret"}, "it has no private key with its"),
     ({"ssl.keystore.location": "JKS"}, "keytool -importkeystore -srckeystore"),
-    ({"ssl.keystore.location": "JUNK"}, "it is no PKCS12, or its password is another"),
-    ({"ssl.keystore.location": "EMPTY"}, "it is no PKCS12, or its password is another"),
+    ({"ssl.keystore.location": "JUNK"}, "it is not a PKCS12 store, or its password is wrong"),
+    ({"ssl.keystore.location": "EMPTY"}, "it is not a PKCS12 store, or its password is wrong"),
 ])  # fmt: skip
 def test_a_store_that_is_none_is_refused_and_its_password_not_told(
     tmp_path: Path, authority: Authority, change: dict[str, str], problem: str
@@ -155,9 +156,9 @@ def test_a_key_store_needs_its_password_and_a_password_its_store(authority: Auth
 
 
 PROBLEMS = {
-    "/dev/zero": "it is no regular file",
-    "fifo": "it is no regular file",
-    "directory": "it is no regular file",
+    "/dev/zero": "it is not a regular file",
+    "fifo": "it is not a regular file",
+    "directory": "it is not a regular file",
     "large": "it is larger than 4194304 bytes",
 }
 
@@ -256,6 +257,6 @@ def test_brokers_that_would_not_know_each_other_are_kept(tmp_path: Path, authori
         after = BrokerConfig.parse({**cluster, option: str(store)})
         check_stores(BrokerConfig.parse(cluster), after, [option])
 
-    with pytest.raises(ConfigError, match="those with the new ones would not connect"):
+    with pytest.raises(ConfigError, match="with the new stores could not connect"):
         change_to(stranger.directory / "server.p12")
     change_to(authority.directory / "renewed.p12")

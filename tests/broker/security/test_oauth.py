@@ -203,15 +203,15 @@ def test_a_listener_of_apache_kafkas_is_one_here(options: dict[str, str]) -> Non
 
 
 @pytest.mark.parametrize(("options", "problem"), [
-    ({}, "sasl.oauthbearer.jwks.endpoint.url: it needs the URL of the issuer's keys"),
-    ({f"{PREFIX}sasl.jaas.config": f"{OAUTH_MODULE} required;"}, "it needs the URL of the issuer's keys"),
+    ({}, "sasl.oauthbearer.jwks.endpoint.url: it must be the URL of the issuer's keys"),
+    ({f"{PREFIX}sasl.jaas.config": f"{OAUTH_MODULE} required;"}, "it must be the URL of the issuer's keys"),
     ({f"{PREFIX}sasl.jaas.config": "my.Module required;", **URL}, "the login module is my.Module"),
-    ({f"{PREFIX}sasl.server.callback.handler.class": "my.Handler", **URL}, "my.Handler: classes of Java are not"),
-    ({**UNSECURED, **URL}, "take one of them away"),
-    ({**URL, f"{PREFIX}sasl.jaas.config": f"{OAUTH_MODULE} required unsecuredValidatorRequiredScope=a;"}, "take one"),
+    ({f"{PREFIX}sasl.server.callback.handler.class": "my.Handler", **URL}, "my.Handler: Java classes are not"),
+    ({**UNSECURED, **URL}, "remove one of them"),
+    ({**URL, f"{PREFIX}sasl.jaas.config": f"{OAUTH_MODULE} required unsecuredValidatorRequiredScope=a;"}, "remove one"),
     ({"sasl.oauthbearer.jwks.endpoint.url": "ftp://x/y"}, 'only "http", "https", and "file" protocol are supported'),
     ({"sasl.oauthbearer.jwks.endpoint.url": "keys.json"}, 'only "http", "https", and "file" protocol are supported'),
-    ({**URL, "sasl.oauthbearer.jwt.validator.class": "my.Validator"}, "my.Validator: classes of Java are not loaded"),
+    ({**URL, "sasl.oauthbearer.jwt.validator.class": "my.Validator"}, "my.Validator: Java classes are not loaded"),
     ({**URL, "sasl.oauthbearer.jwks.endpoint.refresh.ms": "0"}, "refresh.ms value must be at least 1"),
     ({**URL, "sasl.oauthbearer.clock.skew.seconds": "-1"}, "clock.skew.seconds value must be at least 0"),
     ({**URL, "sasl.oauthbearer.sub.claim.name": " "}, "must not contain only whitespace"),
@@ -219,7 +219,7 @@ def test_a_listener_of_apache_kafkas_is_one_here(options: dict[str, str]) -> Non
     ({f"{PREFIX}sasl.jaas.config": f'{OAUTH_MODULE} required unsecuredValidatorAllowableClockSkewMs="-1";'}, "skew"),
     (
         {**URL, "sasl.enabled.mechanisms": "SCRAM-SHA-256", "sasl.server.callback.handler.class": SIGNED_HANDLERS[0]},
-        "of SCRAM-SHA-256: classes of Java are not loaded",
+        "of SCRAM-SHA-256: Java classes are not loaded",
     ),
 ])  # fmt: skip
 def test_options_that_let_in_others_than_they_say_stop_the_start(options: dict[str, str], problem: str) -> None:
@@ -242,7 +242,7 @@ async def test_a_file_without_keys_stops_the_start(tmp_path: Path, content: byte
 
 
 def test_this_node_does_not_log_in_to_others_by_tokens() -> None:
-    with pytest.raises(ConfigError, match="this node logs in to others by PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
+    with pytest.raises(ConfigError, match="to other nodes only by PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
         BrokerConfig.parse({
             **OPTIONS, **URL,
             "process.roles": "broker", "controller.quorum.bootstrap.servers": "127.0.0.1:9093",

@@ -61,7 +61,7 @@ def test_a_public_key_is_no_secret_of_an_hmac() -> None:
     header, body = part({"alg": "HS256", "kid": "one"}), part({"sub": "mallory", **TIMES})
     for secret in (jwks(jwk(rsa_key(), "one")), str(jwk(rsa_key(), "one")["n"]).encode()):
         forged = f"{header}.{body}.{part(hmac.digest(secret, f'{header}.{body}'.encode(), hashlib.sha256))}"
-        with pytest.raises(TokenRefused, match="its algorithm is 'HS256'"):
+        with pytest.raises(TokenRefused, match="its algorithm 'HS256'"):
             verified(forged, jwk(rsa_key(), "one"))
 
 
@@ -99,8 +99,8 @@ def test_the_claims_of_a_signed_token_may_be_none() -> None:
 
 
 @pytest.mark.parametrize(("data", "reason"), [
-    (b"", "it is no JSON"),
-    (b"[" * 100_000, "it is no JSON"),
+    (b"", "it is not JSON"),
+    (b"[" * 100_000, "it is not JSON"),
     (b"[]", 'no list of "keys"'),
     (b'{"keys": {}}', 'no list of "keys"'),
     (b'{"keys": []}', "none of its 0 keys"),
@@ -130,27 +130,27 @@ def test_a_token_is_for_the_audience_that_is_expected(expected: dict[str, object
 
 
 @pytest.mark.parametrize(("claims", "reason"), [
-    ({"exp": None}, "no exp is present"),
-    ({"iat": None}, "no iat is present"),
-    ({"exp": NOW_S - 30}, "it ended at"),
+    ({"exp": None}, "exp is missing"),
+    ({"iat": None}, "iat is missing"),
+    ({"exp": NOW_S - 30}, "it expired at"),
     ({"exp": NOW_S - 11, "iat": NOW_S - 10}, "before it was issued"),
-    ({"nbf": NOW_S + 31}, "it begins at"),
-    ({"nbf": NOW_S + 61}, "before it begins"),
-    ({"exp": "tomorrow"}, "exp is no time"),
-    ({"exp": True}, "exp is no time"),
-    ({"exp": float("inf")}, "exp is no time"),
-    ({"exp": float("nan")}, "exp is no time"),
-    ({"exp": 10**400}, "exp is no time"),
-    ({"exp": -1}, "exp is no time"),
-    ({"nbf": []}, "nbf is no time"),
-    ({"sub": None}, "sub names nobody"),
-    ({"sub": " "}, "sub names nobody"),
-    ({"sub": ["alice"]}, "sub names nobody"),
+    ({"nbf": NOW_S + 31}, "it becomes valid at"),
+    ({"nbf": NOW_S + 61}, "before it becomes valid"),
+    ({"exp": "tomorrow"}, "exp is not a time"),
+    ({"exp": True}, "exp is not a time"),
+    ({"exp": float("inf")}, "exp is not a time"),
+    ({"exp": float("nan")}, "exp is not a time"),
+    ({"exp": 10**400}, "exp is not a time"),
+    ({"exp": -1}, "exp is not a time"),
+    ({"nbf": []}, "nbf is not a time"),
+    ({"sub": None}, "sub is missing or blank"),
+    ({"sub": " "}, "sub is missing or blank"),
+    ({"sub": ["alice"]}, "sub is missing or blank"),
     ({"aud": "others"}, "audience"),
     ({"aud": {}}, "audience"),
     ({"aud": []}, "audience"),
     ({"scope": ["a", "a"]}, "repeated"),
-    ({"scope": ["a", 1]}, "no texts"),
+    ({"scope": ["a", 1]}, "not strings"),
     ({"scope": " "}, "blank"),
 ])  # fmt: skip
 def test_claims_that_prove_nothing_now_are_refused(claims: dict[str, object], reason: str) -> None:
@@ -184,18 +184,18 @@ def test_a_token_that_nobody_signed_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "reason"), [
-    (token(ec_key()), "no signature"),
+    (token(ec_key()), "an empty signature"),
     ("a.b", "two parts"),
     (unsigned({"alg": "ES256"}, **TIMES), "must have 'none'"),
-    (unsigned([], **TIMES), "no unsigned JWT"),
-    (f"~~~~.{part({})}.", "no unsigned JWT"),
-    (f"{part(b'[' * 100_000)}.{part({})}.", "no unsigned JWT"),
+    (unsigned([], **TIMES), "not an unsigned JWT"),
+    (f"~~~~.{part({})}.", "not an unsigned JWT"),
+    (f"{part(b'[' * 100_000)}.{part({})}.", "not an unsigned JWT"),
     (unsigned(**{**TIMES, "sub": None}), "No principal name in JWT claim: sub"),
     (unsigned(**{**TIMES, "sub": 7}), "No principal name in JWT claim: sub"),
-    (unsigned(**{**TIMES, "exp": None}), "no exp is present"),
-    (unsigned(**{**TIMES, "exp": NOW_S}), "it ended at"),
-    (unsigned(**{**TIMES, "iat": NOW_S + 1}), "still to come"),
-    (unsigned(iat=NOW_S - 1, exp=NOW_S - 2), "it ended at"),
+    (unsigned(**{**TIMES, "exp": None}), "exp is missing"),
+    (unsigned(**{**TIMES, "exp": NOW_S}), "it expired at"),
+    (unsigned(**{**TIMES, "iat": NOW_S + 1}), "in the future"),
+    (unsigned(iat=NOW_S - 1, exp=NOW_S - 2), "it expired at"),
 ])  # fmt: skip
 def test_other_unsigned_tokens_are_refused(wrong: str, reason: str) -> None:
     with pytest.raises(TokenRefused, match=reason):

@@ -13,7 +13,8 @@ import pytest
 import uvloop
 
 from broker.clock import SystemClock
-from broker.network.tls import Secured, TlsTransport
+from broker.network.connection_view import ConnectionView
+from broker.network.tls import TlsTransport
 from broker.peers import Address, Settings, connect
 from broker.peers.settings import dial_tls
 from protocol.config import ConfigError
@@ -34,7 +35,8 @@ LONG_MS = 30_000
 @pytest.fixture(scope="module")
 def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
     """A broker's connections are uvloop's to make."""
-    return uvloop.EventLoopPolicy()
+    policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
+    return policy
 
 
 @pytest.fixture(scope="module")
@@ -211,8 +213,10 @@ async def test_new_certificates_are_those_of_new_connections(tmp_path: Path, aut
         connection = await connect(address(broker), settings(client_context(own)), SystemClock())
         live = broker.server.broker.live_config
         live.layers = live.layers.changed(broker={option: str(authority.directory / "server.pem")})
+        await broker.settled()
         renewed = await connect(address(broker), settings(client_context(authority)), SystemClock())
         live.layers = live.layers.changed(broker={option: str(tmp_path / "missing.pem")})
+        await broker.settled()
         same = await connect(address(broker), settings(client_context(authority)), SystemClock())
         for one in (connection, renewed, same):
             assert (await one.send(ALL_TOPICS, MetadataResponse, timeout_ms=LONG_MS)).brokers
@@ -228,9 +232,11 @@ async def test_another_subject_in_the_same_file_is_not_taken(tmp_path: Path, aut
         first = await serial_number(broker, own)
         own.issue("server", "/CN=another")
         live.layers = live.layers.changed(broker={"log.retention.ms": "1000000"})
+        await broker.settled()
         assert await serial_number(broker, own) == first
         own.issue("server")
         live.layers = live.layers.changed(broker={"log.retention.ms": "1000001"})
+        await broker.settled()
         assert await serial_number(broker, own) != first
 
 
@@ -286,7 +292,7 @@ async def test_a_peer_that_does_not_read_is_not_read_from(authority: Authority) 
     """TLS has answers of its own, to updates of keys for one: all of them were kept for who asked and did not read."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.directory / "server.pem")
-    wire, above = Wire(), cast(Secured, Above())
+    wire, above = Wire(), cast(ConnectionView, Above())
     tls = TlsTransport(context, memoryview(bytearray(1)), lambda: above, lambda *_: None, lambda *_: None)
     tls.connection_made(wire)
     states = {"begun": wire.reading}
@@ -337,7 +343,7 @@ async def test_a_key_that_others_may_read_is_refused(tmp_path: Path, authority: 
     shared.write_bytes((authority.directory / "server.pem").read_bytes())
     shared.chmod(0o604)
     broker = InProcess(tmp_path / "data", options(authority, ssl_keystore_location=str(shared)))
-    with pytest.raises(ConfigError, match=r"others may read it \(mode 604\)"):
+    with pytest.raises(ConfigError, match=r"other users can read it \(mode 604\)"):
         await broker.server.start()
     await broker.server.stop()
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.share.sessions import SessionKey
+from broker.exchange.authorisation import Operation, Resource
+from broker.exchange.context import Context
+from broker.share.sessions import PartitionId, SessionKey
+from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode
 from protocol.messages.share_acknowledge import AcknowledgementBatch as Said
 from protocol.messages.share_acknowledge import (
@@ -28,9 +31,13 @@ from protocol.messages.share_fetch import (
 from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.record import Record
-from tests.broker.inprocess import Client, InProcess
+from tests.broker.inprocess import LONG_S, Client, InProcess
+from tests.broker.ticking import Ticking
 
 GROUP, MEMBER = "group", "member-1"
+PARTITIONS = 20
+"""More than are handled in a turn, by a clock that ticks whenever it is read."""
+
 OPTIONS = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.num.partitions": "2",
@@ -49,8 +56,6 @@ class Fetching:
 
     @classmethod
     async def begin(cls, broker: InProcess, partitions: int = 1) -> Fetching:
-        from coordinator.share.key import ShareKey
-
         topic_id = await broker.create_topic("topic", partitions)
         for index in range(partitions):
             await broker.server.broker.share_groups.persister.initialize(ShareKey(GROUP, topic_id, index), 1, 0)
@@ -178,6 +183,31 @@ def test_a_fetch_that_finds_nothing_waits_for_an_append(directory: Path) -> None
     run(directory, test)
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["there already", "while it waits"])
+def test_a_fetch_of_many_partitions_finds_a_record_of_the_last(is_late: bool, tmp_path: Path) -> None:
+    """Others have their turn while it goes over them."""
+
+    async def test() -> None:
+        async with InProcess(tmp_path, OPTIONS) as broker:
+            fetching = await Fetching.begin(broker, PARTITIONS)
+            named = [FetchPartition(partition_index=index, acknowledgement_batches=[]) for index in range(PARTITIONS)]
+            await fetching.fetch(0, topics=[FetchTopic(topic_id=fetching.topic_id, partitions=named)])
+            await broker.settled()
+            groups = broker.server.broker.share_groups
+            groups.environment = groups.environment._replace(clock=Ticking(groups.environment.clock))
+            if not is_late:
+                fetching.append(1, PARTITIONS - 1)
+            waiting = asyncio.ensure_future(fetching.fetch(1, max_wait_ms=60_000))
+            if is_late:
+                await broker.settled()
+                assert not waiting.done()
+                fetching.append(1, PARTITIONS - 1)
+            async with asyncio.timeout(LONG_S):
+                assert acquired(await waiting) == [(0, 0, 1)]
+
+    asyncio.run(test())
+
+
 def test_a_fetch_that_finds_nothing_waits_for_a_release(directory: Path) -> None:
     async def test(fetching: Fetching) -> None:
         fetching.append(4)
@@ -285,3 +315,41 @@ def test_a_broker_that_is_restarted_goes_on_where_it_was(directory: Path) -> Non
             assert acquired(response) == [(2, 2, 2), (4, 5, 2)]
 
     asyncio.run(again())
+
+
+class ChangesSession:
+    """An authorizer that denies a topic. Whenever it is asked for another one, another connection of the member adds
+    the denied topic to the session, or removes it."""
+
+    def __init__(self, fetching: Fetching, denied: str, partition: PartitionId) -> None:
+        self._sessions = fetching.broker.server.broker.share_groups.sessions
+        self._denied = denied
+        self._changes = [([partition], []), ([], [partition])]
+
+    def allows(
+        self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False
+    ) -> bool:
+        if resource is Resource.TOPIC and self._changes:
+            self._sessions.find(SessionKey(GROUP, MEMBER)).update(*self._changes.pop(0))
+        return name != self._denied
+
+    def allows_some(self, context: Context, operation: Operation, resource: Resource) -> bool:
+        return True
+
+
+def test_a_topic_that_comes_into_the_session_meanwhile_is_authorized_too(directory: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        groups = fetching.broker.server.broker.share_groups
+        secret_id = await fetching.broker.create_topic("secret")
+        await groups.persister.initialize(ShareKey(GROUP, secret_id, 0), 1, 0)
+        secret = Fetching(fetching.broker, secret_id)
+        records = build([Record(0, 0, None, b"value")])
+        fetching.broker.server.broker.replicas.partition("secret", 0).append(memoryview(records), 1)
+        epoch, _ = await eventually(secret, 0)
+        await secret.acknowledge(epoch, (0, 0, 2))
+        await fetching.fetch(0)
+        fetching.broker.server.broker.authorizer = ChangesSession(fetching, "secret", PartitionId(secret_id, 0))
+        response = await fetching.fetch(1)
+        assert acquired(response) == []
+
+    run(directory, test)

@@ -17,7 +17,7 @@ def gauge(name: str, value: float, **labels: str) -> Metric:
     return metric
 
 
-def total(name: str, value: int, temporality: AggregationTemporality, *, only_grows: bool = True) -> Metric:
+def total(name: str, value: int, temporality: AggregationTemporality.ValueType, *, only_grows: bool = True) -> Metric:
     """Returns a sum of one point."""
     metric = Metric(name=name)
     metric.sum.aggregation_temporality = temporality
@@ -33,4 +33,5 @@ def data(*metrics: Metric, **resource: str) -> bytes:
     for key, text in resource.items():
         added.resource.attributes.add(key=key).value.string_value = text
     added.scope_metrics.add().metrics.extend(metrics)
-    return message.SerializeToString()
+    encoded: bytes = message.SerializeToString()
+    return encoded

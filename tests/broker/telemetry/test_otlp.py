@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.clock import SystemClock
 from broker.telemetry.otlp import OtlpCollector
 from broker.telemetry.posting import PostTarget, endpoint_of
 from broker.telemetry.push import Push
@@ -81,15 +82,15 @@ async def test_a_push_that_is_taken(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "is_final", "reason"), [
-    ("HTTP/1.1 400 Bad Request\r\n\r\n", True, "the collector answers 400"),
-    ("HTTP/1.1 302 Found\r\nLocation: /v1/metrics\r\n\r\n", True, "the collector answers 302"),
-    ("HTTP/1.1 429 Too Many Requests\r\n\r\n", False, "the collector answers 429"),
-    ("HTTP/1.1 503 Service Unavailable\r\n\r\n", False, "the collector answers 503"),
-    ("220 mail.example.org ESMTP\r\n", False, "not reached: it answers b'220 mail.example.org"),
-    ("HTTP/1.1 999 \r\n\r\n", False, "which is no HTTP"),
+    ("HTTP/1.1 400 Bad Request\r\n\r\n", True, "the collector answered with status 400"),
+    ("HTTP/1.1 302 Found\r\nLocation: /v1/metrics\r\n\r\n", True, "the collector answered with status 302"),
+    ("HTTP/1.1 429 Too Many Requests\r\n\r\n", False, "the collector answered with status 429"),
+    ("HTTP/1.1 503 Service Unavailable\r\n\r\n", False, "the collector answered with status 503"),
+    ("220 mail.example.org ESMTP\r\n", False, "the answer is not HTTP: b'220 mail.example.org"),
+    ("HTTP/1.1 999 \r\n\r\n", False, "the answer is not HTTP"),
     ("", False, "it ended without an answer"),
     ("HTTP/1.1 102 \r\n\r\n", False, "it ended without an answer"),
-    ("HTTP/1.1 200" + "0" * 100_000, False, "not reached"),
+    ("HTTP/1.1 200" + "0" * 100_000, False, "reach the collector"),
 ])  # fmt: skip
 async def test_one_that_is_not(text: str, is_final: bool, reason: str) -> None:
     async with collector(saying(text)) as url:
@@ -101,7 +102,7 @@ async def test_one_that_is_not(text: str, is_final: bool, reason: str) -> None:
 async def test_a_collector_that_is_not_there_is_asked_again() -> None:
     async with collector(saying("")) as url:
         pass
-    with pytest.raises(NotTaken, match="not reached") as unreached:
+    with pytest.raises(NotTaken, match="reach the collector") as unreached:
         await deliver(url)
     assert not unreached.value.is_final
 
@@ -163,7 +164,7 @@ async def test_a_post_under_way_ends_with_its_queue(first: bytes) -> None:
 
     async with collector(answer) as url:
         one = OtlpCollector(url, 1, timeout_s=100 * LONG_S)
-        queue = PushQueue(url, one.deliver)
+        queue = PushQueue(url, one.deliver, SystemClock())
         queue.take(PUSH)
         async with asyncio.timeout(LONG_S):
             await has_come.wait()

@@ -10,6 +10,7 @@ from broker.telemetry.push import Push
 from broker.telemetry.queue import ATTEMPTS, MAX_QUEUED_BYTES, NotTaken, PushQueue
 from coordinator.telemetry.subscriptions import ClientAttributes
 from protocol.errors import ErrorCode, KafkaError
+from tests.clock import ImpatientClock
 
 ATTRIBUTES = ClientAttributes("one", None, "unknown", "unknown", "127.0.0.1", "1")
 
@@ -49,7 +50,7 @@ BUSY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 @pytest.mark.parametrize("error", [AWAY, BUSY])
 async def test_one_that_is_away_gets_a_push_again_and_the_next_one_after_it(error: Exception) -> None:
     receiver = Receiver(*[error] * (ATTEMPTS - 1))
-    queue = PushQueue("r", receiver.deliver, first_retry_s=0)
+    queue = PushQueue("r", receiver.deliver, ImpatientClock())
     queue.take(push(b"a"))
     queue.take(push(b"b"))
     await settled(queue)
@@ -65,7 +66,7 @@ async def test_one_that_is_away_gets_a_push_again_and_the_next_one_after_it(erro
 ])  # fmt: skip
 async def test_what_is_not_taken_is_dropped_and_the_next_one_is_delivered(errors: list[Exception]) -> None:
     receiver = Receiver(*errors)
-    queue = PushQueue("r", receiver.deliver, first_retry_s=0)
+    queue = PushQueue("r", receiver.deliver, ImpatientClock())
     queue.take(push(b"a"))
     queue.take(push(b"b"))
     await settled(queue)
@@ -76,7 +77,7 @@ async def test_what_is_not_taken_is_dropped_and_the_next_one_is_delivered(errors
 async def test_a_queue_has_an_end() -> None:
     receiver = Receiver()
     receiver.gate.clear()
-    queue = PushQueue("r", receiver.deliver)
+    queue = PushQueue("r", receiver.deliver, ImpatientClock())
     queue.take(push(bytes(MAX_QUEUED_BYTES - 1)))
     queue.take(push(b"a"))
     queue.take(push(b"b"))
@@ -91,7 +92,7 @@ async def test_a_queue_has_an_end() -> None:
 async def test_a_closed_queue_delivers_nothing_more() -> None:
     receiver = Receiver()
     receiver.gate.clear()
-    queue = PushQueue("r", receiver.deliver)
+    queue = PushQueue("r", receiver.deliver, ImpatientClock())
     queue.take(push())
     await asyncio.sleep(0)
     queue.close()

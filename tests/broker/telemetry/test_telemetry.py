@@ -166,9 +166,9 @@ async def test_a_topic_gets_what_is_pushed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("options", "reason"), [
     ({"odradek.telemetry.metrics": "true"}, "set odradek.metrics.listener"),
-    ({"odradek.telemetry.otlp.endpoint": "localhost:4318"}, "no http or https URL"),
-    ({"odradek.telemetry.otlp.endpoint": "file:///etc/passwd"}, "no http or https URL"),
-    ({"odradek.telemetry.otlp.endpoint": "http://host:99999/"}, "no http or https URL"),
+    ({"odradek.telemetry.otlp.endpoint": "localhost:4318"}, "is not an http or https URL"),
+    ({"odradek.telemetry.otlp.endpoint": "file:///etc/passwd"}, "is not an http or https URL"),
+    ({"odradek.telemetry.otlp.endpoint": "http://host:99999/"}, "is not an http or https URL"),
 ])  # fmt: skip
 def test_receivers_that_cannot_be(options: dict[str, str], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):

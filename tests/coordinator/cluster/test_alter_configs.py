@@ -108,7 +108,7 @@ def test_a_broker_tells_in_its_words_that_an_option_is_no_list() -> None:
     answers = []
     for operation, option in ((APPEND, "log.retention.ms"), (SUBTRACT, "log.retention.ms"), (APPEND, "odd")):
         change = resource("1", (operation, option, "5"), kind=ResourceType.BROKER)
-        request = incremental.IncrementalAlterConfigsRequest(resources=[change])
+        request = incremental.IncrementalAlterConfigsRequest(resources=[change], validate_only=False)
         (answer,) = incremental_alter_configs(orders(), request, rules).response.responses
         answers.append((answer.error_code, answer.error_message))
     assert answers == [
@@ -215,7 +215,7 @@ def test_a_controller_knows_no_options_but_its_own(name: str, asked_at: int | No
     given.apply(cluster, register_broker(cluster, second, given.RULES).records)
     cluster.controller_id = 100
     change = resource(name, (SET, "num.io.threads", "2"), kind=ResourceType.BROKER)
-    request = incremental.IncrementalAlterConfigsRequest(resources=[change])
+    request = incremental.IncrementalAlterConfigsRequest(resources=[change], validate_only=False)
     rules = ConfigRules(100, checkers={ResourceType.BROKER: refuse})
     (answer,) = incremental_alter_configs(cluster, request, rules, broker_id=asked_at).response.responses
     assert answer.error_code == code
@@ -226,7 +226,7 @@ def test_a_controller_takes_nothing_for_all_brokers_that_it_could_not_read_for_a
     cluster = orders()
     cluster.controller_id = 100
     change = resource("", (SET, key, value), kind=ResourceType.BROKER)
-    request = incremental.IncrementalAlterConfigsRequest(resources=[change])
+    request = incremental.IncrementalAlterConfigsRequest(resources=[change], validate_only=False)
     (answer,) = incremental_alter_configs(cluster, request, ConfigRules(100)).response.responses
     assert answer.error_code == ErrorCode.INVALID_CONFIG
 

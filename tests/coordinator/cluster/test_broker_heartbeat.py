@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from coordinator.cluster.brokers.heartbeat import broker_heartbeat
@@ -21,14 +23,14 @@ OTHER = 2
 OTHER_DIRECTORY = b"directory-two---"
 
 
-def beat(image: Image, **fields: object) -> tuple[list[MetadataRecord], BrokerHeartbeatResponse]:
+def beat(image: Image, **fields: Any) -> tuple[list[MetadataRecord], BrokerHeartbeatResponse]:
     """Returns the answer to a heartbeat and its records, which it has applied."""
     records, response, _ = broker_heartbeat(image, given.heartbeat(image, **fields), RULES)
     given.apply(image, records)
     return list(records), response
 
 
-def change(image: Image, **fields: int) -> BrokerRegistrationChangeRecord:
+def change(image: Image, **fields: Any) -> BrokerRegistrationChangeRecord:
     return BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=image.brokers[NODE].epoch, **fields)
 
 

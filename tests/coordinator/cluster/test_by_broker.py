@@ -56,7 +56,13 @@ def step(image: Image, dice: Random, number: int) -> None:
     elif kind == "partition" or index not in topic.partitions:
         leader = dice.choice([NO_LEADER, *BROKERS])
         record = PartitionRecord(
-            partition_id=index, topic_id=topic.topic_id, replicas=[*BROKERS], isr=some(dice), leader=leader
+            partition_id=index,
+            topic_id=topic.topic_id,
+            replicas=[*BROKERS],
+            isr=some(dice),
+            leader=leader,
+            removing_replicas=[],
+            adding_replicas=[],
         )
         record.eligible_leader_replicas = some(dice) or None
         image.apply(record)

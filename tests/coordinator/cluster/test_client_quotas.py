@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from coordinator.cluster.image import Image
@@ -16,11 +18,11 @@ from protocol.messages.alter_client_quotas import AlterClientQuotasRequest, Enti
 from protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from tests.coordinator.cluster import given
 
-ALICE = {"user": "alice"}
+ALICE: dict[str, str | None] = {"user": "alice"}
 EXACT, DEFAULT, SPECIFIED = range(3)
 
 
-def entry(entity: dict[str, str | None], *ops: tuple[str, float | None]) -> EntryData:
+def entry(entity: Mapping[str, str | None], *ops: tuple[str, float | None]) -> EntryData:
     """Quotas to set, or to remove where the value is None."""
     return EntryData(
         entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
@@ -105,7 +107,7 @@ def test_an_entry_that_makes_no_sense_is_refused(
 ) -> None:
     image = given.image()
     assert alter(image, entry(entity, (key, value))) == [(ErrorCode.INVALID_REQUEST, message)]
-    assert not image.other_records
+    assert not image.quotas
 
 
 def test_an_entity_named_twice_is_told_once() -> None:
@@ -152,11 +154,13 @@ def test_a_filter_that_makes_no_sense_is_refused(
 
 
 def test_addresses_are_those_that_have_to_be_looked_up() -> None:
-    request = AlterClientQuotasRequest(entries=[entry({"ip": "a"}), entry({"ip": None}), entry(ALICE)])
+    request = AlterClientQuotasRequest(
+        entries=[entry({"ip": "a"}), entry({"ip": None}), entry(ALICE)], validate_only=False
+    )
     assert host_names(request) == {"a"}
 
 
 def test_a_request_that_is_refused_is_refused_by_entry() -> None:
-    request = AlterClientQuotasRequest(entries=[entry(ALICE), entry({"ip": None})])
+    request = AlterClientQuotasRequest(entries=[entry(ALICE), entry({"ip": None})], validate_only=False)
     refused = refused_alteration(request, KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     assert [one.error_code for one in refused.entries] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED] * 2

@@ -204,13 +204,22 @@ ACCEPTED: Final[dict[ApiKey, object]] = {
     ),
     ApiKey.UNREGISTER_BROKER: UnregisterBrokerRequest(broker_id=OTHER),
     ApiKey.BROKER_REGISTRATION: given.registration(9, log_dirs=[b"directory-nine--"]),
-    ApiKey.BROKER_HEARTBEAT: BrokerHeartbeatRequest(broker_id=OTHER, want_fence=True, want_shut_down=False),
+    ApiKey.BROKER_HEARTBEAT: BrokerHeartbeatRequest(
+        broker_id=OTHER, want_fence=True, want_shut_down=False, current_metadata_offset=0
+    ),
     ApiKey.ALTER_PARTITION: AlterPartitionRequest(
         broker_id=NODE,
         topics=[
             TopicData(
                 topic_id=TOPIC_ID,
-                partitions=[PartitionData(partition_index=0, new_isr_with_epochs=[BrokerState(broker_id=NODE)])],
+                partitions=[
+                    PartitionData(
+                        partition_index=0,
+                        new_isr_with_epochs=[BrokerState(broker_id=NODE)],
+                        leader_epoch=0,
+                        partition_epoch=0,
+                    )
+                ],
             )
         ],
     ),
@@ -229,6 +238,7 @@ ACCEPTED: Final[dict[ApiKey, object]] = {
         incarnation_id=b"controller-eight",
         listeners=[Listener(name="CONTROLLER", host="127.0.0.1", port=9093, security_protocol=0)],
         features=[],
+        zk_migration_ready=False,
     ),
 }
 """A request by which each decision writes records; broker epochs are filled in."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Callable
 from itertools import count
 
 import pytest
@@ -18,7 +19,6 @@ from coordinator.cluster.security.delegation_tokens import (
     described,
     expire_delegation_token,
     renew_delegation_token,
-    tokens,
 )
 from protocol.errors import ErrorCode
 from protocol.messages.create_delegation_token import (
@@ -81,7 +81,7 @@ def expire(
 
 
 def the_token(image: Image) -> DelegationTokenRecord:
-    (token,) = tokens(image)
+    (token,) = image.delegation_tokens
     return token
 
 
@@ -148,7 +148,7 @@ def test_a_token_ends_at_once_or_when_it_is_told_to() -> None:
     assert expire(image, key, BOB, 0).expiry_timestamp_ms == NOW
     assert expire(image, key, BOB, 5, NOW + 1).error_code == ErrorCode.DELEGATION_TOKEN_EXPIRED
     assert expire(image, key, BOB, -1, NOW + 1).expiry_timestamp_ms == NOW + 1
-    assert not list(tokens(image))
+    assert not list(image.delegation_tokens)
     assert expire(image, key, BOB).error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
@@ -192,7 +192,7 @@ def test_tokens_are_told_to_whom_they_concern() -> None:
     assert owners_of(ALICE) == []
     assert owners_of(BOB, "bob") == [ALICE, BOB]
     assert owners_of(BOB, "carol") == []
-    answer = described(next(tokens(image)), "the secret")
+    answer = described(next(iter(image.delegation_tokens)), "the secret")
     assert answer.hmac == hmac.digest(b"the secret", answer.token_id.encode(), hashlib.sha512)
     assert [(one.principal_type, one.principal_name) for one in answer.renewers] == [("User", "bob")]
 
@@ -236,9 +236,16 @@ def test_the_work_to_find_a_token_does_not_grow_with_their_number(monkeypatch: p
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Returns a list that grows by each key that is made or compared."""
     done: list[str] = []
-    digest, compare_digest = hmac.digest, hmac.compare_digest
-    monkeypatch.setattr(hmac, "digest", lambda *of: (done.append("made"), digest(*of))[1])
-    monkeypatch.setattr(hmac, "compare_digest", lambda *of: (done.append("compared"), compare_digest(*of))[1])
+
+    def watch(name: str, function: Callable[..., object]) -> None:
+        def counting(*arguments: object) -> object:
+            done.append(name)
+            return function(*arguments)
+
+        monkeypatch.setattr(hmac, function.__name__, counting)
+
+    watch("made", hmac.digest)
+    watch("compared", hmac.compare_digest)
     return done
 
 

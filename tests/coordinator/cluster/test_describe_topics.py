@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from coordinator.cluster.image import Image
@@ -40,8 +42,19 @@ def page(response: DescribeTopicPartitionsResponse) -> tuple[Page, tuple[str, in
     return topics, None if cursor is None else (cursor.topic_name, cursor.partition_index)
 
 
+def described(*arguments: Any) -> DescribeTopicPartitionsResponse:
+    """Returns the response once nothing is left to do."""
+    work = describe_topic_partitions(*arguments)
+    while True:
+        try:
+            next(work)
+        except StopIteration as ended:
+            response: DescribeTopicPartitionsResponse = ended.value
+            return response
+
+
 def describe(request: DescribeTopicPartitionsRequest) -> tuple[Page, tuple[str, int] | None]:
-    return page(describe_topic_partitions(two_topics(), request, LISTENER))
+    return page(described(two_topics(), request, LISTENER))
 
 
 def test_all_topics_come_in_the_order_of_their_names() -> None:
@@ -80,20 +93,20 @@ def test_a_cursor_that_points_nowhere_is_an_invalid_request(cursor: tuple[str, i
 
 
 def test_a_request_that_is_refused_has_no_name_looked_at() -> None:
-    refused = describe_topic_partitions(two_topics(), ask("__consumer_offsets", cursor=("zz", 0)), LISTENER)
-    absent = describe_topic_partitions(two_topics(), ask("__consumer_offsets"), LISTENER)
+    refused = described(two_topics(), ask("__consumer_offsets", cursor=("zz", 0)), LISTENER)
+    absent = described(two_topics(), ask("__consumer_offsets"), LISTENER)
     assert [topic.is_internal for answer in (refused, absent) for topic in answer.topics] == [False, True]
 
 
 def test_what_may_not_be_described_is_named_only_to_who_named_it() -> None:
     image = two_topics()
-    named = describe_topic_partitions(image, ask("a", "b"), LISTENER, lambda name: name == "b")
+    named = described(image, ask("a", "b"), LISTENER, lambda name: name == "b")
     assert page(named)[0] == [("b", 0, [0, 1]), ("a", ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])]
-    every = describe_topic_partitions(image, ask(), LISTENER, lambda name: name == "b")
+    every = described(image, ask(), LISTENER, lambda name: name == "b")
     assert page(every)[0] == [("b", 0, [0, 1])]
 
 
 def test_a_leader_that_is_not_on_the_listener_is_none() -> None:
-    response = describe_topic_partitions(two_topics(), ask("a"), "INTERNAL")
+    response = described(two_topics(), ask("a"), "INTERNAL")
     assert {one.leader_id for one in response.topics[0].partitions} == {-1}
     assert response.topics[0].partitions[0].offline_replicas == [NODE]

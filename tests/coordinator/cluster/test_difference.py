@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from coordinator.cluster.changes import (
+    AclChanged,
     BrokerChanged,
     Change,
     ConfigChanged,
     Delta,
     FeatureChanged,
-    KeptChanged,
     PartitionChanged,
     PartitionCreated,
     TopicCreated,
@@ -71,7 +71,16 @@ def test_a_partition_that_changed_or_was_added_is_told() -> None:
 
 
 def test_configs_features_brokers_and_other_rooms_are_told() -> None:
-    acl = AccessControlEntryRecord(id=b"x" * 16, principal="User:a")
+    acl = AccessControlEntryRecord(
+        id=b"x" * 16,
+        principal="User:a",
+        resource_type=0,
+        resource_name="",
+        pattern_type=0,
+        host="",
+        operation=0,
+        permission_type=0,
+    )
     before = [given.broker_config("", "a", "1"), given.broker_config("", "b", "1"), acl]
     after = [
         given.broker_config("", "b", "2"),
@@ -84,7 +93,7 @@ def test_configs_features_brokers_and_other_rooms_are_told() -> None:
         BrokerChanged(1),
         ConfigChanged(everybody, "a", None),
         ConfigChanged(everybody, "b", "2"),
-        KeptChanged(("acl", b"x" * 16)),
+        AclChanged(b"x" * 16),
     ]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from coordinator.cluster.changes import (
+    AclChanged,
     ConfigChanged,
     FeatureChanged,
-    KeptChanged,
     PartitionChanged,
     PartitionCreated,
     TopicCreated,
@@ -15,6 +15,7 @@ from coordinator.cluster.changes import (
 )
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.image import NO_CONFIGS
+from coordinator.cluster.security.acl import entry_of
 from protocol.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from protocol.metadata_records.settings import ClientQuotaRecord, EntityData, FeatureLevelRecord, ProducerIdsRecord
 from protocol.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
@@ -92,7 +93,7 @@ def test_a_record_is_applied_and_its_change_told() -> None:
     ]
 
 
-def test_records_of_other_rooms_are_kept_until_they_are_removed() -> None:
+def test_an_access_control_entry_is_there_until_it_is_removed() -> None:
     image = given.image()
     entry = AccessControlEntryRecord(
         id=b"acl-one---------",
@@ -104,11 +105,10 @@ def test_records_of_other_rooms_are_kept_until_they_are_removed() -> None:
         operation=3,
         permission_type=3,
     )
-    key = ("acl", entry.id)
-    assert image.apply(entry) == KeptChanged(key)
-    assert image.other_records == {key: entry}
-    assert image.apply(RemoveAccessControlEntryRecord(id=entry.id)) == KeptChanged(key)
-    assert image.other_records == {}
+    assert image.apply(entry) == AclChanged(entry.id)
+    assert dict(image.acls.items()) == {entry.id: entry_of(entry)}
+    assert image.apply(RemoveAccessControlEntryRecord(id=entry.id)) == AclChanged(entry.id)
+    assert len(image.acls) == 0
 
 
 def test_a_quota_is_replaced_by_entity_and_key_and_taken_away() -> None:
@@ -117,11 +117,10 @@ def test_a_quota_is_replaced_by_entity_and_key_and_taken_away() -> None:
     for value in (1.0, 2.0):
         image.apply(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=value, remove=False))
         entity.reverse()
-    (record,) = image.other_records.values()
-    assert isinstance(record, ClientQuotaRecord)
-    assert record.value == 2.0
+    quotas = {(("client-id", None), ("user", "a")): {"producer_byte_rate": 2.0}}
+    assert dict(image.quotas.items()) == quotas
     image.apply(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=0.0, remove=True))
-    assert image.other_records == {}
+    assert not image.quotas
 
 
 def test_producer_ids_go_on_where_the_last_block_ended() -> None:

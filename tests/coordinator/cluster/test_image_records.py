@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 from coordinator.cluster.image import Image
 from coordinator.cluster.image_records import records_of
 from coordinator.cluster.record import MetadataRecord, decode_batches, encode_batch
-from protocol.metadata_records.security import AccessControlEntryRecord, UserScramCredentialRecord
+from protocol.metadata_records.security import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    UserScramCredentialRecord,
+)
 from protocol.metadata_records.settings import ClientQuotaRecord, EntityData, FeatureLevelRecord, ProducerIdsRecord
 from protocol.metadata_records.topics import ClearElrRecord, PartitionChangeRecord, RemoveTopicRecord
 from tests.coordinator.cluster import given
@@ -32,7 +36,10 @@ def everything(image: Image) -> dict[str, object]:
         "brokers": image.brokers,
         "controllers": image.controllers,
         "producer ids": image.producer_ids,
-        "kept": image.other_records,
+        "quotas": dict(image.quotas.items()),
+        "acls": dict(image.acls.items()),
+        "scram credentials": list(image.scram_credentials),
+        "delegation tokens": list(image.delegation_tokens),
         "directories": +image.partitions_in,
         "collisions": {name: image.colliding(name) is None for name in NAMES},
     }
@@ -111,3 +118,35 @@ def test_a_copy_is_the_same_and_goes_its_own_way(history: list[MetadataRecord], 
         with suppress(KeyError):  # a topic of this name may be there
             copy.apply(record)
     assert everything(image) == before
+
+
+def test_the_records_of_a_snapshot_are_in_the_order_of_kafkas() -> None:
+    written: list[MetadataRecord] = [
+        DelegationTokenRecord(
+            token_id="one",
+            owner="User:a",
+            requester="User:a",
+            renewers=[],
+            issue_timestamp=0,
+            max_timestamp=0,
+            expiration_timestamp=0,
+        ),
+        UserScramCredentialRecord(name="a", mechanism=1, salt=b"", stored_key=b"", server_key=b"", iterations=0),
+        AccessControlEntryRecord(
+            id=b"x" * 16,
+            principal="User:a",
+            resource_type=0,
+            resource_name="",
+            pattern_type=0,
+            host="",
+            operation=0,
+            permission_type=0,
+        ),
+        ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=1000),
+        ClientQuotaRecord(entity=[EntityData(entity_type="user", entity_name="a")], key="k", value=1.0, remove=False),
+        FeatureLevelRecord(name="share.version", feature_level=1),
+    ]
+    image = Image("cluster")
+    for record in written:
+        image.apply(record)
+    assert list(records_of(image)) == written[::-1]

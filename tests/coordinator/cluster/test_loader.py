@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.cluster.changes import Delta, PartitionCreated, TopicCreated
+from coordinator.cluster.changes import Change, Delta, PartitionCreated, TopicCreated
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.record import MetadataBatch, MetadataRecord
@@ -24,7 +24,8 @@ def batch(base_offset: int, *records: MetadataRecord, epoch: int = 3) -> Metadat
 
 
 def loader_and_deltas() -> tuple[MetadataLoader, list[Delta]]:
-    loader, deltas = MetadataLoader(Image("c")), []
+    loader = MetadataLoader(Image("c"))
+    deltas: list[Delta] = []
     loader.subscribe(deltas.append)
     return loader, deltas
 
@@ -36,7 +37,10 @@ def test_a_batch_is_one_delta_told_when_the_image_has_all_of_it() -> None:
     loader.commit(batch(7, *given.topic("orders", 2)))
     topic = loader.image.topic("orders")
     assert topic is not None
-    changes = [TopicCreated(topic), *(PartitionCreated(topic, index, topic.partitions[index]) for index in (0, 1))]
+    changes: list[Change] = [
+        TopicCreated(topic),
+        *(PartitionCreated(topic, index, topic.partitions[index]) for index in (0, 1)),
+    ]
     assert deltas == [(Delta(9, 3, changes), 2)]
     assert (loader.image.offset, loader.image.epoch) == (9, 3)
 
@@ -96,5 +100,7 @@ def test_a_snapshot_is_where_the_image_begins() -> None:
 def test_a_record_that_does_not_fit_is_named_by_its_offset() -> None:
     loader = MetadataLoader(Image("c"))
     with pytest.raises(KafkaError, match="offset 12: ") as caught:
-        loader.commit(batch(11, ProducerIdsRecord(), RemoveTopicRecord(topic_id=b"x" * 16)))
+        loader.commit(
+            batch(11, ProducerIdsRecord(broker_id=0, next_producer_id=0), RemoveTopicRecord(topic_id=b"x" * 16))
+        )
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE

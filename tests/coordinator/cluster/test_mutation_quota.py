@@ -6,10 +6,11 @@ import math
 
 import pytest
 
-from coordinator.cluster.security.mutation_quota import MAX_WAIT_MS, MutationQuota, TokenBucket
+from coordinator.cluster.security.mutation_quota import MutationQuota, TokenBucket
 from coordinator.cluster.topics.create import create_topics
 from coordinator.cluster.topics.create_partitions import create_partitions
 from coordinator.cluster.topics.delete import delete_topics
+from coordinator.rate import MAX_WAIT_MS
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreateTopicsRequest
@@ -120,9 +121,13 @@ def test_only_additional_partitions_are_charged() -> None:
     image = given.image(*given.topic("orders"))
     topic = CreatePartitionsTopic(name="orders", count=5, assignments=None)
     absent = CreatePartitionsTopic(name="absent", count=4, assignments=None)
-    create_partitions(image, CreatePartitionsRequest(topics=[absent, topic], timeout_ms=1000), charged)
+    create_partitions(
+        image, CreatePartitionsRequest(topics=[absent, topic], timeout_ms=1000, validate_only=False), charged
+    )
     assert charged.partitions == [4]
-    again = create_partitions(image, CreatePartitionsRequest(topics=[topic], timeout_ms=1000), charged)
+    again = create_partitions(
+        image, CreatePartitionsRequest(topics=[topic], timeout_ms=1000, validate_only=False), charged
+    )
     assert (again.records, again.response.results[0].error_code) == ([], EXCEEDED)
 
 

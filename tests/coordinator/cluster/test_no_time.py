@@ -76,7 +76,9 @@ def test_a_request_in_which_nothing_is_left_to_do_needs_no_time() -> None:
     twice = create_partitions(
         image,
         CreatePartitionsRequest(
-            topics=[CreatePartitionsTopic(name="orders", count=3, assignments=None)] * 2, timeout_ms=0
+            topics=[CreatePartitionsTopic(name="orders", count=3, assignments=None)] * 2,
+            timeout_ms=0,
+            validate_only=False,
         ),
     )
     assert [topic.error_code for topic in twice.response.results] == [ErrorCode.INVALID_REQUEST]

@@ -1,12 +1,10 @@
-"""The quota that holds for a client, and the rate that is held against it."""
+"""The quota that holds for a client."""
 
 from __future__ import annotations
 
 import pytest
 
-from coordinator.cluster.security.client_quotas import Entity
-from coordinator.cluster.security.quota_limits import QuotaLimits, Scope, address_limits
-from coordinator.cluster.security.quota_rate import MAX_WAIT_MS, QuotaRate
+from coordinator.cluster.security.quota_limits import Entity, QuotaLimits, Scope, address_limits
 
 KEY = "producer_byte_rate"
 LEVELS: list[tuple[Entity, Scope]] = [
@@ -43,31 +41,3 @@ def test_addresses_have_quotas_of_their_own() -> None:
     }
     assert address_limits(quotas, "connection_creation_rate") == {"10.0.0.1": 5.0, "::1": 7.0, None: 9.0}
     assert QuotaLimits(quotas, "connection_creation_rate").find("u", "c") is None
-
-
-def test_a_rate_at_its_limit_is_not_throttled() -> None:
-    rate = QuotaRate(11, 1000)
-    for second in range(20):
-        rate.record(100, second * 1000)
-        assert rate.throttle_ms(110, second * 1000) == 0
-
-
-def test_who_is_beyond_waits_until_the_rate_is_back() -> None:
-    rate = QuotaRate(11, 1000)
-    rate.record(3000, 0)
-    assert rate.throttle_ms(100, 0) == 20_000
-    rate.take_back(3000)
-    assert rate.throttle_ms(100, 0) == 0
-
-
-def test_what_was_long_ago_counts_no_more() -> None:
-    rate = QuotaRate(3, 1000)
-    rate.record(1000, 0)
-    assert not rate.is_idle(2999)
-    assert rate.is_idle(3000)
-
-
-def test_who_has_next_to_no_quota_waits_as_long_as_an_answer_can_say() -> None:
-    rate = QuotaRate(11, 1000)
-    rate.record(1e9, 0)
-    assert rate.throttle_ms(5e-324, 0) == MAX_WAIT_MS

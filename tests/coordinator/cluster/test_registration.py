@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -18,6 +18,7 @@ from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_registration import Feature, Listener
 from protocol.messages.controller_registration import ControllerRegistrationRequest
+from protocol.messages.controller_registration import Listener as ControllerListener
 from protocol.messages.unregister_broker import UnregisterBrokerRequest
 from protocol.metadata_records.log import BeginTransactionRecord, EndTransactionRecord
 from protocol.metadata_records.nodes import RegisterBrokerRecord
@@ -41,7 +42,7 @@ def test_a_new_cluster_gets_its_features_in_a_transaction() -> None:
     ]
 
 
-def registered(image: Image, **fields: object) -> list[MetadataRecord]:
+def registered(image: Image, **fields: Any) -> list[MetadataRecord]:
     return list(register_broker(image, given.registration(**fields), RULES).records)
 
 
@@ -111,10 +112,13 @@ def test_without_eligible_leader_replicas_a_crash_counts_as_a_clean_stop() -> No
     ({"broker_id": 2}, ErrorCode.INVALID_REGISTRATION, f"Broker 1 is already registered with directory {ONE_TEXT}"),
     ({"features": []}, ErrorCode.INVALID_REGISTRATION, "Request features do not contain 'metadata.version'"),
 ])  # fmt: skip
-def test_a_registration_that_cannot_stand_is_refused(fields: dict[str, object], code: ErrorCode, message: str) -> None:
+def test_a_registration_that_cannot_stand_is_refused(fields: dict[str, Any], code: ErrorCode, message: str) -> None:
     with pytest.raises(KafkaError) as caught:
         registered(given.image(), **fields)
     assert (caught.value.code, caught.value.message) == (code, message)
+
+
+CONTROLLER_LISTENER = ControllerListener(name="C", host="127.0.0.1", port=9093, security_protocol=0)
 
 
 def listener(name: str = "PLAINTEXT", host: str = "127.0.0.1") -> Listener:
@@ -131,7 +135,7 @@ def directory(number: int) -> bytes:
 
 @pytest.mark.parametrize(("fields", "message"), [
     ({"broker_id": -5}, "Node id -5 in request is negative"),
-    ({"broker_id": 9}, "Node id 9 is that of a controller, which is no broker"),
+    ({"broker_id": 9}, "Node id 9 is the id of a controller, which is not a broker"),
     ({"listeners": [listener(host="h" * 256)]},
      "Host of listener PLAINTEXT in request has 256 characters, more than 255"),
     ({"listeners": [listener("L" * 256)]}, "Listener name in request has 256 characters, more than 255"),
@@ -141,7 +145,7 @@ def directory(number: int) -> bytes:
     ({"features": [feature(f"f{number}") for number in range(257)]}, "257 features in request, more than 256"),
     ({"features": [feature("f" * 256)]}, "Feature name in request has 256 characters, more than 255"),
 ])  # fmt: skip
-def test_no_node_registers_more_than_a_machine_has(fields: dict[str, object], message: str) -> None:
+def test_no_node_registers_more_than_a_machine_has(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(KafkaError) as caught:
         register_broker(given.image(), given.registration(**fields), RULES, controller_id=9)
     assert (caught.value.code, caught.value.message) == (ErrorCode.INVALID_REGISTRATION, message)
@@ -170,9 +174,9 @@ def test_no_more_brokers_register_than_a_cluster_has() -> None:
      "Host of listener PLAINTEXT in request has 256 characters, more than 255"),
     ({"features": [feature(f"f{number}") for number in range(257)]}, "257 features in request, more than 256"),
 ])  # fmt: skip
-def test_no_controller_registers_more_either(fields: dict[str, object], message: str) -> None:
+def test_no_controller_registers_more_either(fields: dict[str, Any], message: str) -> None:
     request = ControllerRegistrationRequest(
-        controller_id=9, incarnation_id=NEW, zk_migration_ready=False, listeners=[listener("C")], features=[]
+        controller_id=9, incarnation_id=NEW, zk_migration_ready=False, listeners=[CONTROLLER_LISTENER], features=[]
     )
     for name, value in fields.items():
         setattr(request, name, value)

@@ -19,7 +19,7 @@ from protocol.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
-from protocol.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from protocol.metadata_records.security import RemoveUserScramCredentialRecord
 from protocol.metadata_records.settings import FeatureLevelRecord
 from tests.coordinator.cluster import given
 
@@ -59,8 +59,8 @@ def described(image: Image, *users: str) -> dict[str, tuple[int, list[int]]]:
 def test_a_credential_is_kept_as_keys_and_not_as_a_password() -> None:
     image = given.image()
     assert alter(image, upsertion()) == {"alice": ErrorCode.NONE}
-    record = image.other_records["scram", "alice", SHA_256]
-    assert isinstance(record, UserScramCredentialRecord)
+    record = image.scram_credentials.find("alice", SHA_256)
+    assert record is not None
     assert (record.salt, record.iterations) == (SALT, 4096)
     assert PASSWORD not in (record.stored_key, record.server_key)
 
@@ -71,7 +71,7 @@ def test_the_keys_are_those_that_format_makes_of_the_same_password() -> None:
     image = given.image()
     alter(image, upsertion())
     formatted = scram_record("SCRAM-SHA-256=[name=alice,password=secret,iterations=4096]", lambda: SALT)
-    assert image.other_records["scram", "alice", SHA_256] == formatted
+    assert image.scram_credentials.find("alice", SHA_256) == formatted
 
 
 def test_each_mechanism_of_a_user_is_described_and_deleted_for_itself() -> None:
@@ -106,7 +106,7 @@ def test_an_alteration_that_makes_no_sense_changes_nothing(
 ) -> None:
     image = given.image()
     assert alter(image, alteration) == {alteration.name: code}
-    assert not image.other_records
+    assert not list(image.scram_credentials)
 
 
 def test_a_user_is_altered_once_in_a_request() -> None:

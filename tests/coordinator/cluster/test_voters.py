@@ -38,7 +38,7 @@ def test_what_is_no_voter_is_refused(text: str) -> None:
     (",", "No voters given"),
     (f"1@a:9093:{ONE},1@b:9093:{TWO}", "Node id 1 was specified more than once"),
     ("1@a:9093:short", "is not a UUID"),
-    ("1@a:9093:AAAAAAAAAAAAAAAAAAAAAQ", "an id that Kafka keeps for itself"),
+    ("1@a:9093:AAAAAAAAAAAAAAAAAAAAAQ", "an id that Kafka reserves"),
 ])  # fmt: skip
 def test_voters_that_make_no_quorum_are_refused(text: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from coordinator.engine.result import Ticket
 from coordinator.group import requests
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.records import AnyRecord
 from coordinator.group.state import Client
-from coordinator.outcome import Ticket
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
@@ -35,7 +35,9 @@ class ClassicGroups(Groups):
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**{"group_initial_rebalance_delay_ms": 3_000, **settings})
-        self.pending: dict[object, Asked] = {}  # type: ignore[assignment]
+        self.pending: dict[object, Asked] = {}
+        self.appends = True
+        """False while no records can be appended."""
 
     @property
     def classic(self) -> ClassicGroup:
@@ -48,7 +50,10 @@ class ClassicGroups(Groups):
         self.pending[ticket] = pending
         self.written = []
         try:
-            self.take(partial(decide, self.shard.state, request, client)(ticket, self.now_ms))
+            result = partial(decide, self.shard.state, request, client)(ticket, self.now_ms)
+            if result.records and not self.appends:
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            self.take(result)
         except KafkaError as error:
             pending.answer = error.code
         pending.records = list(self.written)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from coordinator.engine.result import Ticket
 from coordinator.group import requests
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rendezvous import STABLE
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.records import GroupOutcome
+from coordinator.group.records import GroupResult
 from coordinator.group.state import Client
-from coordinator.outcome import Ticket
 from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, read
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -76,7 +76,7 @@ class ClassicConsumer:
             self.due_ms = groups.now_ms + HEARTBEAT_MS
             self.ask(requests.heartbeat, self.heartbeat_request(), 4)
 
-    def ask(self, decide: Callable[..., GroupOutcome], request: object, version: int) -> None:
+    def ask(self, decide: Callable[..., GroupResult], request: object, version: int) -> None:
         ticket: Ticket[Any] = Ticket()
         groups, client = self.simulation.groups, Client(version, self.name, "/127.0.0.1")
         try:

@@ -7,18 +7,18 @@ from typing import Any
 
 from coordinator.cluster.changes import PartitionCreated, TopicCreated, TopicDeleted
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
+from coordinator.engine.result import Ticket
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.heartbeat import heartbeat
 from coordinator.group.consumer.member import Member
 from coordinator.group.consumer.patterns import Matched, patterns_matched
-from coordinator.group.records import AnyRecord, GroupOutcome, GroupRecord
+from coordinator.group.records import AnyRecord, GroupRecord, GroupResult
 from coordinator.group.regex import Resolved, match_all
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
 from coordinator.group.state import Client, GroupEnvironment, MatchRequest
 from coordinator.group.subscription_metadata import TopicWatch
-from coordinator.outcome import Ticket
 from protocol.coordinator_records import CONSUMER_OFFSETS, decode_record, encode_key, encode_value
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import (
@@ -67,7 +67,7 @@ class Groups:
         self.written: list[GroupRecord] = []
         """The records of the last request, or of the last advance of the clock."""
         self.replies: dict[object, object] = {}
-        self._uuids = 0
+        self.uuids = 0
         self.shard = GroupShard(self.world)
 
     @property
@@ -82,8 +82,8 @@ class Groups:
         )
 
     def _new_uuid(self) -> Uuid:
-        self._uuids += 1
-        return self._uuids.to_bytes(16, "big")
+        self.uuids += 1
+        return self.uuids.to_bytes(16, "big")
 
     # Topics.
 
@@ -117,7 +117,7 @@ class Groups:
             self.take(self.shard.expire(self.now_ms))
         return self.written
 
-    def submit(self, decision: Callable[[Any, int], GroupOutcome]) -> Any:
+    def submit(self, decision: Callable[[Any, int], GroupResult]) -> Any:
         """The answer, None if it is yet to come."""
         ticket: Ticket[object] = Ticket()
         self.written = []
@@ -127,15 +127,15 @@ class Groups:
             raise answer
         return answer
 
-    def take(self, outcome: GroupOutcome) -> None:
-        for record in outcome.records:
+    def take(self, result: GroupResult) -> None:
+        for record in result.records:
             assert isinstance(record, GroupRecord)
             self.shard.apply(through_bytes(record))
             self.log.append(record)
             self.written.append(record)
-        self.replies.update(outcome.replies)
-        if outcome.then is not None:
-            self.take(outcome.then(self.now_ms))
+        for effect in result.effects:
+            effect()
+        self.replies.update(result.replies)
 
     def reload(self) -> None:
         """Another broker loads the shard from what is left of its log after compaction."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.group import groups
 from coordinator.group import requests as classic
 from coordinator.group.consumer import describe as consumer_describe
@@ -16,7 +17,7 @@ from coordinator.group.consumer.member import Member
 from coordinator.group.offsets import commit as offset_commit
 from coordinator.group.offsets import delete as offset_delete
 from coordinator.group.offsets import fetch as offset_fetch
-from coordinator.group.records import AnyRecord, EndTransaction, GroupOutcome
+from coordinator.group.records import AnyRecord, EndTransaction, GroupResult
 from coordinator.group.serde import GroupSerde
 from coordinator.group.shard import GroupShard
 from coordinator.group.share import describe as share_describe
@@ -27,9 +28,8 @@ from coordinator.group.share.heartbeat import HeartbeatResult
 from coordinator.group.share.initialization import Initialize
 from coordinator.group.share.offsets import Wanted
 from coordinator.group.state import Client, GroupState
-from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.consumer_protocol import ConsumerProtocolSubscription, write
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -44,9 +44,11 @@ from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from protocol.records.compression import Compression
 from tests.coordinator.any_request import AnyRequest
 from tests.coordinator.group.consumer_world import Groups
+from tests.coordinator.purity import decided
 
 SEEDS = 40  # some seconds
 STEPS = 300
+FAILED_APPENDS = 0.05
 
 GROUPS = ("classic", "consumer", "share", "any", "")
 """The first three mostly hear their own protocol."""
@@ -56,7 +58,7 @@ class Row(NamedTuple):
     """A request, by whom it is decided, and the last version of its API."""
 
     request: type
-    decide: Callable[..., GroupOutcome]
+    decide: Callable[..., GroupResult]
     last_version: int
     home: str
     """The group that is usually asked."""
@@ -184,20 +186,21 @@ class Hostile:
         names = random.choices(("t", "u", "absent"), k=random.randint(0, 3))
         fetch = self.any.make(OffsetFetchRequestGroup)
         marker = EndTransaction(random.randint(1, 2), random.randint(0, 1), random.random() < 0.5, 0)
-        work: tuple[Callable[[Any, int], GroupOutcome], ...] = (
+        stable, starts = random.random() < 0.5, self.starts(names)
+        work: tuple[Callable[[Any, int], GroupResult], ...] = (
             lambda t, now: groups.delete_groups(self.state, [group_id, group_id], client, t, now),
             lambda t, now: groups.describe_classic(self.state, [group_id, group_id], client, t, now),
             lambda t, now: consumer_describe.describe(self.state, group_id, client, t, now),
             lambda t, now: share_describe.describe(self.state, group_id, client, t, now),
-            lambda t, now: offset_fetch.fetch(self.state, fetch, random.random() < 0.5, t, now),
+            lambda t, now: offset_fetch.fetch(self.state, fetch, stable, t, now),
             lambda t, now: share_initialization.initialized(self.state, initialize, None, t, now),
             lambda t, now: share_initialization.uninitialized(self.state, initialize, None, t, now),
             lambda t, now: share_offsets.begin_delete(self.state, group_id, names, t, now),
             lambda t, now: share_offsets.begin_delete_all(self.state, group_id, None, t, now),
             lambda t, now: share_offsets.deleted(self.state, group_id, topic_ids, t, now),
             lambda t, now: share_offsets.initialized_partitions(self.state, group_id, None, t, now),
-            lambda t, now: share_offsets.alter(self.state, group_id, self.starts(names), t, now),
-            lambda t, now: Outcome((marker,), (Reply(t, None),)),
+            lambda t, now: share_offsets.alter(self.state, group_id, starts, t, now),
+            lambda t, now: Result((marker,), (Reply(t, None),)),
             lambda t, now: self.world.shard.topics_deleted({"u": self.topic_ids[1]}, t, now),
         )
         index = random.randrange(len(work))
@@ -215,7 +218,7 @@ class Hostile:
             due_ms = self.world.shard.next_deadline_ms()
             if due_ms is None or due_ms > self.world.now_ms:
                 break
-            self.take(self.world.shard.expire(self.world.now_ms))
+            self.decide("time", lambda ticket, now_ms: self.world.shard.expire(now_ms), self.world.shard.expire_failed)
         else:
             raise AssertionError("deadlines without end")
         self.world.match_patterns()
@@ -226,24 +229,36 @@ class Hostile:
             self.world.shard.apply(record)
         self.world.shard.activate(self.world.now_ms)
 
-    def decide(self, requested: object, decision: Callable[[Any, int], GroupOutcome]) -> None:
+    def decide(
+        self,
+        requested: object,
+        decision: Callable[[Any, int], GroupResult],
+        failed: Callable[[Exception, int], object] = lambda error, now_ms: None,
+    ) -> None:
+        """Decides, twice, and carries the result out; now and then its records can't be appended."""
         self.requested = str(requested)
+        world, ticket, uuids = self.world, Ticket[object](), self.world.uuids
         try:
-            self.take(decision(Ticket(), self.world.now_ms))
-        except KafkaError:
-            return
+            result = decided(
+                world.shard, lambda: decision(ticket, world.now_ms), again=lambda: setattr(world, "uuids", uuids)
+            )
+            if result.records and self.random.random() < FAILED_APPENDS:
+                raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+            self.take(result)
+        except KafkaError as error:
+            failed(error, world.now_ms)
 
-    def take(self, outcome: GroupOutcome) -> None:
-        if outcome.records:
-            encoded = self.serde.encode(outcome.records, self.world.now_ms)
+    def take(self, result: GroupResult) -> None:
+        if result.records:
+            encoded = self.serde.encode(result.records, self.world.now_ms)
             for record in self.serde.decode(self.serde.batches(encoded)):
                 self.written.append(record)
-            for record in outcome.records:
+            for record in result.records:
                 self.world.shard.apply(record)
-        for _, answer in outcome.replies:
+        for effect in result.effects:
+            effect()
+        for _, answer in result.replies:
             self.learn(answer)
-        if outcome.then is not None:
-            self.take(outcome.then(self.world.now_ms))
 
     def learn(self, answer: object) -> None:
         if isinstance(answer, HeartbeatResult):

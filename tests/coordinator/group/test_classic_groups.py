@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.rendezvous import EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.classic.stored import NOTHING_STORED
 from coordinator.group.records import GROUP_METADATA_VERSION, GroupRecord
 from coordinator.group.shard import GroupShard
@@ -184,7 +184,7 @@ def test_a_thousand_members_join_one_generation() -> None:
 
 def test_a_group_whose_first_record_is_not_applied_is_not_there() -> None:
     groups = ClassicGroups()
-    groups.take = lambda outcome: None  # type: ignore[method-assign]
+    groups.take = lambda outcome: None  # type: ignore[method-assign, assignment]
     groups.join()
     assert groups.shard.state.groups == {}
 
@@ -214,3 +214,27 @@ def test_a_rebalance_leaves_the_stored_generation_as_it_was() -> None:
     loaded.activate(groups.now_ms)
     group = loaded.state.group_of(GROUP, ClassicGroup)
     assert (group.state, list(group.members)) == (STABLE, [member_id])
+
+
+def test_members_wait_on_if_the_assignments_cannot_be_appended() -> None:
+    groups = ClassicGroups()
+    asked = [groups.join(client_id=name) for name in ("one", "two")]
+    groups.sleep(10_000)
+    one, two = (joined(pending).member_id for pending in asked)
+    waiting = groups.sync(two)
+    groups.appends = False
+    assert groups.sync(one, 1, {one: b"a", two: b"b"}).answer is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert waiting.waits
+    assert groups.classic.state is COMPLETING_REBALANCE
+    groups.appends = True
+    assert synced(groups.sync(one, 1, {one: b"a", two: b"b"})).assignment == b"a"
+    assert synced(waiting).assignment == b"b"
+    assert groups.classic.state is STABLE
+
+
+def test_a_group_that_cannot_be_created_is_not_there() -> None:
+    groups = ClassicGroups()
+    groups.appends = False
+    assert groups.join().answer is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert groups.shard.state.groups == {}
+    assert groups.shard.next_deadline_ms() is None

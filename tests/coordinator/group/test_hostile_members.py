@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator.engine.machine import EXPIRY_RETRY_MS
+from coordinator.engine.result import Result
 from coordinator.group.classic.rendezvous import STABLE
 from coordinator.group.shard import GroupShard
 from coordinator.group.timers import MAX_RETRY_MS, MAX_RUNS, Timers
-from coordinator.outcome import Outcome, Reply, Ticket
-from coordinator.shard import EXPIRY_RETRY_MS
 from protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.group.classic_world import ClassicGroups, joined
 
@@ -81,22 +81,19 @@ class Fault(Exception):
     pass
 
 
-def failing(now_ms: int) -> Outcome[object]:
+def failing(now_ms: int) -> Result[object]:
     raise Fault
 
 
-def test_a_timer_that_fails_keeps_no_other_waiting_and_its_forerunners_replies_go_out() -> None:
+def test_a_timer_that_fails_keeps_no_other_waiting() -> None:
     timers, ran = Timers(), list[str]()
-    ticket: Ticket[int] = Ticket()
-    timers.set("first", 10, lambda now_ms: Outcome((), (Reply(ticket, 1),)))
-    timers.set("second", 11, failing)  # type: ignore[arg-type]
-    timers.set("third", 12, lambda now_ms: ran.append("third") or Outcome())  # type: ignore[func-returns-value]
+    timers.set("first", 11, failing)  # type: ignore[arg-type]
+    timers.set("second", 12, lambda now_ms: ran.append("second") or Result())  # type: ignore[func-returns-value]
     with pytest.raises(Fault) as caught:
         timers.expire(20)
     timers.failed(caught.value, 20)
-    assert list(timers.tickets()) == [ticket]
-    assert [reply.ticket for reply in timers.expire(20).replies] == [ticket]
-    assert ran == ["third"]
+    timers.expire(20)
+    assert ran == ["second"]
 
 
 def test_a_timer_that_fails_comes_again_later_and_later() -> None:
@@ -107,6 +104,7 @@ def test_a_timer_that_fails_comes_again_later_and_later() -> None:
         with pytest.raises(Fault) as caught:
             timers.expire(now_ms)
         timers.failed(caught.value, now_ms)
+        assert timers.expire(now_ms).records == ()
         due_ms = timers.next_deadline_ms()
         assert due_ms is not None
         waits.append(due_ms - now_ms)
@@ -116,24 +114,28 @@ def test_a_timer_that_fails_comes_again_later_and_later() -> None:
 
 def test_a_timer_whose_records_cannot_be_written_comes_again_after_a_while() -> None:
     timers = Timers()
-    timers.set("refused", 10, lambda now_ms: Outcome(("record",)))  # type: ignore[arg-type]
+    timers.set("refused", 10, lambda now_ms: Result(("record",)))  # type: ignore[arg-type]
     for now_ms in (10, 10 + EXPIRY_RETRY_MS, 10 + 2 * EXPIRY_RETRY_MS):
         assert timers.expire(now_ms).records
         timers.failed(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS), now_ms)
+        assert timers.expire(now_ms).records == ()
     assert timers.next_deadline_ms() == 10 + 3 * EXPIRY_RETRY_MS
-    assert timers.expire(10 + 3 * EXPIRY_RETRY_MS).records
+    ran = timers.expire(10 + 3 * EXPIRY_RETRY_MS)
+    assert ran.records
+    ran.effects[0]()
     assert timers.expire(10 + 9 * EXPIRY_RETRY_MS).records == ()
 
 
 def test_a_timer_that_sets_itself_for_now_does_not_hold_the_clock() -> None:
     timers, count = Timers(), list[int]()
 
-    def again(now_ms: int) -> Outcome[object]:
+    def again(now_ms: int) -> Result[object]:
         count.append(now_ms)
-        timers.set("again", now_ms, again)  # type: ignore[arg-type]
-        return Outcome()
+        return Result((), (), (lambda: timers.set("again", now_ms, again),))  # type: ignore[arg-type]
 
     timers.set("again", 10, again)  # type: ignore[arg-type]
-    timers.expire(10)
+    while timers.next_deadline_ms() == 10:
+        for effect in timers.expire(10).effects:
+            effect()
     assert count == [10] * MAX_RUNS
     assert timers.next_deadline_ms() == 10 + EXPIRY_RETRY_MS

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from coordinator.engine.result import Reply, Ticket
 from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.state import Client
-from coordinator.outcome import Ticket
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -20,6 +22,11 @@ from tests.coordinator.group.classic_world import ClassicGroups, joined
 from tests.coordinator.group.consumer_world import Groups
 
 CLIENT = Client(9, "client", "/10.0.0.1")
+
+
+def answered(reply: Reply) -> Any:
+    """Returns the response in a reply."""
+    return reply.answer
 
 
 def test_a_full_classic_group_takes_nobody_new() -> None:
@@ -43,7 +50,7 @@ def test_metadata_of_an_offset_has_a_greatest_length() -> None:
         )
         outcome = commit(groups.shard.state, request, CLIENT, Ticket(), groups.now_ms)
         (reply,) = outcome.replies
-        codes.append(reply.answer.topics[0].partitions[0].error_code)
+        codes.append(answered(reply).topics[0].partitions[0].error_code)
     assert codes == [0, ErrorCode.OFFSET_METADATA_TOO_LARGE]
 
 
@@ -61,7 +68,7 @@ def test_metadata_of_a_transactions_offset_has_a_greatest_length() -> None:
         )
         outcome = commit_transactional(groups.shard.state, request, CLIENT, Ticket(), groups.now_ms)
         (reply,) = outcome.replies
-        codes.append(reply.answer.topics[0].partitions[0].error_code)
+        codes.append(answered(reply).topics[0].partitions[0].error_code)
     assert codes == [0, ErrorCode.OFFSET_METADATA_TOO_LARGE]
 
 

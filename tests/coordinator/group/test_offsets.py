@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from coordinator.engine.result import Ticket
 from coordinator.group.offsets.commit import commit
 from coordinator.group.offsets.delete import GROUPS_AT_ONCE, PAUSE_MS
 from coordinator.group.offsets.offsets import Offsets
 from coordinator.group.records import EndTransaction, committed, offset_commit
 from coordinator.group.state import Client
-from coordinator.outcome import Ticket
 from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,

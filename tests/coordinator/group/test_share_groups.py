@@ -7,15 +7,15 @@ from typing import TypeVar
 
 import pytest
 
+from coordinator.engine.result import Result, Ticket
 from coordinator.group.group import GroupType
-from coordinator.group.records import GroupOutcome, GroupRecord
+from coordinator.group.records import GroupRecord, GroupResult
 from coordinator.group.share.describe import described
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.heartbeat import HeartbeatResult, heartbeat
 from coordinator.group.share.initialization import initialized, topics_deleted, uninitialized
 from coordinator.group.share.offsets import Altered, Deletion, alter, begin_delete, begin_delete_all, deleted
 from coordinator.group.state import Client
-from coordinator.outcome import Outcome, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.types import Uuid
@@ -38,19 +38,21 @@ class ShareGroups:
         assert isinstance(group, ShareGroup)
         return group
 
-    def decide(self, decide: Callable[[Ticket[A]], GroupOutcome]) -> A:
+    def decide(self, decide: Callable[[Ticket[A]], GroupResult]) -> A:
         ticket: Ticket[A] = Ticket()
-        outcome = decide(ticket)
-        self.apply(outcome)
-        return next(reply.answer for reply in outcome.replies if reply.ticket is ticket)  # type: ignore[return-value]
+        result = decide(ticket)
+        self.apply(result)
+        return next(reply.answer for reply in result.replies if reply.ticket is ticket)  # type: ignore[return-value]
 
-    def apply(self, outcome: GroupOutcome) -> None:
+    def apply(self, result: GroupResult) -> None:
         self.written = []
-        for record in outcome.records:
+        for record in result.records:
             assert isinstance(record, GroupRecord)
             name = type(record.key).__name__.removeprefix("ShareGroup").removesuffix("Key")
             self.written.append(name if record.value is not None else f"-{name}")
             self.world.shard.apply(record)
+        for effect in result.effects:
+            effect()
 
     def beat(self, member: str, epoch: int, *topics: str, rack: str | None = None) -> HeartbeatResult:
         request = ShareGroupHeartbeatRequest(
@@ -232,7 +234,7 @@ def test_a_group_that_is_deleted_gives_its_state_up_first() -> None:
     groups.beat("m1", -1)
     deletion: Deletion = groups.decide(lambda ticket: begin_delete_all(state, GROUP, None, ticket, now_ms))
     assert deletion.partitions == {groups.topic_id: frozenset({0, 1})}
-    groups.apply(Outcome(groups.group.tombstones()))
+    groups.apply(Result(groups.group.tombstones()))
     assert groups.written == ["-TargetAssignmentMetadata", "-StatePartitionMetadata", "-Metadata"]
     assert GROUP not in state.groups
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from coordinator.group.records import GroupOutcome, GroupRecord, offset_gone
+from coordinator.engine.result import Result
+from coordinator.group.records import GroupRecord, GroupResult, offset_gone
 from coordinator.group.timers import Action, Timers
-from coordinator.outcome import Outcome, Reply, Ticket
 
 
 class Ran:
@@ -14,11 +14,18 @@ class Ran:
         self.names: list[tuple[str, int]] = []
 
     def action(self, name: str, *, writes: bool = False) -> Action:
-        def act(now_ms: int) -> GroupOutcome:
+        def act(now_ms: int) -> GroupResult:
             self.names.append((name, now_ms))
-            return Outcome([offset_gone(name, "topic", 0)] if writes else ())
+            return Result([offset_gone(name, "topic", 0)] if writes else ())
 
         return act
+
+
+def ran_at(timers: Timers, now_ms: int) -> None:
+    """Runs all timers that are due, one by one, as the engine does."""
+    while (due_ms := timers.next_deadline_ms()) is not None and due_ms <= now_ms:
+        for effect in timers.expire(now_ms).effects:
+            effect()
 
 
 def test_what_is_due_runs_in_the_order_of_deadlines() -> None:
@@ -27,7 +34,7 @@ def test_what_is_due_runs_in_the_order_of_deadlines() -> None:
     timers.set("a", 10, ran.action("a"))
     timers.set("c", 30, ran.action("c"))
     assert timers.next_deadline_ms() == 10
-    timers.expire(25)
+    ran_at(timers, 25)
     assert ran.names == [("a", 25), ("b", 25)]
     assert timers.next_deadline_ms() == 30
     assert "a" not in timers
@@ -37,10 +44,10 @@ def test_a_deadline_that_was_moved_on_is_not_due_at_its_old_time() -> None:
     timers, ran = Timers(), Ran()
     timers.set("session", 10, ran.action("session"))
     assert timers.postpone("session", 50)
-    timers.expire(10)
+    ran_at(timers, 10)
     assert ran.names == []
     assert timers.next_deadline_ms() == 50
-    timers.expire(50)
+    ran_at(timers, 50)
     assert ran.names == [("session", 50)]
 
 
@@ -48,8 +55,8 @@ def test_a_deadline_that_was_brought_forward_is_due_earlier_and_only_once() -> N
     timers, ran = Timers(), Ran()
     timers.set("session", 50, ran.action("session"))
     timers.set("session", 10, ran.action("session"))
-    timers.expire(10)
-    timers.expire(50)
+    ran_at(timers, 10)
+    ran_at(timers, 50)
     assert ran.names == [("session", 10)]
 
 
@@ -58,7 +65,7 @@ def test_what_was_cancelled_never_runs_and_cannot_be_postponed() -> None:
     timers.set("session", 10, ran.action("session"))
     timers.cancel("session")
     assert not timers.postpone("session", 50)
-    timers.expire(100)
+    ran_at(timers, 100)
     assert ran.names == []
     assert timers.next_deadline_ms() is None
 
@@ -68,28 +75,30 @@ def test_one_that_is_set_again_after_it_was_cancelled_runs() -> None:
     timers.set("session", 10, ran.action("first"))
     timers.cancel("session")
     timers.set("session", 30, ran.action("second"))
-    timers.expire(20)
-    timers.expire(30)
+    ran_at(timers, 20)
+    ran_at(timers, 30)
     assert ran.names == [("second", 30)]
 
 
-def test_after_one_that_writes_the_next_waits_for_its_records_to_be_applied() -> None:
+def test_one_timer_runs_at_a_time() -> None:
     timers, ran = Timers(), Ran()
     timers.set("a", 10, ran.action("a", writes=True))
     timers.set("b", 10, ran.action("b", writes=True))
     first = timers.expire(10)
     assert [record.key.group for record in first.records if isinstance(record, GroupRecord)] == ["a"]  # type: ignore[attr-defined]
+    assert ran.names == [("a", 10)]
+    first.effects[0]()
     assert timers.next_deadline_ms() == 10
-    timers.expire(10)
+    ran_at(timers, 10)
     assert ran.names == [("a", 10), ("b", 10)]
 
 
-def test_answers_of_several_come_together() -> None:
-    timers = Timers()
-    tickets: list[Ticket[int]] = [Ticket(), Ticket()]
-    timers.set("a", 10, lambda _: Outcome((), [Reply(tickets[0], 1)]))
-    timers.set("b", 10, lambda _: Outcome((), [Reply(tickets[1], 2)]))
-    assert timers.expire(10).replies == [Reply(tickets[0], 1), Reply(tickets[1], 2)]
+def test_a_timer_stays_until_its_records_are_applied() -> None:
+    timers, ran = Timers(), Ran()
+    timers.set("a", 10, ran.action("a", writes=True))
+    assert timers.expire(10).records == timers.expire(10).records
+    assert "a" in timers
+    assert timers.next_deadline_ms() == 10
 
 
 def test_a_thousand_postponements_leave_one_entry_in_the_heap() -> None:

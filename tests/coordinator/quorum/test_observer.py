@@ -8,13 +8,13 @@ from coordinator.cluster.quorum import TOPIC_ID
 from coordinator.cluster.quorum_state import QuorumState
 from coordinator.cluster.snapshot import SnapshotId
 from coordinator.quorum.leadership import Leadership, Location
+from coordinator.quorum.log_end import LogEnd
 from coordinator.quorum.observer import (
     Append,
     AskAgain,
     BeginSnapshot,
     DropSnapshot,
     FetchLimits,
-    LogEnd,
     Observer,
     Refused,
     Step,
@@ -149,7 +149,7 @@ def test_records_of_a_later_epoch_are_fetched_again_in_that_epoch() -> None:
 
 
 def test_records_of_an_earlier_epoch_are_left_where_they_are() -> None:
-    assert "is of no leader of epoch 5" in reason(observer().fetched(answer(b"batches", leader=(1, 4)), 0))
+    assert "is not from the leader of epoch 5" in reason(observer().fetched(answer(b"batches", leader=(1, 4)), 0))
 
 
 def test_two_leaders_in_one_epoch_are_not_believed() -> None:

@@ -6,15 +6,16 @@ from random import Random
 
 import pytest
 
-from coordinator.outcome import Ticket
+from coordinator.engine.result import Ticket
 from coordinator.share.batches import StateBatch
 from coordinator.share.key import ShareKey
-from coordinator.share.records import ShareOutcome, ShareSerde
+from coordinator.share.records import ShareResult, ShareSerde
 from coordinator.share.settings import ShareSettings
 from coordinator.share.shard import ShareShard, StateWrite
 from protocol.errors import KafkaError
 from protocol.records.compression import Compression
 from tests.coordinator.group.consumer_world import Groups
+from tests.coordinator.purity import decided
 
 SEEDS, STEPS = 30, 200
 
@@ -58,10 +59,11 @@ class Hostile:
         self.now_ms += random.choice((0, 1, 10_000))
         now_ms = self.now_ms
         ticket: Ticket[object] = Ticket()
+        epoch, start_offset = self.epoch(), random.choice(OFFSETS)
         steps = {
-            "initialize": lambda: shard.initialize(key, self.epoch(), random.choice(OFFSETS), ticket, now_ms),  # type: ignore[arg-type]
+            "initialize": lambda: shard.initialize(key, epoch, start_offset, ticket, now_ms),  # type: ignore[arg-type]
             "write": lambda: shard.write(key, written, ticket, now_ms),  # type: ignore[arg-type]
-            "read": lambda: shard.read(key, self.epoch(), ticket, now_ms),  # type: ignore[arg-type]
+            "read": lambda: shard.read(key, epoch, ticket, now_ms),  # type: ignore[arg-type]
             "summary": lambda: shard.summary(key, ticket, now_ms),  # type: ignore[arg-type]
             "delete": lambda: shard.delete(key, ticket, now_ms),  # type: ignore[arg-type]
             "time": lambda: shard.expire(now_ms),
@@ -69,17 +71,19 @@ class Hostile:
         (kind,) = random.choices(tuple(steps), (2, 6, 2, 1, 0.5, 1))
         self.requested = f"{kind} {key} {written}"
         try:
-            outcome = steps[kind]()
+            result = decided(shard, steps[kind])
         except KafkaError:
             return
-        self.take(outcome)
+        self.take(result)
 
-    def take(self, outcome: ShareOutcome) -> None:
-        if outcome.records:
-            for record in self.serde.decode(self.serde.batches(self.serde.encode(outcome.records, self.now_ms))):
+    def take(self, result: ShareResult) -> None:
+        if result.records:
+            for record in self.serde.decode(self.serde.batches(self.serde.encode(result.records, self.now_ms))):
                 assert record
-            for record in outcome.records:
+            for record in result.records:
                 self.shard.apply(record)
+        for effect in result.effects:
+            effect()
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

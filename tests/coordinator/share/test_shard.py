@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from coordinator.cluster.topics.topic import Topic
-from coordinator.outcome import Ticket
+from coordinator.engine.result import Ticket
 from coordinator.share.batches import StateBatch
 from coordinator.share.key import ShareKey
-from coordinator.share.records import ShareOutcome, ShareRecord, ShareSerde, ShareState, Update
+from coordinator.share.records import ShareRecord, ShareResult, ShareSerde, ShareState, Update
 from coordinator.share.settings import ShareSettings
 from coordinator.share.shard import ShareShard, StateWrite, Summary
 from protocol.errors import ErrorCode, KafkaError
@@ -32,10 +32,12 @@ def shard(updates: int = 500) -> ShareShard:
     return ShareShard(lambda: ShareSettings(updates, 60_000), Topics())
 
 
-def applied(shard: ShareShard, outcome: ShareOutcome) -> list[ShareRecord]:
-    for record in outcome.records:
+def applied(shard: ShareShard, result: ShareResult) -> list[ShareRecord]:
+    for record in result.records:
         shard.apply(record)
-    return list(outcome.records)
+    for effect in result.effects:
+        effect()
+    return list(result.records)
 
 
 def initialize(shard: ShareShard, key: ShareKey = KEY, epoch: int = 1, start: int = -1) -> list[ShareRecord]:
@@ -167,7 +169,8 @@ def test_share_partitions_that_nobody_writes_to_get_one_snapshot() -> None:
     assert coordinator.next_deadline_ms() == NOW_MS + 60_000
     cold = applied(coordinator, coordinator.expire(NOW_MS + 60_000))
     assert cold == [ShareRecord(KEY, ShareState(1, 1, 0, -1, -1, NOW_MS, NOW_MS + 60_000))]
-    assert coordinator.expire(NOW_MS + 120_000).records == ()
+    assert coordinator.next_deadline_ms() == NOW_MS + 120_000
+    assert applied(coordinator, coordinator.expire(NOW_MS + 120_000)) == []
 
 
 def test_what_lies_before_all_newest_snapshots_may_go() -> None:

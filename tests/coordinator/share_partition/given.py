@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.acknowledge import Acknowledgement, acknowledge
 from coordinator.share_partition.acquire import acquire
+from coordinator.share_partition.holdback import Holdback
 from coordinator.share_partition.request import BATCH_OPTIMIZED, Acquired, AcquireRequest, FetchedBatch
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import SharePartition
@@ -30,6 +31,12 @@ def share_partition(
     return partition
 
 
+def holdback_of(partition: SharePartition) -> Holdback:
+    """Returns what holds the partition's records back."""
+    assert isinstance(partition.holdback, Holdback)
+    return partition.holdback
+
+
 def fetch(
     partition: SharePartition,
     member: str,
@@ -44,11 +51,11 @@ def fetch(
     at = partition.next_fetch_offset() if offset is None else offset
     request = AcquireRequest(member, max_records, batch_size, mode)
     return [
-        tuple(acquired_range)
+        (acquired_range.first, acquired_range.last, acquired_range.delivery_count)
         for acquired_range in acquire(
             partition, request, at, [FetchedBatch(*acquired_range) for acquired_range in batches], now_ms
         )
-    ]  # type: ignore[misc]
+    ]
 
 
 def say(

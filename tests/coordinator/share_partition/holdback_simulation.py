@@ -15,6 +15,7 @@ from coordinator.share_partition.holdback import Facts, HoldbackRules, hold_back
 from coordinator.share_partition.request import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, TERMINAL
+from tests.coordinator.share_partition.given import holdback_of
 from tests.coordinator.share_partition.simulation import LARGEST_BATCH, LOCK_MS, MEMBERS, Simulation
 
 KEYS = 6
@@ -61,14 +62,14 @@ class HoldbackSimulation(Simulation):
         """As much as there is room for."""
         partition = self.partition
         assert partition.holdback is not None
-        batches = partition.holdback.learnable(partition, read)
+        batches = holdback_of(partition).learnable(partition, read)
         if not batches:
             return
         there = [at for batch in batches for at in range(batch.first, batch.last + 1)]
         keys = {at: self.keys[at] for at in there if at in self.keys}
         times = {at: self.times[at] for at in there if at in self.times}
         places = [(batch.first, batch.last) for batch in batches]
-        partition.holdback.learn(partition, Facts(offset, batches[-1].last, places, keys, times), self.now_ms)
+        holdback_of(partition).learn(partition, Facts(offset, batches[-1].last, places, keys, times), self.now_ms)
 
     # Members.
 
@@ -84,7 +85,7 @@ class HoldbackSimulation(Simulation):
         if partition.holdback is None:
             offset = partition.next_fetch_offset() if partition.can_acquire else None
         else:
-            offset = partition.holdback.next_offset(partition, request.member_id)
+            offset = holdback_of(partition).next_offset(partition, request.member_id)
         if offset is None:
             return []
         if offset < self.log_start:
@@ -137,10 +138,9 @@ class HoldbackSimulation(Simulation):
         super().check()
         if self.is_steady and self.rules.by_key:
             self.check_keys()
-        holdback = self.partition.holdback
-        if holdback is not None:
+        if self.partition.holdback is not None:
             most = 3 * (self.limits.max_in_flight_records + LARGEST_BATCH)
-            assert len(holdback.keys) <= most, "keys are not forgotten"
+            assert len(holdback_of(self.partition).keys) <= most, "keys are not forgotten"
 
     def check_keys(self) -> None:
         """One member has a key, as far as its records are still in the log."""

@@ -11,10 +11,10 @@ import random
 from collections.abc import Callable
 
 from coordinator.cluster.topics.topic import Topic
-from coordinator.outcome import Ticket
+from coordinator.engine.result import Ticket
 from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.key import ShareKey
-from coordinator.share.records import ShareOutcome, ShareSerde, ShareState
+from coordinator.share.records import ShareResult, ShareSerde, ShareState
 from coordinator.share.settings import ShareSettings
 from coordinator.share.shard import ShareShard, StateWrite
 from coordinator.share_partition.acknowledge import Acknowledgement, acknowledge
@@ -77,8 +77,8 @@ class Simulation:
 
     # The coordinator.
 
-    def _apply(self, outcome: ShareOutcome) -> None:
-        for record in outcome.records:
+    def _apply(self, result: ShareResult) -> None:
+        for record in result.records:
             self.log.append(bytes(self.serde.batches(self.serde.encode([record], self.now_ms))))
             self.shard.apply(record)
 
@@ -90,9 +90,9 @@ class Simulation:
                 for record in self.serde.decode(memoryview(batch)):
                     self.shard.apply(record._replace(offset=-1))
         self.leader_epoch += 1
-        outcome = self.shard.read(KEY, self.leader_epoch, Ticket(), self.now_ms)
-        self._apply(outcome)
-        state = outcome.replies[0].answer
+        result = self.shard.read(KEY, self.leader_epoch, Ticket(), self.now_ms)
+        self._apply(result)
+        state = result.replies[0].answer
         assert isinstance(state, ShareState)
         partition = SharePartition(self.limits)
         partition.enter(Lifecycle.INITIALIZING)

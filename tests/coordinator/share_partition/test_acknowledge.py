@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.share_partition.acknowledge import Acknowledgement, acknowledge
-from coordinator.share_partition.run import Limits
+from coordinator.share_partition.acknowledge import PIECE, Acknowledgement, acknowledge, begin
+from coordinator.share_partition.expiry import expire
+from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import SharePartition
 from protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.share_partition.given import (
@@ -183,3 +184,40 @@ def test_no_lock_is_renewed_where_the_group_does_not_allow_it() -> None:
     partition = share_partition(limits=Limits(renew_enabled=False))
     fetch(partition, "m1", (0, 9))
     assert error_of(partition, "m1", 0, 9, RENEW) is ErrorCode.INVALID_RECORD_STATE
+
+
+SIZE = 3 * PIECE
+TYPES = [ACCEPT, RELEASE] * (SIZE // 2)
+LONG_LIMITS = Limits(max_in_flight_records=SIZE)
+
+
+def test_an_acknowledgement_that_is_given_up_between_pieces_changes_nothing() -> None:
+    partition = share_partition(limits=LONG_LIMITS)
+    fetch(partition, "m1", (0, SIZE - 1))
+    pieces = begin(partition, "m1", [Acknowledgement(0, SIZE - 1, TYPES)], Change(), NOW_MS)
+    next(pieces)
+    assert error_of(partition, "m1", 0, 0, ACCEPT) is ErrorCode.INVALID_RECORD_STATE
+    pieces.close()
+    assert states(partition) == [f"0-{SIZE - 1} acquired 1 m1"]
+
+
+def test_an_acknowledgement_whose_records_are_released_between_pieces_changes_nothing() -> None:
+    partition = share_partition(limits=LONG_LIMITS)
+    fetch(partition, "m1", (0, SIZE - 1))
+    pieces = begin(partition, "m1", [Acknowledgement(0, SIZE - 1, TYPES)], Change(), NOW_MS)
+    next(pieces)
+    later_ms = NOW_MS + LONG_LIMITS.lock_duration_ms
+    expire(partition, later_ms)
+    assert states(partition)[-1] == f"{PIECE}-{SIZE - 1} available 1"
+    with pytest.raises(KafkaError, match="not in the acquired state"):
+        next(pieces)
+    expire(partition, later_ms)
+    assert states(partition) == [f"0-{SIZE - 1} available 1"]
+
+
+def test_a_long_acknowledgement_is_as_a_short_one() -> None:
+    partition = share_partition(limits=LONG_LIMITS)
+    fetch(partition, "m1", (0, SIZE - 1))
+    written = write(partition, say(partition, "m1", 0, SIZE - 1, *TYPES))
+    assert written == [(offset, offset, 2 - offset % 2 * 2, 1) for offset in range(SIZE)]
+    assert partition.start_offset == 1

@@ -19,6 +19,7 @@ from tests.coordinator.share_partition.given import (
     RELEASE,
     fail,
     fetch,
+    holdback_of,
     say,
     share_partition,
     states,
@@ -54,8 +55,8 @@ def learn(
     now_ms: int = NOW_MS,
 ) -> None:
     assert partition.holdback is not None
-    first = partition.holdback.frontier(partition)
-    partition.holdback.learn(partition, Facts(first, batches[-1][1], batches, keys or {}, times or {}), now_ms)
+    first = holdback_of(partition).frontier(partition)
+    holdback_of(partition).learn(partition, Facts(first, batches[-1][1], batches, keys or {}, times or {}), now_ms)
 
 
 def take(
@@ -63,7 +64,7 @@ def take(
 ) -> list[tuple[int, int, int]]:
     """Returns the ranges that the member acquires from where it is to read."""
     assert partition.holdback is not None
-    offset = partition.holdback.next_offset(partition, member)
+    offset = holdback_of(partition).next_offset(partition, member)
     return (
         []
         if offset is None
@@ -177,22 +178,22 @@ def test_no_more_is_learned_than_there_is_room_for() -> None:
     limits = LIMITS._replace(max_in_flight_records=10)
     partition = held_back(BY_TIME, (0, 5), times={0: NOW_MS + 500}, limits=limits)
     assert partition.holdback is not None
-    learnable = partition.holdback.learnable
+    learnable = holdback_of(partition).learnable
     assert learnable(partition, [FetchedBatch(0, 5), FetchedBatch(6, 9), FetchedBatch(10, 11)]) == [FetchedBatch(6, 9)]
     assert learnable(partition, [FetchedBatch(6, 12), FetchedBatch(13, 14)]) == [FetchedBatch(6, 12)]
     assert learnable(partition, [FetchedBatch(6, 1_000)]) == []
     with_more_room = held_back(BY_TIME, (0, 4), limits=limits)
     assert with_more_room.holdback is not None
-    assert with_more_room.holdback.learnable(with_more_room, [FetchedBatch(5, 1_000)]) == [FetchedBatch(5, 9)]
+    assert holdback_of(with_more_room).learnable(with_more_room, [FetchedBatch(5, 1_000)]) == [FetchedBatch(5, 9)]
     learn(partition, (6, 9))
     assert take(partition, "m1") == [(1, 9, 1)]
-    assert partition.holdback.next_offset(partition, "m1") is None
+    assert holdback_of(partition).next_offset(partition, "m1") is None
     write(partition, say(partition, "m1", 1, 9, ACCEPT))
-    assert partition.holdback.next_offset(partition, "m1") is None
+    assert holdback_of(partition).next_offset(partition, "m1") is None
     expire(partition, NOW_MS + 500)
     take(partition, "m1")
     write(partition, say(partition, "m1", 0, 0, ACCEPT))
-    assert partition.holdback.next_offset(partition, "m1") == 10
+    assert holdback_of(partition).next_offset(partition, "m1") == 10
 
 
 def test_what_compaction_took_away_is_passed_over() -> None:
@@ -209,7 +210,7 @@ def test_a_share_partition_remembers_keys_of_what_is_in_flight_only() -> None:
     write(partition, say(partition, "m1", 0, 59, ACCEPT))
     learn(partition, (100, 100), keys={100: 7})
     assert partition.holdback is not None
-    assert sorted(partition.holdback.keys) == list(range(60, 101))
+    assert sorted(holdback_of(partition).keys) == list(range(60, 101))
 
 
 def test_records_that_fail_again_and_again_come_alone() -> None:

@@ -28,6 +28,8 @@ LATER_MS = NOW_MS + 60_000
 PROPORTIONAL = 2.4
 """Twice the size may take so many times the work: n log n is 2.2 here, and n squared 4."""
 CONSTANT = 1.3
+MOST_LINES = 100
+"""Lines for a record that is acknowledged unlike its neighbours: it is begun and completed in one turn of the loop."""
 
 Work = Callable[[], object]
 Case = Callable[[int], Work]
@@ -302,3 +304,10 @@ ONE: Sequence[Case] = (
 @pytest.mark.parametrize("case", ONE, ids=lambda case: case.__name__)
 def test_what_touches_one_record_costs_the_same_however_many_there_are(case: Case) -> None:
     assert lines_run(case(4 * SIZE)) < CONSTANT * lines_run(case(SIZE))
+
+
+def test_acknowledging_each_record_differently_costs_little_for_each() -> None:
+    size = 10 * SIZE
+    partition = acquired(size)
+    work = lines_run(lambda: partition.complete(acknowledged(partition, size, ACCEPT, RELEASE), True, NOW_MS))
+    assert work < MOST_LINES * size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -93,8 +93,8 @@ def a_failed_write_is_not_undone(patch: Patch) -> None:
 def a_cut_is_off_by_one(patch: Patch) -> None:
     real = Run.split
 
-    def split(self: Run, offset: int) -> Run:
-        rest = real(self, offset)
+    def split(self: Run, offsets: Sequence[int]) -> list[Run]:
+        rest = real(self, offsets)
         self.last += 1
         return rest
 

@@ -1,6 +1,6 @@
 """One share partition, its log, its members and its coordinator, over steps that a seed picks; and what must hold.
 
-Beside what `simulation.py` does there are writes whose outcome nobody tells, a state topic that is pruned and loaded
+Beside what `simulation.py` does there are writes whose result nobody tells, a state topic that is pruned and loaded
 again, cold snapshots, and a dead-letter queue. A model of its own knows who holds which record until when, what was
 said of it, and what the coordinator has taken: each step is held against that, by named invariants.
 """
@@ -11,9 +11,9 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from coordinator.outcome import Ticket
+from coordinator.engine.result import Ticket
 from coordinator.share.batches import NO_START_OFFSET
-from coordinator.share.records import ShareOutcome, ShareSerde, ShareState
+from coordinator.share.records import ShareResult, ShareSerde, ShareState
 from coordinator.share.settings import ShareSettings
 from coordinator.share.shard import ShareShard, StateWrite
 from coordinator.share_partition import acknowledge as acknowledging
@@ -59,11 +59,13 @@ class State:
         self.next_offset = 0
         self.shard = ShareShard(lambda: settings, Topics())
 
-    def take(self, outcome: ShareOutcome, now_ms: int) -> None:
-        for record in outcome.records:
+    def take(self, result: ShareResult, now_ms: int) -> None:
+        for record in result.records:
             self.log.append((self.next_offset, bytes(self.serde.batches(self.serde.encode([record], now_ms)))))
             self.next_offset += 1
             self.shard.apply(record)
+        for effect in result.effects:
+            effect()
 
     def load(self, now_ms: int) -> None:
         before = {key: (state.start_offset, list(state.batches)) for key, state in self.shard.states.items()}
@@ -121,9 +123,9 @@ class SharePartitionWorld:
         self.leader_epoch += 1
         if self.random.random() < 0.7:
             self.state.load(self.now_ms)
-        outcome = self.state.shard.read(KEY, self.leader_epoch, Ticket(), self.now_ms)
-        self.state.take(outcome, self.now_ms)
-        loaded = outcome.replies[0].answer
+        result = self.state.shard.read(KEY, self.leader_epoch, Ticket(), self.now_ms)
+        self.state.take(result, self.now_ms)
+        loaded = result.replies[0].answer
         assert isinstance(loaded, ShareState)
         must(loaded.start_offset >= self.durable_start, "the start offset is monotonic", loaded)
         self._ended_survive(loaded)

@@ -1,12 +1,11 @@
-"""A shard under test: what each request makes it write and answer, with the records applied as the runtime does it."""
+"""A shard under test: what each request makes it write and answer, with the records applied as the engine does it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import count
 from typing import Any, NamedTuple
 
-from coordinator.outcome import Outcome, Ticket
+from coordinator.engine.result import Result, Ticket
 from coordinator.transaction.markers import Markers
 from coordinator.transaction.records import TransactionRecord, TransactionSerde, joined
 from coordinator.transaction.settings import TransactionSettings
@@ -15,6 +14,7 @@ from coordinator.transaction.state import State
 from coordinator.transaction.transaction import Producer, Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
+from tests.coordinator.purity import decided
 
 ID = "transfers"
 TIMEOUT_MS = 60_000
@@ -27,7 +27,7 @@ A, B, OFFSETS = TopicPartition("a", 0), TopicPartition("b", 3), TopicPartition("
 PRODUCER = Producer(5, 3)
 
 
-class Result(NamedTuple):
+class Taken(NamedTuple):
     """The result of a request: records that were written, and its answer; None while it waits for one."""
 
     records: list[Transaction | None]
@@ -43,7 +43,7 @@ class Given:
         self.now_ms = START_MS
         self.log: list[TransactionRecord] = []
         self.ids_at_hand = True
-        self._ids = count(FIRST_PRODUCER_ID)
+        self._next_id = FIRST_PRODUCER_ID
         self._answers: dict[object, object] = {}
         self.under_way: set[str] = set()
         """Transactions whose markers the writer waits for."""
@@ -58,37 +58,38 @@ class Given:
     def _new_producer_id(self) -> int:
         if not self.ids_at_hand:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the next block is on its way")
-        return next(self._ids)
+        self._next_id += 1
+        return self._next_id - 1
 
     @property
     def transaction(self) -> Transaction:
         return self.shard.transactions[ID]
 
-    def init(self, expected: Producer | None = None, timeout_ms: int = TIMEOUT_MS, name: str = ID) -> Result:
+    def init(self, expected: Producer | None = None, timeout_ms: int = TIMEOUT_MS, name: str = ID) -> Taken:
         return self._decide(lambda t: self.shard.init_producer_id(name, timeout_ms, expected, t, self.now_ms))
 
-    def add(self, producer: Producer, *partitions: TopicPartition, version: int = 2, name: str = ID) -> Result:
+    def add(self, producer: Producer, *partitions: TopicPartition, version: int = 2, name: str = ID) -> Taken:
         return self._decide(lambda t: self.shard.add_partitions(name, producer, partitions, version, t, self.now_ms))
 
-    def verify(self, producer: Producer, *partitions: TopicPartition, name: str = ID) -> Result:
+    def verify(self, producer: Producer, *partitions: TopicPartition, name: str = ID) -> Taken:
         return self._decide(lambda t: self.shard.verify_partitions(name, producer, partitions, t))
 
-    def commit(self, producer: Producer, version: int = 2, name: str = ID) -> Result:
+    def commit(self, producer: Producer, version: int = 2, name: str = ID) -> Taken:
         return self._decide(lambda t: self.shard.end(name, producer, True, version, t, self.now_ms))
 
-    def abort(self, producer: Producer, version: int = 2, name: str = ID) -> Result:
+    def abort(self, producer: Producer, version: int = 2, name: str = ID) -> Taken:
         return self._decide(lambda t: self.shard.end(name, producer, False, version, t, self.now_ms))
 
-    def write_on(self, done: dict[str, Iterable[TopicPartition]] | None = None) -> Result:
+    def write_on(self, done: dict[str, Iterable[TopicPartition]] | None = None) -> Taken:
         """The marker writer asks; `markers` tells what it is given later."""
 
-        def decide(ticket: Ticket[list[Markers]]) -> Outcome[TransactionRecord]:
+        def decide(ticket: Ticket[list[Markers]]) -> Result[TransactionRecord]:
             self._markers = ticket
-            return self.shard.write_on(done or {}, self.under_way, ticket, self.now_ms)
+            return self.shard.write_on(done or {}, frozenset(self.under_way), ticket, self.now_ms)
 
         return self._decide(decide)
 
-    def written(self, done: dict[str, Iterable[TopicPartition]]) -> Result:
+    def written(self, done: dict[str, Iterable[TopicPartition]]) -> Taken:
         """Markers that the writer had to wait for are committed, or not."""
         return self._decide(lambda ticket: self.shard.markers_written(done, ticket, self.now_ms))
 
@@ -96,24 +97,23 @@ class Given:
         """The markers that the writer was given since it last took some."""
         return self._answers.pop(self._markers, None)
 
-    def write_markers(self, name: str = ID) -> Result:
+    def write_markers(self, name: str = ID) -> Taken:
         """All markers of the id's transaction are written."""
         return self.write_on({name: self.shard.transactions[name].partitions})
 
-    def pass_time(self, ms: int) -> Result:
-        """The deadlines that come up meanwhile are met one by one, as the runtime does it."""
+    def pass_time(self, ms: int) -> Taken:
+        """The deadlines that come up meanwhile are met one by one, as the engine does it."""
         until_ms, records = self.now_ms + ms, list[Transaction | None]()
         while (deadline_ms := self.shard.next_deadline_ms()) is not None and deadline_ms <= until_ms:
             self.now_ms = max(self.now_ms, deadline_ms)
-            records += self._carry_out(self.shard.expire(self.now_ms))
+            records += self._carry_out(self._twice(lambda: self.shard.expire(self.now_ms)))
         self.now_ms = until_ms
-        return Result(records, None)
+        return Taken(records, None)
 
     def restart(self) -> None:
         """Another shard, from what is in the log."""
         serde = TransactionSerde(lambda: self.version)
-        self.under_way: set[str] = set()
-        """Transactions whose markers the writer waits for."""
+        self.under_way = set()
         self.shard = self._shard()
         for record in self.log:
             for read in serde.decode(joined(serde.encode([record], self.now_ms))):
@@ -123,19 +123,25 @@ class Given:
         """The state from which a test starts."""
         self._apply([TransactionRecord(transaction.transactional_id, transaction)])
 
-    def _decide(self, decision: Callable[[Ticket[Any]], Outcome[TransactionRecord]]) -> Result:
+    def _decide(self, decision: Callable[[Ticket[Any]], Result[TransactionRecord]]) -> Taken:
         ticket: Ticket[object] = Ticket()
         try:
-            records = self._carry_out(decision(ticket))
+            records = self._carry_out(self._twice(lambda: decision(ticket)))
         except KafkaError as error:
-            return Result([], error.code)
-        return Result(records, self._answers.pop(ticket, None))
+            return Taken([], error.code)
+        return Taken(records, self._answers.pop(ticket, None))
 
-    def _carry_out(self, outcome: Outcome[TransactionRecord]) -> list[Transaction | None]:
-        self._apply(outcome.records)
-        for ticket, answer in outcome.replies:
+    def _twice(self, decide: Callable[[], Result[TransactionRecord]]) -> Result[TransactionRecord]:
+        next_id = self._next_id
+        return decided(self.shard, decide, again=lambda: setattr(self, "_next_id", next_id))
+
+    def _carry_out(self, result: Result[TransactionRecord]) -> list[Transaction | None]:
+        self._apply(result.records)
+        for effect in result.effects:
+            effect()
+        for ticket, answer in result.replies:
             self._answers[ticket] = answer.code if isinstance(answer, KafkaError) else answer
-        return [record.transaction for record in outcome.records]
+        return [record.transaction for record in result.records]
 
     def _apply(self, records: Sequence[TransactionRecord]) -> None:
         self.log += records

@@ -9,9 +9,9 @@ import pytest
 from coordinator.transaction.state import State
 from coordinator.transaction.transaction import LAST_CLIENT_EPOCH, Producer
 from protocol.errors import ErrorCode
-from tests.coordinator.transaction.given import FIRST_PRODUCER_ID, ID, PRODUCER, A, B, Given, Result, transaction
+from tests.coordinator.transaction.given import FIRST_PRODUCER_ID, ID, PRODUCER, A, B, Given, Taken, transaction
 
-Request = Callable[[Given, Producer], Result]
+Request = Callable[[Given, Producer], Taken]
 
 CONCURRENT, FENCED, OTHER_ID = (
     ErrorCode.CONCURRENT_TRANSACTIONS,

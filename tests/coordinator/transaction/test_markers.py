@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator.engine.result import Ticket
 from coordinator.transaction.markers import Markers
 from coordinator.transaction.settings import RETRY_MS
 from coordinator.transaction.state import State
@@ -132,8 +133,9 @@ def test_a_completion_that_could_not_be_written_is_tried_again() -> None:
     given = ongoing()
     given.commit(PRODUCER)
     given.write_on()
-    given.shard.write_on({ID: [A]}, (), object(), given.now_ms)  # type: ignore[arg-type]  # its records are lost
-    assert [transaction.state for transaction in given.write_on().records if transaction] == [State.COMPLETE_COMMIT]
+    given.shard.write_on({ID: [A]}, frozenset(), Ticket(), given.now_ms)  # its records are lost
+    again = given.write_on({ID: [A]})
+    assert [transaction.state for transaction in again.records if transaction] == [State.COMPLETE_COMMIT]
 
 
 def test_a_restarted_coordinator_writes_the_markers_of_what_was_decided() -> None:

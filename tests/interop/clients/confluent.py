@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.clients.driver import CONSUME_TIMEOUT_S, Kind
+from tests.interop.consumed import offset_of, value_of
 
 
 class Confluent(NamedTuple):
@@ -53,7 +54,7 @@ class Confluent(NamedTuple):
                 for message in consumer.consume(count - len(received), timeout=0.2):
                     if message.error():
                         raise KafkaException(message.error())
-                    received.append((message.offset(), message.value()))
+                    received.append((offset_of(message), value_of(message)))
         finally:
             consumer.close()
         return received

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.interop.clients.secured import PATIENCE_S, Access, Refused
+from tests.interop.consumed import error_of, value_of
 from tests.interop.processes import run
 
 TOKEN_S = 3_600
@@ -61,14 +62,17 @@ class Confluent:
         return given
 
     def produce(self, access: Access, topic: str, values: Sequence[bytes]) -> None:
-        from confluent_kafka import Producer
+        from confluent_kafka import KafkaError, Message, Producer
 
         errors: list[str] = []
+
+        def report(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                errors.append(error.str())
+
         producer = Producer(self._settings(access, errors.append))
         for value in values:
-            producer.produce(
-                topic, value, partition=0, on_delivery=lambda error, _: error and errors.append(error.str())
-            )
+            producer.produce(topic, value, partition=0, on_delivery=report)
         end = time.monotonic() + PATIENCE_S
         while len(producer) and not errors and time.monotonic() < end:
             producer.poll(0.1)
@@ -90,9 +94,9 @@ class Confluent:
         while len(values) < count and not errors and time.monotonic() < end:
             for message in consumer.consume(count - len(values), timeout=0.2):
                 if message.error():
-                    errors.append(message.error().str())
+                    errors.append(error_of(message).str())
                 else:
-                    values.append(message.value())
+                    values.append(value_of(message))
         if not errors and len(values) < count:  # of a topic that is assigned only its metadata say that it is closed
             errors.append(str(consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].error))
         consumer.close()

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from tests.interop import jvm
 from tests.interop.clients.driver import CONSUME_TIMEOUT_S
+from tests.interop.consumed import value_of
 from tests.interop.processes import run
 
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
@@ -68,7 +69,7 @@ class ConfluentTransactions:
         values: list[str] = []
         try:
             while (message := consumer.poll(CONSUME_TIMEOUT_S)) is not None and message.error() is None:
-                values.append(message.value().decode())
+                values.append(value_of(message).decode())
         finally:
             consumer.close()
         return values

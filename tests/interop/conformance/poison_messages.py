@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Any
 from zlib import crc32
 
 from protocol.records.compression import Compression
@@ -59,7 +60,7 @@ def several(magic: int, count: int = 3, first: int = 0) -> bytes:
     return b"".join(message(magic, first + n) for n in range(count))
 
 
-def wrapped(magic: int, codec: Compression, inner: bytes, offset: int = 2, attributes: int = 0, **fields: int) -> bytes:
+def wrapped(magic: int, codec: Compression, inner: bytes, offset: int = 2, attributes: int = 0, **fields: Any) -> bytes:
     value = compress(codec, inner, magic=magic)
     return message(magic, offset, key=None, value=value, attributes=attributes | codec, **fields)
 

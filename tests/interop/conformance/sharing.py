@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from coordinator.share.records import ShareSerde, ShareState, Update
@@ -185,7 +185,7 @@ def describe(peer: Peer, *groups: str, operations: bool = False) -> None:
     peer.try_ask(ShareGroupDescribeRequest(group_ids=list(groups), include_authorized_operations=operations), 1)
 
 
-def tell_offsets(peer: Peer, version: int, group: str, topics: dict[str, Sequence[int]] | None) -> None:
+def tell_offsets(peer: Peer, version: int, group: str, topics: Mapping[str, Sequence[int]] | None) -> None:
     topics_described = None
     if topics is not None:
         topics_described = [

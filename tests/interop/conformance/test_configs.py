@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from protocol.messages import alter_configs, incremental_alter_configs
@@ -153,7 +155,7 @@ def test_topics_are_altered_in_part(both: Both, case: str) -> None:
 
 
 def alter_in_part(
-    peer: Peer, version: int, *resources: tuple[int, str, list[Change]], validate_only: bool = False
+    peer: Peer, version: int, *resources: tuple[int, str, Sequence[Change]], validate_only: bool = False
 ) -> None:
     altered = [
         incremental_alter_configs.AlterConfigsResource(
@@ -179,7 +181,7 @@ WHOLE: dict[str, dict[str, str | None]] = {
 
 
 def alter_whole(
-    peer: Peer, version: int, *resources: tuple[int, str, dict[str, str | None]], validate_only: bool = False
+    peer: Peer, version: int, *resources: tuple[int, str, Mapping[str, str | None]], validate_only: bool = False
 ) -> None:
     altered = [
         alter_configs.AlterConfigsResource(
@@ -265,6 +267,48 @@ def test_the_options_that_clients_change_are_those_of_kafka(both: Both, broker: 
             default = "" if option.default == "<null>" else option.default
             changes = [(option.name, SET, default if value is None else value)]
             alter_in_part(peer, 1, (BROKER, broker, changes), validate_only=True)
+
+    both(script)
+
+
+@pytest.mark.parametrize("broker", ["1", ""])
+@pytest.mark.parametrize("value", [None, "x", "1", "100"])
+def test_the_options_of_a_listener_that_is_absent_are_those_of_kafka(
+    both: Both, broker: str, value: str | None
+) -> None:
+    """Each option of Kafka's in turn is set for a listener that neither broker has; not those whose classes Kafka
+    loads, nor the one that the cluster's own configs have too, which Kafka then checks in place of this one."""
+    left_out = ("principal.builder.class", "ssl.engine.factory.class", "min.insync.replicas")
+
+    def script(peer: Peer) -> None:
+        for option in known_options():
+            if option.kind == "broker" and option.name not in left_out:
+                default = "" if option.default == "<null>" else option.default
+                changes = [(f"listener.name.internal.{option.name}", SET, default if value is None else value)]
+                alter_in_part(peer, 1, (BROKER, broker, changes), validate_only=True)
+
+    both(script)
+
+
+def test_the_options_of_a_listener_that_is_absent_are_kept(both: Both) -> None:
+    options = {
+        "listener.name.internal.ssl.keystore.location": "/nowhere/test.jks",
+        "listener.name.internal.ssl.truststore.type": "PKCS12",
+        "listener.name.internal.ssl.truststore.password": "password",
+        "listener.name.internal.max.connections": "7",
+        "listener.name.internal.plain.sasl.jaas.config": "x",
+        "listener.name.internal.unknown": "x",
+        "listener.name.INTERNAL.ssl.keystore.type": "PEM",
+        "listener.name..ssl.keystore.type": "PEM",
+        "log.cleaner.threads": "2",
+    }
+
+    def script(peer: Peer) -> None:
+        for operation in (SET, DELETE):
+            changes = [(name, operation, None if operation == DELETE else text) for name, text in options.items()]
+            alter_in_part(peer, 1, (BROKER, "1", changes))
+            peer.wait_for_metadata()
+            describe(peer, 4, (BROKER, "1"), keys=[*options])
 
     both(script)
 

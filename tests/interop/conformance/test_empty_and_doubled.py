@@ -199,7 +199,10 @@ class TestTopicsTwice:
     def test_create_topics(self, both: Both, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
             prepared(peer)
-            requested = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in topics]
+            requested = [
+                CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
+                for name in topics
+            ]
             peer.try_ask(CreateTopicsRequest(topics=requested, timeout_ms=5000, validate_only=True), version)
 
         both.each_version(CreateTopicsRequest, script)

@@ -75,7 +75,9 @@ def patient(request: Any) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_any_number_may_be_at_its_extremes(both: Both, name: str) -> None:
-    request = APIS.find(ApiKey[name.upper()]).request
+    api = APIS.find(ApiKey[name.upper()])
+    assert api is not None
+    request = api.request
     versions = [*both.pair.versions(request)]
 
     def script(peer: Peer) -> None:

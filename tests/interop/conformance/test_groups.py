@@ -51,10 +51,10 @@ def test_a_coordinator_is_found(both: Both) -> None:
             peer.find_coordinator("key", kind)
         keys = {"coordinator_keys": ["one", "two", ""]} if version >= 4 else {"key": "one"}
         for key_type in (0, 1):
-            peer.try_ask(FindCoordinatorRequest(key_type=key_type, **keys), version)  # type: ignore[arg-type]
+            peer.try_ask(FindCoordinatorRequest(key_type=key_type, **keys), version)
         if version >= 1:
-            peer.try_ask(FindCoordinatorRequest(key_type=9, **keys), version)  # type: ignore[arg-type]
-            peer.try_ask(FindCoordinatorRequest(key_type=2, **keys), version)  # type: ignore[arg-type]
+            peer.try_ask(FindCoordinatorRequest(key_type=9, **keys), version)
+            peer.try_ask(FindCoordinatorRequest(key_type=2, **keys), version)
 
     both.each_version(FindCoordinatorRequest, script, allowed=IN_OWN_WORDS)
 
@@ -262,7 +262,7 @@ def test_fetching_offsets(both: Both, topic: str) -> None:
         peer.wait_for_metadata()
         groups.commit(name, {name: {0: 5}}, 9, metadata="said")
         stable = {"stable": True} if version >= 7 else {}
-        groups.fetch({name: {name: [0, 1]}}, version, ids=ids, **stable)  # type: ignore[arg-type]
+        groups.fetch({name: {name: [0, 1]}}, version, ids=ids, **stable)
         groups.fetch({name: {name: [0, 7], "absent": [0, 1]}}, version, ids=ids)
         groups.fetch({name: {}}, version)
         groups.fetch({f"{name}-absent": {name: [0]}}, version, ids=ids)

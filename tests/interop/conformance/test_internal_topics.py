@@ -60,7 +60,7 @@ def test_partitions_of_a_transaction(own: Both, name: str) -> None:
     def script(peer: Peer) -> None:
         txn = Transacting(peer, f"adding-{name.strip('_')}")
         for version in own.pair.versions(AddPartitionsToTxnRequest):
-            for topics in ([(name, [0])], [(name, [99])], [(name, [])], [(name, [0]), (txn.name, [0])]):
+            for topics in ([(name, [0])], [(name, [99])], [(name, list[int]())], [(name, [0]), (txn.name, [0])]):
                 for verify in (True, False):
                     named = [AddPartitionsToTxnTopic(name=topic, partitions=indexes) for topic, indexes in topics]
                     request = AddPartitionsToTxnRequest(
@@ -146,7 +146,7 @@ def test_the_topic_is_deleted(own: Both, name: str) -> None:
 
     def script(peer: Peer) -> None:
         for version in own.pair.versions(DeleteTopicsRequest):
-            topics = [DeleteTopicState(name=name)]
+            topics = [DeleteTopicState(name=name, topic_id=bytes(16))]
             peer.try_ask(DeleteTopicsRequest(topics=topics, topic_names=[name], timeout_ms=5000), version)
 
     own(script, allowed=OWN_WORDS)

@@ -41,9 +41,11 @@ def what_there_is(peer: Peer) -> None:
 def test_create_topics(both: Both, timeout_ms: int) -> None:
     def script(peer: Peer, version: int) -> None:
         prepared(peer)
-        one = CreatableTopic(name=NEW, num_partitions=1, replication_factor=1)
-        there = CreatableTopic(name=NAME, num_partitions=1, replication_factor=1)
-        metadata = CreatableTopic(name="__cluster_metadata", num_partitions=1, replication_factor=1)
+        one = CreatableTopic(name=NEW, num_partitions=1, replication_factor=1, assignments=[], configs=[])
+        there = CreatableTopic(name=NAME, num_partitions=1, replication_factor=1, assignments=[], configs=[])
+        metadata = CreatableTopic(
+            name="__cluster_metadata", num_partitions=1, replication_factor=1, assignments=[], configs=[]
+        )
         for topics in ([], [one], [one, there], [one, one], [one, one, there], [metadata], [one, metadata]):
             for validate_only in (True, False) if timeout_ms <= 0 else (True,):
                 request = CreateTopicsRequest(topics=topics, timeout_ms=timeout_ms, validate_only=validate_only)

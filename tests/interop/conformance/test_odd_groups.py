@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from coordinator.transaction.transaction import Producer
@@ -43,13 +45,14 @@ def test_offsets_of_a_share_group(both: Both, topic: str) -> None:
         member = member_of(peer, f"{topic}-s")
         ids = {name: topic_id for topic_id, name in peer.names.items()}
         for version in both.pair.versions(OffsetFetchRequest):
-            for named in ([(topic, [0])], [(topic, [])], [], [(f"{topic}-absent", [0, 9])]):
+            nothing: list[int] = []
+            for named in ([(topic, [0])], [(topic, nothing)], [], [(f"{topic}-absent", [0, 9])]):
                 peer.try_ask(offset_fetch(member.group, named, ids), version)
             if version >= 2:
                 Groups(peer).fetch({member.group: None}, version)
             if version >= 9:
                 for epoch in (-1, 0, 1, 9):
-                    fields = {"member_id": member.name, "member_epoch": epoch}
+                    fields: dict[str, Any] = {"member_id": member.name, "member_epoch": epoch}
                     Groups(peer).fetch({member.group: {topic: [0]}}, version, ids=ids, **fields)
         for version in both.pair.versions(OffsetCommitRequest):
             peer.try_ask(offset_commit(member.group, [(topic, [0])], ids), version)
@@ -129,14 +132,15 @@ def test_commits_of_strangers(both: Both, topic: str) -> None:
         late.member_id, late.generation = member.member_id, 7
         for version in both.pair.versions(OffsetCommitRequest):
             for one in (stranger, late, None):
-                for topics in (
+                commits: list[dict[str, dict[int, int]]] = [
                     {topic: {0: 1}},
                     {f"{topic}-absent": {0: 1}},
                     {topic: {9: 1}},
                     {topic: {0: 1, 9: 1}},
                     {},
                     {topic: {}},
-                ):
+                ]
+                for topics in commits:
                     for group in (f"{topic}-g", f"{topic}-none", ""):
                         Groups(peer).commit(group, topics, version, member=one, ids=ids)
         member.close()
@@ -192,7 +196,7 @@ def test_what_is_an_empty_string_of_a_consumer(both: Both, topic: str, blank: st
     def script(peer: Peer) -> None:
         peer.create(topic)
         peer.wait_for_metadata()
-        fields = {
+        fields: dict[str, Any] = {
             "member_id": "m", "member_epoch": 0, "rebalance_timeout_ms": 5000, "subscribed_topic_names": [topic],
             "topic_partitions": [],
         }  # fmt: skip

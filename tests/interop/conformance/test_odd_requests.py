@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from protocol.messages.alter_configs import AlterConfigsRequest
@@ -69,12 +71,12 @@ def prepared(peer: Peer) -> bytes:
     return topic_id
 
 
-def fetch_of(topic_id: bytes, *requested: FetchPartition, name: str = NAME, **fields: object) -> FetchRequest:
+def fetch_of(topic_id: bytes, *requested: FetchPartition, name: str = NAME, **fields: Any) -> FetchRequest:
     topic = FetchTopic(topic=name, topic_id=topic_id, partitions=list(requested))
     return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=[topic], **fields)
 
 
-def from_0(partition: int = 0, **fields: int) -> FetchPartition:
+def from_0(partition: int = 0, **fields: Any) -> FetchPartition:
     return FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20, **fields)
 
 

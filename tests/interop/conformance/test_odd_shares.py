@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -46,7 +48,7 @@ def test_a_share_group_of_nothing_is_made(both: Both, topic: str) -> None:
 
     def script(peer: Peer) -> None:
         state_of(peer, topic)
-        wishes = {
+        wishes: dict[str, dict[str, dict[int, int]]] = {
             "none": {},
             "no-partition": {topic: {}},
             "absent": {f"{topic}-absent": {0: 3}},
@@ -141,7 +143,12 @@ def test_what_is_an_empty_string_of_a_share_member(both: Both, topic: str, blank
     def script(peer: Peer) -> None:
         peer.create(topic)
         peer.wait_for_metadata()
-        fields = {"member_id": "m", "member_epoch": 0, "rack_id": None, "subscribed_topic_names": [topic]}
+        fields: dict[str, Any] = {
+            "member_id": "m",
+            "member_epoch": 0,
+            "rack_id": None,
+            "subscribed_topic_names": [topic],
+        }
         for name, value in (("member_id", blank), ("rack_id", blank), ("subscribed_topic_names", [blank])):
             heartbeat = {**fields, "group_id": f"{topic}-{name}", name: value}
             peer.try_ask(ShareGroupHeartbeatRequest(**heartbeat), 1)

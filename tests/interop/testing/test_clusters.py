@@ -91,7 +91,7 @@ def test_a_group_is_found_at_its_coordinator(cluster: Cluster) -> None:
     message = reader.poll(SOON_S)
     assert message is not None
     assert message.error() is None
-    reader.commit(message, asynchronous=False)
+    reader.commit(message=message, asynchronous=False)
     assert cluster.wait_for_group("g", members=1).members[0].partitions == (("grouped", 0),)
     cluster.wait_for_lag("g", topic="grouped")
     assert cluster.coordinator_of("g") in cluster.brokers

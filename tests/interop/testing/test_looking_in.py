@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -62,7 +63,7 @@ class Polling:
         while not self._over.is_set():
             for consumer in self._consumers:
                 if (message := consumer.poll(0.05)) is not None and message.error() is None:
-                    consumer.commit(message, asynchronous=False)
+                    consumer.commit(message=message, asynchronous=False)
 
     def __enter__(self) -> Polling:
         self._thread.start()
@@ -129,7 +130,8 @@ def test_who_waits_in_vain_is_told_what_was_there(broker: Broker) -> None:
 
 
 def test_requests_are_recorded_when_asked_for(broker: Broker, topic: str, recording: None) -> None:
-    writer = producer(broker, **{"client.id": "billing", "acks": 1})
+    settings: dict[str, Any] = {"client.id": "billing", "acks": 1}
+    writer = producer(broker, **settings)
     writer.produce(topic, "one", partition=1)
     assert writer.flush(SOON_S) == 0
     (request,) = broker.requests(api="Produce", client_id="billing", bodies=True)

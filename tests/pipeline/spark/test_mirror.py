@@ -81,7 +81,7 @@ def test_a_mirror_that_was_taken_for_dead_writes_nothing_more(
 
 def test_a_partition_is_mirrored_by_one_task(spark: SparkSession) -> None:
     config = MirrorConfig("source:1", "target:1", ("t",), options={"maxRecordsPerPartition": "5"})
-    with pytest.raises(PipelineError, match="maxRecordsPerPartition: a mirror writes each partition in order"):
+    with pytest.raises(PipelineError, match="maxRecordsPerPartition: a mirror must write each partition in order"):
         mirror(spark, config)
 
 

@@ -67,11 +67,11 @@ CONF = {**EXECUTORS, "spark.jars.ivy": str(CACHE / "ivy"), "spark.driver.memory"
 
 def job_of(name: str, broker: Broker, topic: str, store: str, other: Broker) -> list[str]:
     """Returns a job's words, each with work for several tasks."""
-    into_store = ["--bootstrap", broker.bootstrap, "--topics", topic, "--out", store]
+    into_store = ["--bootstrap", broker.bootstrap, "--topic", topic, "--out", store]
     words = {
         "load": into_store,
         "stream": [*into_store, "--max-offsets", "5000"],
-        "mirror": ["--source", broker.bootstrap, "--target", other.bootstrap, "--topics", topic],
+        "mirror": ["--source", broker.bootstrap, "--target", other.bootstrap, "--topic", topic],
     }
     return [name, *words[name]]
 
@@ -100,7 +100,7 @@ def test_an_executor_that_is_killed_costs_nothing(
     url, servers = workers
     create(odradek, topic, 4)
     activity(odradek, topic, RECORDS, partitions=4)
-    conf = [word for key, value in CONF.items() for word in ("--conf", f"{key}={value}")]
+    conf = [word for key, value in CONF.items() for word in ("--set", f"{key}={value}")]
     words = [*script, *job_of(name, odradek, topic, store, other), "--master", url, *conf]
     job = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     deadline = time.monotonic() + TIMEOUT_S

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from cli.main import main
 from programs.cluster import commands
 from programs.cluster.plan import NodePlan
-from programs.run import cli
 from storage.disk import OsDisk
 from storage.meta_properties import read_meta_properties
 
@@ -25,13 +26,13 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[NodePlan]]:
         return 0
 
     monkeypatch.setattr(commands, "_supervise", supervise)
-    for name in [name for name in cli.os.environ if name.startswith("KAFKA_")]:
+    for name in [name for name in os.environ if name.startswith("KAFKA_")]:
         monkeypatch.delenv(name)
     return plans
 
 
 def cluster(data: Path, *words: str) -> int:
-    return cli.main(["cluster", "--data", str(data), "--listen", "127.0.0.1:0", *words])
+    return main(["cluster", "--data", str(data), "--listen", "127.0.0.1:0", *words])
 
 
 def ids(data: Path, *names: str) -> list[object]:
@@ -90,7 +91,7 @@ def test_a_broker_whose_folder_is_gone_begins_anew(started: list[Sequence[NodePl
     (("--listen", "nowhere"), "--listen nowhere: is not HOST:PORT"),
     (("--set", "node.id=7"), "--set node.id: each node has its own"),
     (("--set", "num.partition=7"), "--set: num.partition: unknown option; did you mean num.partitions?"),
-    (("--set", "x"), "--set x: is not KEY=VALUE"),
+    (("--set", "x"), "--set x: expected NAME=VALUE"),
 ])  # fmt: skip
 def test_arguments_at_fault_end_with_2_and_one_line(
     started: list[Sequence[NodePlan]],

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from broker.clock import SystemClock
-from broker.peers.backoff import Backoff
 from programs.cluster import supervisor
 from programs.cluster.plan import NodePlan
 from programs.cluster.process import ChildProcess, describe_status, start_process
 from programs.cluster.supervisor import Pauses, Supervisor
+from protocol.backoff import Backoff
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVES = """

@@ -120,8 +120,8 @@ async def test_a_broker_of_another_profile_has_no_control(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("assignments", "reason"),
     [
-        (["odradek.control.listener=127.0.0.1:0"], "it is for a broker of tests alone, whose odradek.profile is test"),
-        (["odradek.profile=dev", "odradek.control.listener=127.0.0.1:0"], "whose odradek.profile is test"),
+        (["odradek.control.listener=127.0.0.1:0"], "needs odradek.profile=test"),
+        (["odradek.profile=dev", "odradek.control.listener=127.0.0.1:0"], "needs odradek.profile=test"),
         (["odradek.profile=test", "odradek.control.listener=0.0.0.0:0"], "is not a loopback address"),
         (["odradek.profile=test", "odradek.control.listener=broker.example:0"], "is not a loopback address"),
         (["odradek.profile=test", "odradek.control.listener=127.0.0.1"], "is not host:port"),

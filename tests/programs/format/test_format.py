@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from broker.disks.lock import DirectoryLock
+from cli.main import main
 from coordinator.cluster.snapshot import read_snapshot
-from programs.run import cli
 from protocol.metadata_records.security import UserScramCredentialRecord
 from protocol.records.control import VotersRecord
 from protocol.types import uuid_from_text, uuid_to_text
@@ -43,11 +44,11 @@ Command = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def odradek(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs a command line; its exit code, output and errors."""
-    for name in [name for name in cli.os.environ if name.startswith("KAFKA_")]:
+    for name in [name for name in os.environ if name.startswith("KAFKA_")]:
         monkeypatch.delenv(name)
 
     def run(*words: str) -> tuple[int, str, str]:
-        status = cli.main(words)
+        status = main(words)
         output = capsys.readouterr()
         return status, output.out, output.err
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.main import main
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.group.records import GroupRecord
-from programs.run.cli import main
 from protocol.coordinator_records import encode_key, encode_value
 from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
 from protocol.metadata_records import encode_record

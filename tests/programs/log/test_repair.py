@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from programs.run.cli import main
+from cli.main import main
+from programs.log.repair import Aside
 from protocol.errors import ErrorCode
+from storage.checkpoint import has_clean_shutdown
+from storage.disk import OsDisk
 from storage.log import Log
 from tests.storage.managing import CONFIG, ID, place, start
 from tests.storage.writing import NOW_MS, append, batch, error_of, read_all, values, write
@@ -90,6 +96,50 @@ def test_what_is_restored_is_served_after_the_next_start_and_the_next_crash(
     again = opened(data)
     assert values(read_all(again)) == [*VALUES[:2], *VALUES[4:], "after"]
     assert again.recovered.cut is None
+
+
+LOCK = "import sys; from broker.disks.lock import DirectoryLock; DirectoryLock(sys.argv[1])"
+"""A process that starts as a broker does; it fails while another process holds the directory."""
+
+
+@pytest.mark.parametrize("option", ["--restore", "--discard"])
+def test_no_broker_starts_while_files_change(
+    data: Path, option: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    def try_to_start(aside: Aside, *_: object) -> str:
+        started.append(subprocess.run([sys.executable, "-c", LOCK, data], check=False, capture_output=True).returncode)
+        return "changed"
+
+    monkeypatch.setattr(Aside, option.removeprefix("--"), try_to_start)
+    repair(capsys, option, data / "orders-0")
+    assert started == [1]
+    assert subprocess.run([sys.executable, "-c", LOCK, data], check=False).returncode == 0
+
+
+def test_a_crash_while_records_are_restored_is_no_stop_in_order(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert has_clean_shutdown(OsDisk(), str(data))
+    monkeypatch.setattr(Log, "flush", crash)
+    with pytest.raises(Crash):
+        repair(capsys, "--restore", data)
+    monkeypatch.undo()
+    assert not has_clean_shutdown(OsDisk(), str(data))
+    last = max((data / "orders-0").glob("*.log"))
+    os.truncate(last, last.stat().st_size - 3)
+    log = opened(data)
+    write(log, "after")
+    assert values(read_all(log))[-1] == "after"
+
+
+class Crash(Exception):
+    """The process has ended."""
+
+
+def crash(*_: object) -> None:
+    raise Crash
 
 
 def test_a_log_that_has_gone_on_is_left_as_it_is(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

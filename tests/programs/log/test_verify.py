@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from struct import pack
@@ -9,9 +10,10 @@ from struct import pack
 import pytest
 
 from broker.disks.lock import DirectoryLock
+from cli.main import main
 from programs.log.progress import Progress
-from programs.run.cli import main
 from storage.logs import Logs
+from tests.clock import ManualClock
 from tests.storage.cleaning import put
 from tests.storage.managing import ID, place, start
 from tests.storage.writing import NOW_MS, PID, config, end_transaction, write
@@ -146,27 +148,20 @@ def test_a_lock_that_nobody_holds_does_not_count(data: Path, capsys: pytest.Capt
     assert verified(capsys, data)[0] == 0
 
 
-class Stream:
+class Stream(io.StringIO):
     """Standard error, a terminal or not."""
 
     def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__()
         self.is_terminal = is_terminal
         self.written = ""
 
     def isatty(self) -> bool:
         return self.is_terminal
 
-    def write(self, text: str) -> None:
+    def write(self, text: str) -> int:
         self.written += text
-
-    def flush(self) -> None: ...
-
-
-class HandClock:
-    now = 0
-
-    def monotonic_ms(self) -> int:
-        return self.now
+        return len(text)
 
 
 @pytest.mark.parametrize(("is_terminal", "shown"), [
@@ -174,10 +169,10 @@ class HandClock:
     (False, "70% of 10.0 MB\n"),
 ])  # fmt: skip
 def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(is_terminal: bool, shown: str) -> None:
-    stream, clock = Stream(is_terminal=is_terminal), HandClock()
-    progress = Progress(10_000_000, stream, clock)  # type: ignore[arg-type]
+    stream, clock = Stream(is_terminal=is_terminal), ManualClock()
+    progress = Progress(10_000_000, stream, clock)
     progress.advance(5_000_000)
     assert stream.written == ""
-    clock.now = 6_000
+    clock.advance(6_000)
     progress.advance(2_000_000)
     assert stream.written == shown

@@ -202,7 +202,11 @@ class MemorySession:
 
     def __init__(self, settings: object, on_event: Callable[[str | None], None], ensemble: Ensemble) -> None:
         loop = asyncio.get_running_loop()
-        self.client = MemoryClient(ensemble, next(_SESSIONS), lambda path: loop.call_soon(on_event, path) and None)
+
+        def told(path: str | None) -> None:
+            loop.call_soon(on_event, path)
+
+        self.client = MemoryClient(ensemble, next(_SESSIONS), told)
 
     async def open(self) -> None:
         pass

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.config import BrokerConfig
-from programs.format import commands
+from cli.main import main
 from programs.zookeeper import client
 from programs.zookeeper.generated_id import with_broker_id
 from protocol.config import ConfigError
@@ -36,7 +36,7 @@ def formatted(folder: Path, *settings: str) -> int:
     """Returns the exit code of `odradek format`, for a broker of controllers elsewhere."""
     own = ("process.roles=broker", "controller.quorum.bootstrap.servers=127.0.0.1:9093", f"log.dirs={folder}")
     texts = (*own, *(f"{name}={text}" for name, text in ENABLED.items()), *settings)
-    return commands.main(["format", "-t", CLUSTER, *(word for text in texts for word in ("--set", text))])
+    return main(["format", "-t", CLUSTER, *(word for text in texts for word in ("--set", text))])
 
 
 def test_brokers_are_numbered_beyond_the_reserved_ids(tmp_path: Path, ensemble: Ensemble) -> None:
@@ -56,13 +56,13 @@ def test_the_directories_keep_the_number(
     capsys.readouterr()
     settings = [f"{name}={text}" for name, text in ENABLED.items()]
     words = [word for text in (*settings, f"log.dirs={tmp_path / 'b'}") for word in ("--set", text)]
-    assert commands.main(["info", *words]) == 0
+    assert main(["info", *words]) == 0
     assert "node.id=1002" in capsys.readouterr().out
 
 
 def test_info_draws_no_number(tmp_path: Path, ensemble: Ensemble) -> None:
     settings = [f"{name}={text}" for name, text in (*ENABLED.items(), ("log.dirs", str(tmp_path / "new")))]
-    assert commands.main(["info", *(word for text in settings for word in ("--set", text))]) == 1
+    assert main(["info", *(word for text in settings for word in ("--set", text))]) == 1
     assert "/brokers/seqid" not in ensemble.nodes
 
 
@@ -77,7 +77,7 @@ def test_a_configured_id_counts_and_is_a_reserved_one(tmp_path: Path, ensemble: 
 def test_a_controller_and_a_broker_without_zookeeper_are_not_numbered() -> None:
     assert not BrokerConfig.parse({"broker.id.generation.enable": "true"}).generates_id
     assert not BrokerConfig.parse({"zookeeper.connect": "memory"}).generates_id
-    with pytest.raises(ConfigError, match=r"broker.id -1: nobody numbers this broker without zookeeper.connect"):
+    with pytest.raises(ConfigError, match=r"broker.id -1: only ZooKeeper can generate an id"):
         BrokerConfig.parse({"broker.id.generation.enable": "true", "broker.id": "-1"})
     with pytest.raises(ConfigError, match=r"node.id"):
         BrokerConfig.parse({"zookeeper.connect": "memory", "broker.id": "-1"})

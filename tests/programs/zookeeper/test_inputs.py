@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
+from coordinator.cluster.image import Image
 from protocol.types import TopicPartition
 from tests.programs.zookeeper.conftest import Start, quiet, until
 from tests.programs.zookeeper.ensemble import Ensemble
@@ -28,9 +32,14 @@ async def test_a_topic_that_a_tool_made_while_nobody_was_there_is_created(start:
         await until(lambda: f"{A}/partitions/0/state" in ensemble.nodes)
 
 
+def has_configs(image: Image, configs: dict[str, str]) -> bool:
+    return image.topic_configs("a") == configs
+
+
 async def test_a_topic_that_cannot_be_created_is_removed(start: Start, ensemble: Ensemble) -> None:
     async with start():
         await quiet()
+        wrong: Any
         for wrong in (b"nonsense", b"[" * 100_000, {"partitions": []}, {"partitions": {"x": [1]}}, assignment([7])):
             ensemble.put("/config/topics/a", {"version": 1, "config": {}})
             ensemble.put(A, wrong)
@@ -89,7 +98,7 @@ async def test_configs_are_set_and_taken_away(start: Start, ensemble: Ensemble) 
             configs = {"retention.ms": str(5000 + number)}
             ensemble.put("/config/topics/a", {"version": 1, "config": configs})
             ensemble.put(f"/config/changes/config_change_{number:010}", change)
-            await until(lambda configs=configs: image.topic_configs("a") == configs)
+            await until(partial(has_configs, image, configs))
 
 
 async def test_a_notification_that_was_read_changes_nothing_later(start: Start, ensemble: Ensemble) -> None:

@@ -82,6 +82,7 @@ AUTHORIZED_OPERATIONS = frozenset(
 
 
 def _subclasses(cls: type) -> Iterator[type]:
+    child: type
     for child in cls.__subclasses__():
         yield child
         yield from _subclasses(child)

@@ -62,7 +62,7 @@ RENAMED = {
 }
 """(message or struct, field) → its name in kio, where that is not Kafka's newest."""
 
-SIDES = ((EntityType.request, 1), (EntityType.response, 2))
+SIDES = ((EntityType.request, 0), (EntityType.response, 1))
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -71,13 +71,19 @@ def kio_versions(api: ApiKey) -> Any:
     return schema_name_map[name] if name else {}
 
 
+def classes_of(api: ApiKey) -> tuple[type, type]:
+    """Returns the classes of an API's request and response."""
+    messages = messages_of(api)
+    return messages.request, messages.response
+
+
 COMPARED = [
     pytest.param(
-        messages_of(api)[side], version, kio_versions(api)[version][kind], id=f"{api.name}-{kind.name}-{version}"
+        classes_of(api)[side], version, kio_versions(api)[version][kind], id=f"{api.name}-{kind.name}-{version}"
     )
     for api in ApiKey
     for kind, side in SIDES
-    for version in versions_of(messages_of(api)[side])
+    for version in versions_of(classes_of(api)[side])
     if version in kio_versions(api)
 ]
 

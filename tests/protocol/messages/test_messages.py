@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -83,7 +83,7 @@ def test_importing_the_package_loads_no_message() -> None:
 
 
 def test_the_types_of_fields_are_those_that_typing_finds() -> None:
-    classes = set(all_messages())
+    classes: set[Any] = set(all_messages())
     classes |= {field.kind.struct for cls in classes for field in fields_of(cls) if field.kind.struct is not None}
     for cls in classes:
         assert {name: annotation_of(cls, name) for name in cls.__wire__} == get_type_hints(cls, include_extras=True)

@@ -64,11 +64,11 @@ DECODERS: dict[str, Callable[[Buffer], object]] = {
     "up": lambda data: up_convert(data, max_size=MAX_SIZE),
     "down to 0": lambda data: down_convert(data, 0, 0, ConversionBudget(MAX_SIZE)),
     "down to 1": lambda data: down_convert(data, 1, 101, ConversionBudget(MAX_SIZE)),
-    "gzip": lambda data: decompress(Compression.GZIP, data, max_size=MAX_SIZE),
-    "snappy": lambda data: decompress(Compression.SNAPPY, data, max_size=MAX_SIZE),
-    "lz4": lambda data: decompress(Compression.LZ4, data, max_size=MAX_SIZE),
-    "lz4 of magic 0": lambda data: decompress(Compression.LZ4, data, max_size=MAX_SIZE, magic=0),
-    "zstd": lambda data: decompress(Compression.ZSTD, data, max_size=MAX_SIZE),
+    "gzip": lambda data: decompress(Compression.GZIP, bytes(data), max_size=MAX_SIZE),
+    "snappy": lambda data: decompress(Compression.SNAPPY, bytes(data), max_size=MAX_SIZE),
+    "lz4": lambda data: decompress(Compression.LZ4, bytes(data), max_size=MAX_SIZE),
+    "lz4 of magic 0": lambda data: decompress(Compression.LZ4, bytes(data), max_size=MAX_SIZE, magic=0),
+    "zstd": lambda data: decompress(Compression.ZSTD, bytes(data), max_size=MAX_SIZE),
     "marker": lambda data: control.decode_marker(Record(key=bytes(data[:4]), value=bytes(data[4:]))),
 }
 every_decoder = pytest.mark.parametrize("decoder", DECODERS.values(), ids=DECODERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import BatchHeader, TimestampType, read_header, validate, validate_from_client
+from protocol.records.batch import BatchHeader, Buffer, TimestampType, read_header, validate, validate_from_client
 from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.control import ControlType, EndTxnMarker, end_txn_batch
@@ -31,7 +31,7 @@ def read(batch: bytearray) -> tuple[BatchHeader, list[Record]]:
     return header, list(read_records(batch, 0, header))
 
 
-def code_of_up(message_set: bytes) -> ErrorCode:
+def code_of_up(message_set: Buffer) -> ErrorCode:
     with pytest.raises(KafkaError) as caught:
         up_convert(message_set)
     return caught.value.code

@@ -57,9 +57,15 @@ def whole(frame: memoryview, max_size: int) -> bytes | ErrorCode:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_frame_is_inflated_whole_as_by_pieces(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    random, at_once = Random(seed), []
+    random = Random(seed)
+    at_once: list[int] = []
     in_one = frames._inflated_into
-    monkeypatch.setattr(frames, "_inflated_into", lambda data, room: (at_once.append(room), in_one(data, room))[1])
+
+    def noted(data: memoryview, room: int) -> bytes | None:
+        at_once.append(room)
+        return in_one(data, room)
+
+    monkeypatch.setattr(frames, "_inflated_into", noted)
     contents = []
     for _ in range(FRAMES // 4):
         content, frame = some_frame(random)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import TimestampType
+from protocol.records.batch import Buffer, TimestampType
 from protocol.records.compression import Compression
 from protocol.records.deflating import compress
 from protocol.records.message_set import encode_message_set, iter_messages, read_messages
@@ -42,7 +42,7 @@ def wrapper(inner: bytes, codec: int = Compression.GZIP, **kwargs: int) -> bytes
     return message(attributes=codec | kwargs.pop("flags", 0), value=compress(Compression.GZIP, inner), **kwargs)
 
 
-def code_of(message_set: bytes) -> ErrorCode:
+def code_of(message_set: Buffer) -> ErrorCode:
     with pytest.raises(KafkaError) as caught:
         list(read_messages(message_set))
     return caught.value.code

@@ -15,7 +15,7 @@ import kio.records.schema
 import kio.records.writers
 import pytest
 
-from protocol.records.batch import read_header, validate, validate_from_client
+from protocol.records.batch import Buffer, read_header, validate, validate_from_client
 from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.legacy import up_convert
@@ -44,7 +44,7 @@ READERS = {
 every_reader = pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 
 
-def read_by(reader: Any, data: bytes) -> list[Record]:
+def read_by(reader: Any, data: Buffer) -> list[Record]:
     memory = reader(bytes(data))
     records = []
     while memory.has_next():
@@ -60,7 +60,7 @@ def timestamps_of(magic: int, records: list[Record]) -> list[Record]:
     return records if magic else [record._replace(timestamp=None) for record in records]  # type: ignore[arg-type]
 
 
-def ours(batch: bytes) -> list[Record]:
+def ours(batch: Buffer) -> list[Record]:
     header = read_header(batch)
     validate(batch, 0, header)
     validate_from_client(header)

@@ -23,14 +23,14 @@ def numbered(given: list[Record], base_offset: int) -> list[Record]:
     return [record._replace(offset=base_offset + index) for index, record in enumerate(given)]
 
 
-def batch_of(encoded: bytes, count: int = 1) -> tuple[bytearray, BatchHeader]:
+def batch_of(encoded: bytes | bytearray, count: int = 1) -> tuple[bytearray, BatchHeader]:
     """Returns a batch around these very bytes."""
     header = read_header(build([Record()]))._replace(records_count=count, last_offset_delta=count)
     batch = assemble(header, encoded)
     return batch, read_header(batch)
 
 
-def refusal(encoded: bytes, count: int = 1) -> str:
+def refusal(encoded: bytes | bytearray, count: int = 1) -> str:
     batch, header = batch_of(encoded, count)
     with pytest.raises(KafkaError) as caught:
         list(read_records(batch, 0, header))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from protocol.records.batch import BatchHeader, read_header, validate
@@ -17,10 +19,10 @@ RECORDS = [
 ]
 
 
-def original(**kwargs: object) -> tuple[bytearray, BatchHeader]:
+def original(**kwargs: Any) -> tuple[bytearray, BatchHeader]:
     batch = build(
         RECORDS, base_offset=50, producer_id=4, producer_epoch=1, base_sequence=8, partition_leader_epoch=3, **kwargs
-    )  # type: ignore[arg-type]
+    )
     return batch, read_header(batch)
 
 

@@ -8,6 +8,7 @@ time), and one batch of each kind of control record.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_a_commit_marker() -> None:
     assert ours == batch
 
 
-QUORUM_RECORDS = {
+QUORUM_RECORDS: dict[str, Any] = {
     "leader": control.LeaderChangeMessage(
         version=0, leader_id=1, voters=[control.ChangeVoter(voter_id=1, voter_directory_id=NO_UUID)], granting_voters=[]
     ),

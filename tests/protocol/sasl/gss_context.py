@@ -18,9 +18,9 @@ class SaidContext:
 
     def accept(self, token: bytes) -> EstablishedContext:
         if token.endswith(b"later"):
-            raise ProtocolError("its ticket is not taken this time: Ticket not yet valid", offset=0)
+            raise ProtocolError("its ticket is rejected this time: Ticket not yet valid", offset=0)
         if b"@" not in token:
-            raise SaslError("the ticket is not taken: it is none")
+            raise SaslError("the ticket is rejected: it is none")
         principal = token.removeprefix(b"\x60")
         answer = b"proof" if principal.startswith(PROVEN) else b""
         return EstablishedContext(answer, principal.removeprefix(PROVEN).decode(), self._expires_ms)
@@ -30,7 +30,7 @@ class SaidContext:
 
     def unwrap(self, message: bytes) -> bytes:
         if not message.startswith(b"w"):
-            raise SaslError("the ticket is not taken: A token had an invalid MIC")
+            raise SaslError("the ticket is rejected: A token had an invalid MIC")
         return message[1:]
 
 

@@ -67,8 +67,8 @@ class ClusterServer(Server):
         super().__init__(config, asyncio.Event())
         self._node = node
         self._process = process
-        self._disk = cast(Disk, LifeDisk(node.disk, process))  # type: ignore[assignment]
-        self._clock = VirtualClock()  # type: ignore[assignment]
+        self._disk = cast(Disk, LifeDisk(node.disk, process))
+        self._clock = VirtualClock()
 
     async def _join(self) -> Apis:
         """Registers with the controller, and follows what it commits."""
@@ -76,7 +76,7 @@ class ClusterServer(Server):
         world = node.world
         channel = Channel(node.controller)
         disk, clock, worker = self._disk, self._clock, InlineWorkers()
-        log_dirs = tuple(node.config.log_dirs)
+        log_dirs = tuple(node.config.log_dirs or ())
         settings = MetadataSettings(
             log_dirs=log_dirs, options=ClusterOptions(node_id=node.node_id), cluster_id=CLUSTER_ID
         )
@@ -175,7 +175,7 @@ class BrokerNode:
         self._make_directories()
 
     def _make_directories(self) -> None:
-        for directory in self.config.log_dirs:
+        for directory in self.config.log_dirs or ():
             self.disk.mkdir(directory)
 
     async def stop(self) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from broker.peers.address import Address
-from broker.peers.backoff import Backoff
 from broker.peers.pool import Peer
 from broker.peers.settings import Settings
+from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, ProtocolError, error_code
 from protocol.messages.fetch import FetchResponse, PartitionData
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

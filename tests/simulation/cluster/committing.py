@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, error_code
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -65,7 +65,7 @@ async def _commit(client: Client, coordinator: int, partition: TopicPartition, n
     topics = [OffsetCommitRequestTopic(name=partition.topic, partitions=[named])]
     request = OffsetCommitRequest(group_id=client.name, topics=topics, retention_time_ms=-1)
     answer = await client.ask(coordinator, request, OffsetCommitResponse, BY_NAME)
-    code = ErrorCode(answer.topics[0].partitions[0].error_code)
+    code = error_code(answer.topics[0].partitions[0].error_code)
     client.history.counts[f"commit {code.name}"] += 1
     return code is ErrorCode.NONE
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from broker.replica import following
+from broker.replica.partition import Partition
 from broker.replication import replica_fetcher
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -81,11 +82,11 @@ async def answers_are_damaged(world: Strikes) -> None:
     """A bit of what leaders answer is another one, in the memory of a machine say, and leaders change meanwhile."""
     append = following.append_as_follower
 
-    def damaged(partition: object, records: memoryview, *arguments: int) -> int:
+    def damaged(partition: Partition, records: memoryview, *arguments: int) -> int:
         if world.dice.random() < 0.1:
             records = memoryview(bytearray(records))
             records[-2] ^= 1  # of the last record's value
-        return append(partition, records, *arguments)  # type: ignore[arg-type, misc]
+        return append(partition, records, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replica_fetcher, "append_as_follower", damaged)
@@ -135,7 +136,7 @@ async def topics_are_made_anew(world: Strikes) -> None:
         away = world.dice.choice([*world.brokers.values()])
         world.kill(away, power=False)
         await asyncio.sleep(FAILOVER_S)
-        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=ANEW.topic)], timeout_ms=1_000)
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=ANEW.topic, topic_id=bytes(16))], timeout_ms=1_000)
         await world.ask_controller(request, DeleteTopicsResponse)
         await _make_anew(world, client, b"of today")
         away.start()

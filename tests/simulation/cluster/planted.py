@@ -5,9 +5,9 @@ Each takes away what keeps the fault out; where two things do, both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol
 
 import pytest
 
@@ -42,8 +42,11 @@ TWO_DIRECTORIES: Mapping[str, str] = MappingProxyType({"log.dirs": ",".join(DIRE
 SOON_S = 10
 """A cluster with a fault is not waited for as long as another."""
 
-World: TypeAlias = Callable[[int], Sequence[object]]
-"""Runs a seed, and returns what was wrong."""
+
+class World(Protocol):
+    """Runs a seed, and returns what was wrong."""
+
+    def __call__(self, seed: int, /) -> Collection[object]: ...
 
 
 class ClusterCourse(NamedTuple):
@@ -53,10 +56,10 @@ class ClusterCourse(NamedTuple):
     options: Mapping[str, str] = NO_OPTIONS
     rest_s: float = SOON_S
 
-    def __call__(self, seed: int) -> Sequence[object]:
+    def __call__(self, seed: int) -> Collection[object]:
         return run_cluster(seed, self.course, self.options, self.rest_s).breaches
 
-    def without_fault(self, seed: int) -> Sequence[object]:
+    def without_fault(self, seed: int) -> Collection[object]:
         """The same with all the time to come to rest."""
         return self._replace(rest_s=REST_S)(seed)
 

@@ -53,7 +53,7 @@ def the_high_watermark_precedes_the_truncation(patch: pytest.MonkeyPatch) -> Non
     def early(self: Any, key: Any, data: Any, now_ms: int) -> Any:
         followed = self._partitions.get(key)
         if followed is not None and data.diverging_epoch.epoch >= 0 and not followed.replica.leads:
-            replica_fetcher.take_watermarks(followed.replica, data.high_watermark, 0)
+            replica_fetcher.take_watermarks(followed.replica, data.high_watermark, 0)  # type: ignore[attr-defined]
         return fetched(self, key, data, now_ms)
 
     patch.setattr(Fetcher, "_partition_fetched", early)

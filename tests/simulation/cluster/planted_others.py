@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ LATE_S = 0.3
 
 def nobody_is_fenced_by_its_epoch(patch: pytest.MonkeyPatch) -> None:
     """4, KIP-320: who takes a follower for the leader is told that what was committed is out of range."""
-    check = doubtful.check_readable
+    check: Callable[[Any, int], None] = getattr(doubtful, "check_readable")  # noqa: B009 (imported there)
     patch.setattr(doubtful, "check_readable", lambda replica, _: check(replica, -1))
 
 
@@ -126,7 +127,7 @@ def former_brokers_are_heard(patch: pytest.MonkeyPatch) -> None:
 
 def who_may_not_join_is_waited_for(patch: pytest.MonkeyPatch) -> None:
     """15, KAFKA-15021: a replica that is fenced, and was caught up, holds the high watermark."""
-    committed_offset = partition.committed_offset
+    committed_offset: Callable[..., int] = getattr(partition, "committed_offset")  # noqa: B009 (imported there)
 
     def held(end: int, isr: Any, others: Any, min_isr: int, rules: Any, now_ms: int) -> int:
         return committed_offset(end, isr, others, min_isr, rules._replace(may_be_in_sync=anybody), now_ms)

@@ -16,7 +16,7 @@ from asyncio import Handle, TimerHandle
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
 from tests.simulation.faulty_disk import Crash
 from tests.simulation.virtual_time import VirtualLoop
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import socket
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 WORK_S = 0.002
 """The average time that work of a thread takes."""
@@ -150,7 +151,9 @@ class ClusterLoop(VirtualLoop):
         self.call_later(self.dice.expovariate(1 / WORK_S), do)
         return done
 
-    def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Handle:
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
+    ) -> Handle:
         """As a loop does, except that nothing is called for a process that is dead, such as by a future of another."""
         if self.is_closed():
             return self._nothing  # of a coroutine that the run has left behind, which is collected
@@ -165,7 +168,11 @@ class ClusterLoop(VirtualLoop):
         return handle
 
     def call_at(
-        self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
     ) -> TimerHandle:
         """As a loop does, except that a process that is stopped has its timers when it goes on."""
         if self.is_closed():

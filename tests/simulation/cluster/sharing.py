@@ -38,7 +38,7 @@ class Delivery(NamedTuple):
     """A record that a member got."""
 
     offset: int
-    count: int
+    delivery: int
 
 
 class ShareHistory:
@@ -184,8 +184,8 @@ class ShareMember:
                 self.shared.delivered[name].add(offset)
                 if offset in values:
                     history.saw(name, offset, values[offset])
-                if delivery.count > MAX_DELIVERIES:
-                    history.breach(Breach.DELIVERED, f"{name}: offset {offset}, for the {delivery.count}th time")
+                if delivery.delivery > MAX_DELIVERIES:
+                    history.breach(Breach.DELIVERED, f"{name}: offset {offset}, for the {delivery.delivery}th time")
                 if not is_former and self.shared.done[name].get(offset, begun_s) < begun_s:
                     history.breach(Breach.DELIVERED, f"{name}: offset {offset}, after it was done with")
                 kind = ACCEPT if self.accepts_all else dice.choices(CHOICES, WEIGHTS)[0]

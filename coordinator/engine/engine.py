@@ -1,0 +1,256 @@
+"""Runs machines: decide → append → apply → effects with no await between, then wait for the commit and release replies.
+
+A machine is a state machine over one partition of an internal topic. Its decisions read state and return a `Result`;
+only `apply` changes durable state, only effects change soft state, and loading is `apply` from the log's start. A
+machine has no clock, no lock and no rollback: an error comes before `apply`, or the machine is loaded again. A decision
+or an expiry that fails because of a bug fails only its own request or timer: the bug is reported, and every other
+deadline is kept. Source: Kafka's CoordinatorRuntime (coordinator-common), KIP-848.
+
+    engine = Engine(clock, …)
+    await engine.load(partition, machine, storage, serde)            # COORDINATOR_LOAD_IN_PROGRESS until it is done
+    answer = await engine.submit(partition, lambda ticket, now_ms: machine.heartbeat(request, ticket, now_ms))
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Final, Generic, NoReturn, TypeVar
+
+from coordinator.engine.clock import Alarm, EngineClock
+from coordinator.engine.errors import HalfWritten
+from coordinator.engine.loaded import FAILED, NEVER_MS, REJECTIONS, AsAnswer, LoadedMachine, PendingReplies, Status
+from coordinator.engine.machine import Machine, Serde, Storage
+from coordinator.engine.result import Decision, Result, Ticket
+from protocol.errors import ErrorCode, KafkaError
+
+R = TypeVar("R")
+A = TypeVar("A")
+E = TypeVar("E")
+"""Encoded records: whole batches, or records that a storage gathers into batches."""
+
+
+EXPIRIES_AT_ONCE: Final = 100
+"""Maximum of deadlines of one machine that the engine decides on before other work of the event loop: one takes some
+microseconds, and a whole group's sessions may expire together."""
+
+OnFault = Callable[[Hashable, Exception], None]
+"""Called with the machine's key and an exception that no client can cause."""
+
+
+def raise_fault(key: Hashable, error: Exception) -> None:
+    """Raises a bug at its place, for engines without another `on_fault`."""
+    raise error
+
+
+class Engine(Generic[R]):
+    """Machines by key (the partition of their topic), and one timer for all of them."""
+
+    def __init__(
+        self,
+        clock: EngineClock,
+        on_failure: Callable[[Hashable, KafkaError], None],
+        write_timeout_ms: Callable[[Sequence[R]], int] | None = None,
+        as_answer: AsAnswer = lambda error: error,
+        on_fault: OnFault = raise_fault,
+    ) -> None:
+        """`write_timeout_ms` returns the longest time that answers wait for the commit of the given records, or of
+        earlier records if there are none; then they fail with REQUEST_TIMED_OUT. None sets no limit. `as_answer`
+        translates an error for the waiting requests. `on_fault` is called with every exception that isn't a KafkaError:
+        a bug."""
+        self._clock = clock
+        self._write_timeout_ms = write_timeout_ms
+        self._as_answer = as_answer
+        self._on_failure = on_failure
+        self._on_fault = on_fault
+        self._machines: dict[Hashable, LoadedMachine[R]] = {}
+        self._timer: Alarm | None = None
+        self._alarm_ms = 0
+
+    async def load(
+        self,
+        key: Hashable,
+        machine: Machine[R],
+        storage: Storage[E],
+        serde: Serde[R, E],
+        activate: Callable[[int], None] | None = None,
+    ) -> None:
+        """Builds a new machine's state from its log; returns when it is active, or was unloaded meanwhile.
+
+        `activate` is called with the time when all records are applied, so that it can set timers.
+        """
+        loaded = self._machines[key] = LoadedMachine(machine, storage, serde, self._as_answer)
+        try:
+            async for piece in storage.read():
+                if self._machines.get(key) is not loaded:
+                    return
+                for record in loaded.decode(piece):
+                    machine.apply(record)
+        except KafkaError as error:
+            if self._machines.get(key) is loaded:
+                self._fail(key, loaded, error)
+            raise
+        if self._machines.get(key) is loaded:
+            if activate is not None:
+                activate(self._clock.now_ms())
+            loaded.status = Status.ACTIVE
+            self._arm(loaded)
+            loaded.appended_to = storage.end_offset  # until this offset is committed, no answer shows the loaded state
+            self._await_commit(key, loaded, Result(), self._clock.now_ms())
+
+    def unload(self, key: Hashable) -> None:
+        """Unloads the machine, because another broker leads its partition: waiting requests get NOT_COORDINATOR."""
+        loaded = self._machines.pop(key, None)
+        if loaded is not None:
+            loaded.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
+
+    def status(self, key: Hashable) -> Status | None:
+        """Returns the machine's status; None if it isn't here."""
+        loaded = self._machines.get(key)
+        return None if loaded is None else loaded.status
+
+    def submit(self, key: Hashable, decision: Decision[A, R]) -> asyncio.Future[A]:
+        """Decides and writes. Returns the answer's future, which is done if there is nothing to wait for.
+
+        Raises KafkaError, unless the future has it: the decision's own, the append's, or COORDINATOR_LOAD_IN_PROGRESS
+        and NOT_COORDINATOR if no active machine has the key.
+        """
+        loaded = self._serving(key)
+        ticket: Ticket[A] = Ticket()
+        now_ms = self._clock.now_ms()
+        try:
+            result = decision(ticket, now_ms)
+        except KafkaError:
+            raise
+        except Exception as error:
+            self._on_fault(key, error)
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(FAILED)) from error
+        future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        loaded.waiting[ticket] = future  # type: ignore[assignment]  # the reply to a ticket has the ticket's type
+        try:
+            self._write(key, loaded, result, now_ms)
+        except KafkaError:
+            loaded.waiting.pop(ticket, None)
+            if future.done():
+                future.exception()  # the same error is raised here
+            raise
+        if not future.done() and all(answered.ticket is not ticket for answered in result.replies):
+            # A later decision answers it: a request that is cancelled by then isn't waited for.
+            future.add_done_callback(lambda _: loaded.waiting.pop(ticket, None))
+        return future
+
+    def _serving(self, key: Hashable) -> LoadedMachine[R]:
+        loaded = self._machines.get(key)
+        if loaded is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        if loaded.status is not Status.ACTIVE:
+            raise KafkaError(REJECTIONS[loaded.status])
+        return loaded
+
+    def _write(self, key: Hashable, loaded: LoadedMachine[R], result: Result[R], now_ms: int) -> None:
+        """Appends, applies, carries out the effects, and releases or holds the replies. A failed append changes
+        nothing, and its error is raised."""
+        if result.records:
+            try:
+                loaded.appended_to = loaded.append(result.records, now_ms)
+            except Exception as error:
+                self._not_written(key, loaded, error)
+        try:
+            for record in result.records:
+                loaded.machine.apply(record)
+            for effect in result.effects:
+                effect()
+        except Exception as error:
+            self._not_applied(key, loaded, result, error)
+        if loaded.appended_to <= loaded.committed_to:
+            loaded.release(result.replies)
+        elif result.records or result.replies:
+            self._await_commit(key, loaded, result, now_ms)
+        self._arm(loaded)
+
+    def _not_written(self, key: Hashable, loaded: LoadedMachine[R], error: Exception) -> NoReturn:
+        rejection = error if isinstance(error, KafkaError) else FAILED
+        if isinstance(error, HalfWritten):
+            self._give_up(key, loaded, error)
+        if rejection is FAILED:
+            self._on_fault(key, error)
+        raise KafkaError(rejection.code, rejection.message) from error
+
+    def _not_applied(self, key: Hashable, loaded: LoadedMachine[R], result: Result[R], error: Exception) -> NoReturn:
+        """Unloads the machine, whose state may be half changed. The decision is in the log, from which the state is
+        loaded again."""
+        loaded.release([(ticket, FAILED) for ticket, _ in result.replies])
+        self._give_up(key, loaded, error)
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(FAILED)) from error
+
+    def _give_up(self, key: Hashable, loaded: LoadedMachine[R], error: Exception) -> None:
+        """Unloads the machine; waiting requests are told to try again, and reach the machine that is loaded in its
+        place."""
+        self._fail(key, loaded, KafkaError(ErrorCode.NOT_COORDINATOR, repr(error)))
+        self._on_fault(key, error)
+
+    def _await_commit(self, key: Hashable, loaded: LoadedMachine[R], result: Result[R], now_ms: int) -> None:
+        timeout_ms = NEVER_MS if self._write_timeout_ms is None else self._write_timeout_ms(result.records)
+        written = PendingReplies(loaded.appended_to, result.replies, now_ms + timeout_ms)
+        loaded.written.append(written)
+        loaded.timeout_ms = min(loaded.timeout_ms, written.deadline_ms)
+        loaded.when_committed(written.offset, partial(self._committed, key, loaded, written))
+
+    def _committed(
+        self, key: Hashable, loaded: LoadedMachine[R], written: PendingReplies, error: KafkaError | None
+    ) -> None:
+        if error is None:
+            loaded.committed(written)
+        elif loaded.status is Status.ACTIVE:
+            self._fail(key, loaded, error)
+
+    def _fail(self, key: Hashable, loaded: LoadedMachine[R], error: KafkaError) -> None:
+        loaded.fail(error)
+        self._on_failure(key, error)
+
+    def _arm(self, loaded: LoadedMachine[R]) -> None:
+        """Moves the timer forward if this machine needs it earlier; a timer that fires too early does no harm."""
+        if loaded.status is not Status.ACTIVE:
+            return
+        deadline_ms = loaded.machine.next_deadline_ms()
+        deadline_ms = (
+            loaded.timeout_ms if deadline_ms is None else min(max(deadline_ms, loaded.not_before_ms), loaded.timeout_ms)
+        )
+        if deadline_ms >= NEVER_MS:
+            return
+        if self._timer is not None and self._alarm_ms <= deadline_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._alarm_ms = deadline_ms
+        self._timer = self._clock.call_at(deadline_ms, self._ring)
+
+    def _ring(self) -> None:
+        """Expires the machines; an error in one doesn't stop the others."""
+        self._timer = None
+        now_ms = self._clock.now_ms()
+        for key, loaded in list(self._machines.items()):
+            if loaded.status is Status.ACTIVE:
+                if loaded.timeout_ms <= now_ms:
+                    loaded.time_out(now_ms)
+                for _ in range(EXPIRIES_AT_ONCE):
+                    if not loaded.is_due(now_ms) or not self._expire(key, loaded, now_ms):
+                        break
+                self._arm(loaded)
+
+    def _expire(self, key: Hashable, loaded: LoadedMachine[R], now_ms: int) -> bool:
+        """Decides on one deadline. Returns False if that failed."""
+        try:
+            result = loaded.machine.expire(now_ms)
+        except Exception as fault:
+            loaded.not_before_ms = loaded.machine.expire_failed(fault, now_ms)
+            if not isinstance(fault, KafkaError):
+                self._on_fault(key, fault)
+            return False
+        try:
+            self._write(key, loaded, result, now_ms)
+        except KafkaError as error:
+            loaded.not_before_ms = loaded.machine.expire_failed(error, now_ms)
+            return False
+        return True

@@ -1,0 +1,123 @@
+"""A machine in the engine: its partition, and the requests that wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from coordinator.engine.errors import HalfWritten
+from coordinator.engine.machine import Machine, Serde, Storage
+from coordinator.engine.result import Reply
+from protocol.errors import ErrorCode, KafkaError
+
+R = TypeVar("R")
+E = TypeVar("E")
+
+
+class Status(Enum):
+    """The status of a machine in the engine: LOADING → ACTIVE → FAILED; an unloaded machine has none."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+
+
+REJECTIONS = {
+    Status.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    Status.FAILED: ErrorCode.NOT_COORDINATOR,
+}
+
+
+NEVER_MS: Final = 1 << 62
+
+AsAnswer = Callable[[KafkaError], KafkaError]
+
+
+FAILED: Final = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator failed over a request")
+"""The answer of requests whose own answer is lost because of a bug, which is logged."""
+
+
+class PendingReplies:
+    """Answers that wait until every record before the offset is committed, and their deadline."""
+
+    __slots__ = ("deadline_ms", "offset", "replies")
+
+    def __init__(self, offset: int, replies: Sequence[Reply], deadline_ms: int) -> None:
+        self.offset = offset
+        self.replies = replies
+        self.deadline_ms = deadline_ms
+
+
+class LoadedMachine(Generic[R]):
+    """A machine, its partition, and the requests that wait for it."""
+
+    def __init__(self, machine: Machine[R], storage: Storage[E], serde: Serde[R, E], as_answer: AsAnswer) -> None:
+        self.machine = machine
+        self.as_answer = as_answer
+        self.append: Callable[[Sequence[R], int], int] = lambda records, now_ms: _append(
+            storage, serde.encode(records, now_ms)
+        )
+        self.when_committed = storage.when_committed
+        self.decode = serde.decode
+        self.status = Status.LOADING
+        self.appended_to = self.committed_to = 0
+        self.waiting: dict[object, asyncio.Future[object]] = {}
+        self.written: deque[PendingReplies] = deque()
+        """Replies whose records may not be committed yet, in order of offset."""
+        self.timeout_ms = NEVER_MS
+        """No earlier than the first deadline in `written`, which is checked only then."""
+        self.not_before_ms = 0
+        """The earliest time of the next `expire` after it has failed."""
+
+    def release(self, replies: Iterable[tuple[Hashable, object | None]]) -> None:
+        for ticket, answer in replies:
+            future = self.waiting.pop(ticket, None)
+            if future is None or future.done():  # its connection is gone
+                continue
+            if isinstance(answer, KafkaError):
+                future.set_exception(self.as_answer(answer))
+                future.exception()  # if its coroutine ended with its connection, nothing reads the error: no bug
+            else:
+                future.set_result(answer)
+
+    def committed(self, written: PendingReplies) -> None:
+        """Releases the replies, whose records are committed together with all earlier ones."""
+        self.committed_to = written.offset
+        self.release(written.replies)
+        while self.written and self.written[0].offset <= written.offset:
+            self.written.popleft()
+
+    def is_due(self, now_ms: int) -> bool:
+        """True if the machine has a deadline that has passed, and may expire it."""
+        if self.status is not Status.ACTIVE or self.not_before_ms > now_ms:
+            return False
+        deadline_ms = self.machine.next_deadline_ms()
+        return deadline_ms is not None and deadline_ms <= now_ms
+
+    def time_out(self, now_ms: int) -> None:
+        """Fails requests that have waited too long. Their decisions stay, and may still be committed later."""
+        late = [written for written in self.written if written.deadline_ms <= now_ms]
+        for written in late:
+            error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"not committed up to {written.offset} in time")
+            self.release([(ticket, error) for ticket, _ in written.replies])
+        self.timeout_ms = min(
+            (written.deadline_ms for written in self.written if written.deadline_ms > now_ms), default=NEVER_MS
+        )
+
+    def fail(self, error: KafkaError) -> None:
+        """Fails every waiting request with the error; state that was applied but not committed must not be seen
+        again."""
+        self.status = Status.FAILED
+        self.release([(ticket, error) for ticket in self.waiting])
+
+
+def _append(storage: Storage[E], encoded: E) -> int:
+    try:
+        return storage.append(encoded)
+    except KafkaError:
+        raise
+    except Exception as error:
+        raise HalfWritten(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)) from error

@@ -1,0 +1,84 @@
+"""The interfaces of an engine: the machine that it runs, the serde of its records, and the partition under it.
+
+Source: Kafka's CoordinatorShard, CoordinatorRecordSerde and PartitionWriter (coordinator-common).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Final, Protocol, TypeVar
+
+from coordinator.engine.result import Result
+from protocol.errors import KafkaError
+from protocol.types import Buffer
+
+R = TypeVar("R")
+E_in = TypeVar("E_in", contravariant=True)
+E_out = TypeVar("E_out", covariant=True)
+"""Encoded records: whole batches, or records that a storage gathers into batches."""
+
+EXPIRY_RETRY_MS: Final = 1_000
+"""Pause of an expiry whose records could not be appended: a full disk or missing replicas take time to recover."""
+
+
+class Machine(Protocol[R]):
+    """The methods of a state machine that the engine calls; its decisions have the shape `Decision`."""
+
+    def apply(self, record: R) -> None:
+        """Changes durable state, as no other method does: for each new record, and for each loaded record."""
+        ...
+
+    def expire(self, now_ms: int) -> Result[R]:
+        """Decides on a deadline that has passed; a result without records is followed by the next deadline."""
+        ...
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns the time when `expire` is due, or a little earlier; called after every result, so it must be
+        cheap."""
+        ...
+
+    def expire_failed(self, error: Exception, now_ms: int) -> int:
+        """Handles an `expire` that raised, or whose records could not be written: the machine makes its deadlines due
+        again, not too soon. Returns the earliest time of the next `expire`."""
+        ...
+
+
+class Serde(Protocol[R, E_out]):
+    """Encodes and decodes a machine's records."""
+
+    def encode(self, records: Sequence[R], now_ms: int) -> E_out:
+        """Returns all of the records, encoded for the storage. Raises KafkaError for a record that can't be encoded."""
+        ...
+
+    def decode(self, batches: Buffer) -> Iterable[R]:
+        """Returns the records of whole batches, in order."""
+        ...
+
+
+class Storage(Protocol[E_in]):
+    """The partition under a machine."""
+
+    def append(self, encoded: E_in) -> int:
+        """Appends all records or none, without waiting for a disk; returns the offset after the last. Raises
+        KafkaError.
+
+        It may gather records and write them a little later; if that fails, none of them is committed.
+        """
+        ...
+
+    def when_committed(self, offset: int, then: Callable[[KafkaError | None], None]) -> None:
+        """Calls `then` once every record before `offset` is committed: at once if it is, or with the error if it can't
+        be.
+
+        Calls come in the order of the offsets.
+        """
+        ...
+
+    def read(self) -> AsyncIterator[Buffer]:
+        """Yields the whole log, from its start to its end, as pieces of whole batches; may await between them."""
+        ...
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last record."""
+        ...

@@ -1,0 +1,14 @@
+"""The encodings of values that jobs decode."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Format(Enum):
+    """How values are encoded."""
+
+    BYTES = "bytes"
+    JSON = "json"
+    AVRO = "avro"
+    CONFLUENT_AVRO = "confluent-avro"

@@ -1,0 +1,89 @@
+"""`odradek run`: reads the configuration and runs a broker."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+from typing import Final
+
+from broker.config.files import read_file
+from broker.config.sources import (
+    Loaded,
+    from_assignments,
+    from_environment,
+    from_file,
+    from_flags,
+    load,
+)
+from cli.actions import Actions
+from cli.flags import DATA, LISTEN
+from cli.parser import Parser
+from programs.command import add_settings
+
+DEV_PROFILE: Final = "odradek.profile=dev"
+"""The profile of a broker that is started without an options file, for trying it out."""
+
+MORE: Final = """\
+It serves until SIGTERM or SIGINT. It prints "ready HOST:PORT" on standard output once it serves, and logs on standard
+error. Without arguments it listens on 127.0.0.1:9092 and keeps its data in ./data.
+
+Options have the names that Apache Kafka gives them; docs/configuration.md lists them all. From the weakest source:
+  defaults, server.properties, environment (KAFKA_LOG_RETENTION_MS=60000), --set, --data and --listen.
+"""
+
+
+def declare(actions: Actions) -> None:
+    actions.only(
+        run_broker,
+        options=_options,
+        examples=(
+            "odradek run",
+            "odradek run --data /var/lib/odradek --listen 0.0.0.0:9092 "
+            "--set advertised.listeners=PLAINTEXT://broker.example:9092",
+            "odradek run server.properties --set log.retention.hours=24",
+            'odradek run --data "$(mktemp -d)" --listen 127.0.0.1:0',
+        ),
+        more=MORE,
+        exit_codes="0 stopped, 1 cannot start, 2 wrong arguments or configuration",
+    )
+
+
+def _options(parser: Parser) -> None:
+    parser.add_argument(
+        "file", nargs="?", metavar="server.properties", help="a Java properties file with Kafka's options"
+    )
+    DATA.add(parser, help="directory of the logs, created if missing (log.dirs)")
+    LISTEN.add(parser, help="address to listen on; port 0 is any free port (listeners)")
+    add_settings(parser)
+
+
+def run_broker(options: argparse.Namespace) -> int:
+    """Runs a broker until it is stopped. Returns the exit code."""
+    loaded = _load(options)
+    _warn(loaded)
+    gc.disable()  # the objects of the start are long-lived: the server enables collection once it serves
+    from programs.run.running import run
+
+    return run(loaded.config)
+
+
+def _load(options: argparse.Namespace) -> Loaded:
+    return load(
+        from_file(options.file, read_file(options.file))
+        if options.file is not None
+        else from_assignments([DEV_PROFILE]),
+        from_environment(os.environ),
+        from_assignments(options.assignments),
+        from_flags(options.data, options.listen),
+    )
+
+
+def _warn(loaded: Loaded) -> None:
+    """Logs one line for each reason why given options have no effect."""
+    from broker.logging import get_logger
+
+    logger = get_logger("config")
+    for reason in dict.fromkeys(unused.reason for unused in loaded.unused):
+        names = [unused.setting.name for unused in loaded.unused if unused.reason == reason]
+        logger.warning("options without effect", reason=reason, options=names)

@@ -1,0 +1,94 @@
+"""Requests of many entries, of every API and version: no callback of the event loop handles all entries at once.
+
+A callback's work is counted in lines of Python: it must not grow with the entries. Parts and turns have few entries
+here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from broker.exchange import turns
+from broker.exchange.context import Principal
+from broker.handlers import APIS
+from broker.metadata import deciding
+from broker.requests import dispatch, forwarding, parts
+from protocol.api_key import ApiKey
+from tests.broker.doors import EVE, OPTIONS, furnished
+from tests.broker.inprocess import LONG_S, InProcess, request_frame
+from tests.broker.many import Many, requests_of_many
+from tests.callback_work import CallbackWork
+
+ADMIN = Principal("User", "admin")
+FEW, MANY = 100, 300
+LINES_OF_ENTRY = 3.5
+"""Lines that a callback may execute for each entry: two or three comprehensions, which take some fifty milliseconds for
+200,000 entries."""
+
+WRITTEN_AS_ONE = ("WriteShareGroupStateRequest", ("topics", "partitions", "state_batches"))
+"""The request and the array that are a single entry, of at most MAX_STATE_BATCHES."""
+
+LIMITS = {
+    (turns, "_TURN_NS"): 0,
+    (turns, "ENTRIES"): 4,
+    (parts, "PART_ENTRIES"): 8,
+    (forwarding, "PART_ENTRIES"): 8,
+    (dispatch, "LARGE_REQUEST_BYTES"): 64,
+    (dispatch, "MAX_BYTES_ON_LOOP"): 64,
+    (deciding, "MAX_ENTRIES_ON_LOOP"): 8,
+}
+
+NOT_HERE = frozenset({
+    ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE,  # parsed in place, with their own turns
+    ApiKey.JOIN_GROUP,  # waits for other members
+    ApiKey.CREATE_ACLS,  # commits up to ten thousand records in one batch
+})  # fmt: skip
+
+NO_CREATION = {"auto.create.topics.enable": "false"}
+"""Metadata creates no topics, as CreateTopics, which only validates here."""
+
+pytestmark = pytest.mark.source_only
+
+
+@pytest.fixture
+async def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[InProcess, bytes]]:
+    for (module, name), limit in LIMITS.items():
+        monkeypatch.setattr(module, name, limit)
+    async with InProcess(tmp_path, {**OPTIONS, **NO_CREATION}) as served:
+        yield served, await furnished(served)
+
+
+async def longest_callback(broker: InProcess, many: Many, count: int, principal: Principal, topic_id: bytes) -> int:
+    client = broker.client()
+    client.connection.principal = principal
+    frame = request_frame(many.build(count, topic_id), many.version)
+    with CallbackWork() as work:
+        client.send(frame)
+        async with asyncio.timeout(LONG_S):
+            await client.wire.answered.wait()
+    client.connection.connection_lost(None)
+    return work.longest
+
+
+@pytest.mark.parametrize("principal", [ADMIN, EVE], ids=["permitted", "denied"])
+async def test_no_callback_handles_all_entries_of_a_request(
+    principal: Principal, broker: tuple[InProcess, bytes]
+) -> None:
+    served, topic_id = broker
+    problems: list[str] = []
+    for api in APIS:
+        if api.key in NOT_HERE:
+            continue
+        for version in {api.versions.first, api.versions.last}:
+            for many in requests_of_many(api.request, version):
+                if (many.request.__name__, many.path) == WRITTEN_AS_ONE:
+                    continue
+                await longest_callback(served, many, 1, principal, topic_id)
+                few, most = [await longest_callback(served, many, count, principal, topic_id) for count in (FEW, MANY)]
+                if most - few > (MANY - FEW) * LINES_OF_ENTRY:
+                    problems.append(f"{many}: {few} lines, {most} lines")
+    assert not problems, "\n".join(problems)

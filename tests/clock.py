@@ -1,0 +1,105 @@
+"""The clock of tests: it stands still unless a test moves it."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from itertools import count
+
+NS_PER_MS = 1_000_000
+START_MS = 1_700_000_000_000
+PATIENCE_S = 20
+"""A test fails if no timer is set for this long; nothing waits for this time to pass."""
+
+
+class ManualTimer:
+    """A timer of a ManualClock; `when_ms` is on the clock's monotonic time."""
+
+    def __init__(self, when_ms: float, then: Callable[[], None], cancelled: Callable[[], None]) -> None:
+        self.when_ms = when_ms
+        self.then = then
+        self.is_cancelled = False
+        self._cancelled = cancelled
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        self._cancelled()
+
+
+class ManualClock:
+    """`broker.clock.Clock` that a test moves: by `advance`, which calls each timer at its time, or by a new `time_ms`
+    and `ring`, which calls timers late, as a busy event loop does."""
+
+    def __init__(self, time_ms: float = START_MS, ahead_ms: int = 0) -> None:
+        """The time of day is `ahead_ms` ahead of the monotonic time."""
+        self.time_ms = time_ms
+        self._ahead_ms = ahead_ms
+        self._numbers = count()
+        self._heap: list[tuple[float, int, ManualTimer]] = []
+        self._changed = asyncio.Event()
+
+    def now_ms(self) -> int:
+        return int(self.time_ms) + self._ahead_ms
+
+    def monotonic_ms(self) -> int:
+        return int(self.time_ms)
+
+    def monotonic_ns(self) -> int:
+        return round(self.time_ms * NS_PER_MS)
+
+    def call_at(self, when_ms: int, then: Callable[[], None]) -> ManualTimer:
+        return self.call_after(when_ms - self._ahead_ms - self.time_ms, then)
+
+    def call_after(self, delay_ms: float, then: Callable[[], None]) -> ManualTimer:
+        timer = ManualTimer(self.time_ms + delay_ms, then, self._tidy)
+        heapq.heappush(self._heap, (timer.when_ms, next(self._numbers), timer))
+        self._changed.set()
+        return timer
+
+    @property
+    def timers(self) -> list[ManualTimer]:
+        """The timers that are set, the earliest first."""
+        return [timer for *_, timer in sorted(self._heap, key=lambda entry: entry[:2]) if not timer.is_cancelled]
+
+    def advance(self, by_ms: float) -> None:
+        """Moves the time, and calls each timer when its time comes."""
+        end_ms = self.time_ms + by_ms
+        while self._heap and self._heap[0][0] <= end_ms:
+            when_ms, _, timer = heapq.heappop(self._heap)
+            self.time_ms = max(self.time_ms, when_ms)
+            self._call(timer)
+        self.time_ms = end_ms
+
+    def ring(self) -> None:
+        """Calls the timers that are due now; one that such a call sets waits for the next `ring`."""
+        due = []
+        while self._heap and self._heap[0][0] <= self.time_ms:
+            due.append(heapq.heappop(self._heap)[2])
+        for timer in due:
+            self._call(timer)
+
+    async def next_timer(self) -> float:
+        """Waits until a timer is set; returns the milliseconds until the earliest is due."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not self.timers:
+                self._changed.clear()
+                await self._changed.wait()
+        return self.timers[0].when_ms - self.time_ms
+
+    def _call(self, timer: ManualTimer) -> None:
+        if not timer.is_cancelled:
+            timer.then()
+
+    def _tidy(self) -> None:
+        while self._heap and self._heap[0][2].is_cancelled:
+            heapq.heappop(self._heap)
+
+
+class ImpatientClock(ManualClock):
+    """Passes each delay in the next turn of the event loop."""
+
+    def call_after(self, delay_ms: float, then: Callable[[], None]) -> ManualTimer:
+        timer = super().call_after(delay_ms, then)
+        asyncio.get_running_loop().call_soon(self.advance, delay_ms)
+        return timer

@@ -1,0 +1,34 @@
+"""The measurement of how long others wait: what it sends, and that all of its places answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.handlers import APIS
+from broker.handlers.controller import CONTROLLER_APIS
+from broker.requests.api import Apis
+from tests.fuzz.crowding import PLACES, measured, requests
+
+COUNT = 3
+
+
+@pytest.mark.parametrize("apis", [APIS, CONTROLLER_APIS], ids=["broker", "controller"])
+def test_every_version_that_is_served_is_measured(apis: Apis) -> None:
+    newest = {(many.request, many.version) for many in requests(apis, set(), all_versions=False)}
+    everything = {(many.request, many.version) for many in requests(apis, set(), all_versions=True)}
+    assert newest < everything
+    for api in apis:
+        versions = [version for request, version in everything if request is api.request]
+        assert all(api.versions.first <= version <= api.versions.last for version in versions)
+        assert [version for request, version in newest if request is api.request] in ([], [api.versions.last])
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_each_place_answers_while_others_ask(place: str, tmp_path: Path) -> None:
+    with PLACES[place](tmp_path / "data", "with") as at:
+        (many, *_) = requests(at.apis, {"CREATE_TOPICS"}, all_versions=False)
+        wait = measured(at, many, COUNT, "with")
+    assert wait.outcome.endswith(" bytes")
+    assert wait.longest_s > 0
