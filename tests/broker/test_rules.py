@@ -250,6 +250,7 @@ async def test_a_topic_that_a_broker_learns_of_while_it_describes_topics_is_unkn
     assert [(topic.name, topic.error_code) for topic in answer.topics] == [(None, ErrorCode.UNKNOWN_TOPIC_ID)]
 
 
+@pytest.mark.source_only
 async def test_a_topic_that_a_broker_learns_of_during_a_produce_is_unknown_to_it(
     broker: InProcess,
 ) -> None:

@@ -222,6 +222,7 @@ class Jumping(MachineClock):
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
 
+@pytest.mark.source_only
 async def test_all_parts_of_a_deletion_have_one_deadline(
     broker: InProcess, client: Client, partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
