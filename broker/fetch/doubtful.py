@@ -18,8 +18,13 @@ from storage.epochs import EpochEnd
 def checked(replicas: Replicas, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
     """Returns the partition to read; None if the answer is complete without a read. Raises the KafkaError of the
     answer."""
-    if fetched.key in request.denied:
-        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    denied = request.denied.get(fetched.key)
+    if denied is not None:
+        error = KafkaError(denied)
+        if denied is not ErrorCode.UNKNOWN_TOPIC_ID:
+            raise error
+        fetched.miss(error)
+        return None
     try:
         partition = replicas.partition(topic_of(replicas, request, fetched), fetched.index)
     except LeaderMoved:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from broker.fetch.partition import FetchedPartition
@@ -12,6 +12,7 @@ from broker.replica.read_replica import RackAwareSelector
 from broker.replica.replica import READ_COMMITTED
 from broker.replica.roles import Leading
 from broker.replica.throttle import ReplicationThrottle, names
+from protocol.errors import ErrorCode
 
 FIRST_WHOLE_BATCH_VERSION: Final = 3
 """First version that never returns only a part of a batch: its clients fetch again with a larger limit."""
@@ -23,7 +24,7 @@ FIRST_TOPIC_ID_VERSION: Final = 13
 CONSUMER: Final = -1
 """The replica id of a consumer."""
 
-NOTHING_DENIED: Final[frozenset[bytes]] = frozenset()
+NOTHING_DENIED: Final[Mapping[bytes, ErrorCode]] = {}
 
 PartitionKey: TypeAlias = "tuple[bytes, int]"
 """The topic's key (`FetchedPartition.key`), and the partition's index."""
@@ -140,12 +141,12 @@ class ParsedFetch(FetchParams):
         """True for a follower, which must have a replica, for a client too old to read every batch, and if another
         replica may be selected."""
 
-        self.denied: Set[bytes] = NOTHING_DENIED
-        """The keys of topics that the client may not read."""
+        self.denied: Mapping[bytes, ErrorCode] = NOTHING_DENIED
+        """The errors of topics that the client may not read, by key."""
 
-    def deny(self, keys: Set[bytes]) -> None:
-        """Answers the partitions of these topics with TOPIC_AUTHORIZATION_FAILED."""
-        self.denied, self.is_special = keys, True
+    def deny(self, errors: Mapping[bytes, ErrorCode]) -> None:
+        """Answers the partitions of these topics with their errors."""
+        self.denied, self.is_special = errors, True
 
     def choose_by(self, selector: RackAwareSelector | None) -> None:
         """Sets the selector of the replicas to read from."""
