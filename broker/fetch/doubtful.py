@@ -19,12 +19,11 @@ def checked(replicas: Replicas, request: ParsedFetch, fetched: FetchedPartition)
     """Returns the partition to read; None if the answer is complete without a read. Raises the KafkaError of the
     answer."""
     denied = request.denied.get(fetched.key)
-    if denied is not None:
-        error = KafkaError(denied)
-        if denied is not ErrorCode.UNKNOWN_TOPIC_ID:
-            raise error
-        fetched.miss(error)
+    if denied is ErrorCode.UNKNOWN_TOPIC_ID:
+        fetched.miss(KafkaError(denied))
         return None
+    if denied is not None:
+        raise KafkaError(denied)
     try:
         partition = replicas.partition(topic_of(replicas, request, fetched), fetched.index)
     except LeaderMoved:

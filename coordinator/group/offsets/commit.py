@@ -156,7 +156,7 @@ def _check_transactional(state: GroupState, request: TxnOffsetCommitRequest, ver
             request.member_id, request.group_instance_id, epoch, version, transactional=True
         )
     except KafkaError as error:
-        raise _as_generation(error) from error
+        raise _as_generation(error) from None
 
 
 def _check_partition(check: CommitCheck, topic: str, topic_id: Uuid, partition: int) -> None:
@@ -167,7 +167,7 @@ def _check_partition(check: CommitCheck, topic: str, topic_id: Uuid, partition: 
     try:
         check(topic, topic_id, partition)
     except KafkaError as error:
-        raise _as_generation(error) from error
+        raise _as_generation(error) from None
 
 
 def _as_generation(error: KafkaError) -> KafkaError:

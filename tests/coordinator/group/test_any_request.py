@@ -64,6 +64,11 @@ class Row(NamedTuple):
     """The group that is usually asked."""
 
 
+def list_groups(state: GroupState, request: ListGroupsRequest, *rest: Any) -> GroupResult:
+    wanted = groups.GroupFilter(frozenset(request.states_filter), frozenset(request.types_filter))
+    return groups.list_groups(state, wanted, *rest)
+
+
 TABLE = (
     Row(JoinGroupRequest, classic.join_group, 9, "classic"),
     Row(JoinGroupRequest, classic.join_group, 9, "consumer"),
@@ -76,7 +81,7 @@ TABLE = (
     Row(OffsetCommitRequest, offset_commit.commit, 10, "classic"),
     Row(TxnOffsetCommitRequest, offset_commit.commit_transactional, 6, "consumer"),
     Row(OffsetDeleteRequest, offset_delete.delete, 0, "any"),
-    Row(ListGroupsRequest, groups.list_groups, 5, "any"),
+    Row(ListGroupsRequest, list_groups, 5, "any"),
 )
 
 
