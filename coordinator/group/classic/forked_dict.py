@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
+from itertools import chain
 from typing import TypeVar
 
 K = TypeVar("K")
@@ -46,8 +47,12 @@ class ForkedDict(MutableMapping[K, V]):
             self._gone.add(key)
 
     def __iter__(self) -> Iterator[K]:
-        yield from (key for key in self._below if key not in self._gone)
-        yield from (key for key in self._new if key not in self._below or key in self._gone)
+        below, gone = self._below, self._gone
+        if not gone and self._size == len(below):
+            return iter(below)  # at most, values are replaced
+        return chain(
+            (key for key in below if key not in gone), (key for key in self._new if key not in below or key in gone)
+        )
 
     def __len__(self) -> int:
         return self._size
