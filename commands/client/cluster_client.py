@@ -218,7 +218,7 @@ class ClusterClient:
                 answer = await self.node(node, request, response, max_version=max_version, timeout_ms=timeout_ms)
             except (BrokerUnreachable, RequestTimedOut):
                 # The next attempt looks up the coordinator and the brokers' addresses again.
-                # self._coordinators.pop((kind, key), None)
+                self._coordinators.pop((kind, key), None)
                 self._addresses = {}
                 raise
             if (error := code(answer)) in COORDINATOR_MOVED:

@@ -146,6 +146,15 @@ async def test_a_coordinator_that_moves_is_looked_for_again(cluster: ScriptedClu
     assert len(cluster.requests(FindCoordinatorRequest)) == 3
 
 
+@pytest.mark.parametrize("failure", [TOO_LATE, LOST])
+async def test_a_coordinator_that_does_not_answer_is_looked_for_again(
+    cluster: ScriptedCluster, sharer: ShareMembership, failure: Exception
+) -> None:
+    cluster.answer(ShareGroupHeartbeatRequest, failure, heartbeat(1, [0]))
+    await alive_until(sharer.keep_alive(), lambda: bool(sharer.places))
+    assert len(cluster.requests(FindCoordinatorRequest)) == 2
+
+
 async def test_a_coordinator_that_stays_away_ends_the_command(
     cluster: ScriptedCluster, sharer: ShareMembership
 ) -> None:
