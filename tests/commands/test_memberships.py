@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from client.errors import ConnectionClosed, PeerUnavailable, RequestTimedOut
 from commands.client.patience import GIVE_UP_MS, EmptyHanded
 from commands.errors import BrokerUnreachable, CoordinatorAway
 from commands.groups.consumer import GroupConsumer
@@ -29,7 +30,6 @@ from protocol.messages.share_group_heartbeat import (
     TopicPartitions,
 )
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from protocol.peer_errors import ConnectionClosed, PeerUnavailable, RequestTimedOut
 from tests.commands.scripted_cluster import TIMEOUT_MS, TOPIC_ID, PassingTime, ScriptedCluster
 
 HERE = SharePlace(TOPIC_ID, 0)
