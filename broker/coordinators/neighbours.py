@@ -14,7 +14,8 @@ from coordinator.cluster.changes import BrokerChanged, Delta
 from coordinator.cluster.loader import MetadataLoader
 
 if TYPE_CHECKING:
-    from broker.peers import Address, Peers
+    from client.address import Address
+    from client.pool import Peers
 
 R = TypeVar("R")
 
@@ -47,7 +48,7 @@ class PeerNeighbours:
 
     async def send(self, broker_id: int, request: object, response: type[R]) -> R:
         if self._is_stopped:
-            from protocol.peer_errors import ConnectionClosed
+            from client.errors import ConnectionClosed
 
             raise ConnectionClosed(f"broker {broker_id}", "this broker is stopping")
         timeout_ms = max(self._config.effective.request_timeout_ms, 1)
@@ -60,8 +61,8 @@ class PeerNeighbours:
 
     def _reached(self) -> Peers:
         if self._peers is None:
-            from broker.peers import Peers
             from broker.security.outbound import broker_settings
+            from client.pool import Peers
 
             client_id = f"broker-{self._config.effective.node_id}-{self._purpose}"
             self._peers = Peers(broker_settings(self._config.effective, client_id), self._clock, random.random)
@@ -75,7 +76,7 @@ class PeerNeighbours:
             self._peers.place(self._addresses())
 
     def _addresses(self) -> dict[int, Address]:
-        from broker.peers import Address
+        from client.address import Address
 
         listener = self._config.effective.inter_broker_listener
         return {

@@ -16,6 +16,7 @@ from broker.logging import get_logger
 from broker.metadata.controllers import Controllers
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.snapshots import Snapshots
+from client.errors import PeerError
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.quorum_state import QuorumState
 from coordinator.cluster.snapshot import SnapshotId
@@ -33,7 +34,6 @@ from coordinator.quorum.observer import (
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotResponse
-from protocol.peer_errors import PeerError
 from storage.failure import StorageError
 
 TURN_MS: Final = 10

@@ -17,6 +17,7 @@ from broker.logging import get_logger
 from broker.replica.following import BeginsInBatch, append_as_follower, take_watermarks
 from broker.replica.partition import Partition
 from broker.replication.environment import LeaderConnection, ReplicationEnvironment
+from client.errors import PeerError, PeerUnavailable
 from coordinator.cluster.brokers.info import BrokerRegistration
 from coordinator.replication.fetcher import Fetcher, FetcherOptions, SessionEnded
 from coordinator.replication.session import PartitionKey
@@ -26,7 +27,6 @@ from coordinator.replication.truncation import RestartAt
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.list_offsets import ListOffsetsResponse
-from protocol.peer_errors import PeerError, PeerUnavailable
 from storage.failure import LogDirFull
 
 TURN_MS: Final = 4

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from broker.coordinators.batcher import Batcher, as_kafka_error
 from broker.coordinators.environment import Environment
 from broker.coordinators.neighbours import Neighbours
+from client.errors import PeerError
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
-from protocol.peer_errors import PeerError
 from protocol.types import TopicPartition, Uuid
 
 if TYPE_CHECKING:  # imported with the first request, which a single-node cluster never sends

@@ -11,13 +11,14 @@ import pytest
 
 from broker.clock import Clock
 from broker.logging import Logger
-from broker.peers import Address
 from broker.replica.partition import Partition
 from broker.replica.roles import Following, led_alone
 from broker.replica.throttle import follower_throttle
 from broker.replication.environment import ReplicationEnvironment
 from broker.replication.replica_fetcher import REFUSED_MS
 from broker.replication.replica_fetchers import ReplicaFetchers
+from client.address import Address
+from client.errors import PeerUnavailable
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
@@ -33,7 +34,6 @@ from protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from protocol.peer_errors import PeerUnavailable
 from protocol.records.building import build
 from storage.config import LogConfig
 from tests.broker.inprocess import LONG_S, InProcess

@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from client.connection import OutboundConnection
+from client.pending import InFlightLimits, Pending, RequestOutcome
 from protocol.api_key import ApiKey
-from protocol.client import OutboundConnection
 from protocol.codec import decode, encode
 from protocol.messages import messages_of
 from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.header import RequestHeader
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.pending import InFlightLimits, Pending, RequestOutcome
 from protocol.schema import identity
 
 PEER = "127.0.0.1:9092"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from client.errors import HandshakeFailed, UnsupportedVersion
 from protocol.api_key import ApiKey
 from protocol.codec import decode
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.peer_errors import HandshakeFailed, UnsupportedVersion
 from protocol.schema import ANY_VERSION, NONE, Versions, identity
 from protocol.types import Buffer
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from broker.peers import Address, Peer, Peers, Settings
-from broker.peers.settings import dial_tcp
+from client.address import Address
+from client.errors import ConnectionClosed, HandshakeFailed, PeerUnavailable, RequestTimedOut, UnsupportedVersion
+from client.pool import Peer, Peers
+from client.settings import Settings
 from protocol.backoff import Backoff
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataResponse
 from protocol.messages.vote import VoteRequest, VoteResponse
-from protocol.peer_errors import ConnectionClosed, HandshakeFailed, PeerUnavailable, RequestTimedOut, UnsupportedVersion
-from tests.broker.peers.scripted import METADATA, Script, Talk, answer_all, metadata, scripted
+from tests.client.scripted import METADATA, Script, Talk, answer_all, metadata, scripted
+from tests.client.talk import api_versions
 from tests.clock import ManualClock
-from tests.protocol.client_talk import api_versions
 
 NOWHERE = Address("nowhere", 9)
 BACKOFF = Backoff(initial_ms=50, max_ms=1000, jitter=0.2)
@@ -32,17 +34,22 @@ def clock() -> ManualClock:
 
 
 class Dials:
-    """Dials for real after so many that are refused."""
+    """The running loop's attempts to connect: so many are refused, and then they are real."""
 
-    def __init__(self, failures: int = 1 << 30) -> None:
+    def __init__(self, clock: ManualClock, failures: int = 1 << 30) -> None:
         self.failures = failures
-        self.count = 0
+        self.at_ms: list[int] = []
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._connect = self._loop.create_connection
+        setattr(self._loop, "create_connection", self)  # noqa: B010  # a method, to mypy
 
-    async def __call__(self, address: Address, protocol: Callable[[], asyncio.BufferedProtocol]) -> None:
-        self.count += 1
-        if self.count <= self.failures:
-            raise ConnectionRefusedError(f"refusal {self.count}")
-        await dial_tcp(address, protocol)
+    async def __call__(self, *args: Any, **options: Any) -> object:
+        self.at_ms.append(self._clock.monotonic_ms())
+        await asyncio.sleep(0)
+        if len(self.at_ms) <= self.failures:
+            raise ConnectionRefusedError(f"refusal {len(self.at_ms)}")
+        return await self._connect(*args, **options)
 
 
 def half() -> float:
@@ -99,26 +106,21 @@ async def test_a_request_that_was_sent_is_not_sent_again(clock: ManualClock) -> 
 
 
 async def test_connecting_is_tried_again_after_longer_and_longer_waits(clock: ManualClock) -> None:
-    dials = Dials(failures=7)
-    dialed_ms: list[int] = []
-
-    async def dial(address: Address, protocol: Callable[[], asyncio.BufferedProtocol]) -> None:
-        dialed_ms.append(clock.monotonic_ms())
-        await dials(address, protocol)
-
-    async with peer_of(answer_all, clock, SETTINGS._replace(dial=dial)) as peer:
+    dials = Dials(clock, failures=7)
+    async with peer_of(answer_all, clock) as peer:
         answer = ask(peer)
-        while dials.count < 8:
+        while len(dials.at_ms) < 8:
             clock.advance(1)
             await asyncio.sleep(0)
         assert (await answer).cluster_id == "1"
-    waits = [later - earlier for earlier, later in pairwise(dialed_ms)]
+    waits = [later - earlier for earlier, later in pairwise(dials.at_ms)]
     # A turn of the loop is a millisecond here, and it takes some to dial.
     assert [wait - wait % 50 for wait in waits] == [50, 100, 200, 400, 800, 1000, 1000]
 
 
 async def test_connecting_has_an_end(clock: ManualClock) -> None:
-    peer = Peer(NOWHERE, SETTINGS._replace(dial=Dials()), clock, half)
+    Dials(clock)
+    peer = Peer(NOWHERE, SETTINGS, clock, half)
     answer = ask(peer, timeout_ms=240)
     while not answer.done():
         clock.advance(10)
@@ -129,11 +131,11 @@ async def test_connecting_has_an_end(clock: ManualClock) -> None:
 
 
 async def test_connecting_ends_after_as_many_tries_as_are_allowed(clock: ManualClock) -> None:
-    dials = Dials()
-    peer = Peer(NOWHERE, SETTINGS._replace(dial=dials), clock, half)
+    dials = Dials(clock)
+    peer = Peer(NOWHERE, SETTINGS, clock, half)
     with pytest.raises(PeerUnavailable, match="refusal 1"):
         await ask(peer, max_dials=1)
-    assert dials.count == 1
+    assert len(dials.at_ms) == 1
     await peer.close()
 
 
@@ -187,19 +189,21 @@ async def test_a_connection_that_was_idle_for_long_is_not_used_again(clock: Manu
 
 
 async def test_a_dial_that_fails_in_the_turn_in_which_its_peer_is_closed_is_not_reported_as_unseen(
-    clock: ManualClock,
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unseen: list[dict[str, object]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: unseen.append(context))
     peers: list[Peer] = []
 
-    async def refuse(_: Address, __: Callable[[], asyncio.BufferedProtocol]) -> None:
+    async def refuse(*_: object, **__: object) -> None:
         await asyncio.sleep(0)
         closing.append(asyncio.create_task(peers[0].close()))
         raise ConnectionRefusedError("refused")
 
     closing: list[asyncio.Task[None]] = []
-    peers.append(Peer(NOWHERE, SETTINGS._replace(dial=refuse), clock, half))
+    monkeypatch.setattr(loop, "create_connection", refuse)
+    peers.append(Peer(NOWHERE, SETTINGS, clock, half))
     with pytest.raises(ConnectionClosed):
         await ask(peers[0])
     await asyncio.gather(*closing)
@@ -209,7 +213,8 @@ async def test_a_dial_that_fails_in_the_turn_in_which_its_peer_is_closed_is_not_
 
 
 async def test_closing_ends_who_waits_for_a_connection(clock: ManualClock) -> None:
-    peer = Peer(NOWHERE, SETTINGS._replace(dial=Dials()), clock, half)
+    Dials(clock)
+    peer = Peer(NOWHERE, SETTINGS, clock, half)
     answer = ask(peer)
     await clock.next_timer()
     await peer.close()
@@ -291,8 +296,8 @@ async def test_bootstrap_leaves_a_silent_address_time_for_the_others(clock: Manu
 
 
 async def test_bootstrap_has_an_end(clock: ManualClock) -> None:
-    other = NOWHERE._replace(port=10)
-    async with peers_of(clock, NOWHERE, other, settings=SETTINGS._replace(dial=Dials())) as peers:
+    Dials(clock)
+    async with peers_of(clock, NOWHERE, NOWHERE._replace(port=10)) as peers:
         answer = asyncio.create_task(peers.send_any(METADATA, MetadataResponse, timeout_ms=400))
         while not answer.done():
             clock.advance(10)

@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from typing import NamedTuple, TypeAlias
 
+from client.errors import HandshakeFailed, PeerError
+from client.versions import OWN_API_VERSIONS, PeerVersions, downgraded, read_api_versions
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.peer_errors import HandshakeFailed, PeerError
-from protocol.peer_versions import OWN_API_VERSIONS, PeerVersions, downgraded, read_api_versions
 from protocol.schema import ANY_VERSION
 
 

@@ -1,4 +1,4 @@
-"""The asyncio side of `protocol.client`: a socket, futures, and one timer.
+"""The shell of `client.connection` on an event loop: a socket, futures, and one timer.
 
 The caller of `send` owns its answer. The record batches in it are views of a buffer that nothing else writes to: the
 frame's own buffer if it arrived in pieces, as large frames do, or a copy of a small frame.
@@ -7,18 +7,19 @@ frame's own buffer if it arrived in pieces, as large frames do, or a copy of a s
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
-from broker.clock import Clock, Timer, done_by
-from broker.peers.address import Address
-from broker.peers.settings import Settings
-from protocol.client import OutboundConnection
-from protocol.client_states import ConnectionState
+from client.address import Address
+from client.clock import Clock, Timer, done_by
+from client.errors import PeerError, PeerUnavailable
+from client.pending import Pending, RequestOutcome
+from client.settings import Settings
+from client.states import ConnectionState
+from client.traffic import PeerTraffic
+from client.versions import PeerVersions
 from protocol.errors import ProtocolError
-from protocol.peer_errors import PeerError, PeerUnavailable
-from protocol.peer_traffic import PeerTraffic
-from protocol.peer_versions import PeerVersions
-from protocol.pending import Pending, RequestOutcome
 from protocol.schema import ANY_VERSION
 
 R = TypeVar("R")
@@ -49,14 +50,14 @@ async def connect(address: Address, settings: Settings, clock: Clock, *, timeout
     allowed_ms = settings.connect_timeout_ms if timeout_ms is None else timeout_ms
     deadline_ms = clock.monotonic_ms() + allowed_ms
     connection = Connection(address, settings, clock, deadline_ms)
-    dialing = asyncio.ensure_future(settings.dial(address, lambda: connection))
+    dialing = asyncio.ensure_future(_dial(address, settings, lambda: connection))
     dialing.add_done_callback(retrieve)  # the waiter may be cancelled in the turn in which it fails
     try:
         if not await done_by(clock, deadline_ms, dialing):
             raise PeerUnavailable(str(address), f"no connection within {allowed_ms} ms")
         dialing.result()
         await connection.ready()
-    except (OSError, ValueError, OverflowError) as error:  # ValueError and OverflowError: an impossible host or port
+    except (OSError, ValueError, OverflowError) as error:
         reason = str(error) or "the peer closed the connection"  # during a TLS handshake
         raise PeerUnavailable(str(address), f"cannot be connected to: {reason}") from error
     finally:
@@ -65,6 +66,19 @@ async def connect(address: Address, settings: Settings, clock: Clock, *, timeout
         if not connection.is_ready:
             connection.abort()
     return connection
+
+
+async def _dial(address: Address, settings: Settings, protocol: Callable[[], Connection]) -> None:
+    """Opens a stream to the first of the host's addresses that answers. Raises OSError, or ValueError or OverflowError
+    for an impossible host or port."""
+    tls = settings.tls
+    name = None if tls is None else address.host if tls.check_hostname else ""
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(protocol, address.host, address.port, ssl=tls, server_hostname=name)
+    stream: socket.socket | None = transport.get_extra_info("socket")
+    if stream is not None:  # a simulated network has none
+        # Finds a peer whose machine is gone without closing.
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -80,13 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._deadline_ms = deadline_ms
-        self._client = OutboundConnection(
-            str(address),
-            client_id=settings.client_id,
-            hello=settings.hello(),
-            authenticators=settings.authenticators,
-            limits=settings.limits,
-        )
+        self._client = settings.connection(address)
         self._traffic = PeerTraffic() if settings.traffic is None else settings.traffic
         self._transport: asyncio.Transport | None = None
         self._buffer = memoryview(b"")

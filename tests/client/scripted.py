@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
-from broker.peers import Address
+from client.address import Address
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from tests.protocol.client_talk import COMMON, Sent, answer, read_request
+from tests.client.talk import COMMON, Sent, answer, read_request
 
 METADATA = MetadataRequest(topics=[])
 PATIENCE_S = 20

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.client import MAX_CORRELATION_ID
-from protocol.client_states import NEXT, ConnectionEvent, ConnectionState, after
+from client.connection import MAX_CORRELATION_ID
+from client.errors import ConnectionClosed, PeerUnavailable, RequestTimedOut, UnsupportedVersion
+from client.pending import InFlightLimits, RequestOutcome
+from client.states import NEXT, ConnectionEvent, ConnectionState, after
 from protocol.errors import ProtocolError
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.messages.vote import VoteRequest, VoteResponse
-from protocol.peer_errors import ConnectionClosed, PeerUnavailable, RequestTimedOut, UnsupportedVersion
-from protocol.pending import InFlightLimits, RequestOutcome
-from tests.protocol.client_talk import METADATA, METADATA_ANSWER, answer, ask, connecting, feed, ready, sent
+from tests.client.talk import METADATA, METADATA_ANSWER, answer, ask, connecting, feed, ready, sent
 
 VERSION = 12
 LIFE = (

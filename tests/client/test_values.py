@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from broker.peers import Address
+from client.address import Address
 
 HEAVY = ("structlog", "uvloop", "re2", "dataclasses_json", "storage", "coordinator", "broker.config", "programs.run")
 
@@ -35,6 +35,6 @@ def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
 
 
 def test_a_command_that_speaks_to_brokers_loads_little() -> None:
-    program = "import sys, broker.peers, broker.clock; print(*sys.modules)"
+    program = "import sys, client.pool, broker.clock; print(*sys.modules)"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not set(HEAVY) & set(ended.stdout.split())

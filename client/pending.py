@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from client.codec import ClientCodec
 from protocol.api_key import ApiKey
-from protocol.client_codec import ClientCodec
 from protocol.schema import identity
 
 MAX_RESPONSE_BYTES: Final = 128 * 1024 * 1024

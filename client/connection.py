@@ -16,13 +16,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from protocol.client_codec import CORRELATION, ClientCodec
-from protocol.client_states import ConnectionEvent, ConnectionState, after
-from protocol.connection import SPARE_BYTES, FrameReader
-from protocol.errors import ProtocolError
-from protocol.handshake import Authenticator, Handshake, Question
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.peer_errors import (
+from client.codec import CORRELATION, ClientCodec
+from client.errors import (
     ConnectionClosed,
     HandshakeFailed,
     PeerError,
@@ -30,8 +25,13 @@ from protocol.peer_errors import (
     RequestTimedOut,
     UnsupportedVersion,
 )
-from protocol.peer_versions import PeerVersions
-from protocol.pending import InFlightLimits, Pending, RequestOutcome, check_answered
+from client.handshake import Authenticator, Handshake, Question
+from client.pending import InFlightLimits, Pending, RequestOutcome, check_answered
+from client.states import ConnectionEvent, ConnectionState, after
+from client.versions import PeerVersions
+from protocol.connection import SPARE_BYTES, FrameReader
+from protocol.errors import ProtocolError
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.schema import ANY_VERSION
 from protocol.types import Buffer
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.client import OutboundConnection
-from protocol.client_states import ConnectionState
+from client.connection import OutboundConnection
+from client.errors import HandshakeFailed, PeerUnavailable
+from client.pending import InFlightLimits
+from client.states import ConnectionState
+from client.versions import OWN_API_VERSIONS
 from protocol.errors import ProtocolError
 from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from protocol.messages.metadata import MetadataResponse
-from protocol.peer_errors import HandshakeFailed, PeerUnavailable
-from protocol.peer_versions import OWN_API_VERSIONS
-from protocol.pending import InFlightLimits
-from tests.protocol.client_talk import (
+from tests.client.talk import (
     COMMON,
     HANDSHAKE_MS,
     METADATA_ANSWER,

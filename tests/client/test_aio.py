@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.peers import Address, Connection, Settings, connect
+from client.address import Address
+from client.aio import Connection, connect
+from client.errors import ConnectionClosed, HandshakeFailed, PeerUnavailable, RequestTimedOut
+from client.settings import Settings
+from client.traffic import PeerTraffic
 from protocol.errors import ProtocolError
 from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from protocol.messages.metadata import MetadataResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.peer_errors import ConnectionClosed, HandshakeFailed, PeerUnavailable, RequestTimedOut
-from protocol.peer_traffic import PeerTraffic
-from tests.broker.peers.scripted import METADATA, Script, Talk, answer_all, metadata, scripted
+from tests.client.scripted import METADATA, Script, Talk, answer_all, metadata, scripted
+from tests.client.talk import answer
 from tests.clock import ManualClock
-from tests.protocol.client_talk import answer
 
 SETTINGS = Settings(connect_timeout_ms=300)
 
@@ -124,16 +126,17 @@ async def test_a_peer_that_says_nothing_to_hello_is_unavailable_when_its_time_is
             await connecting
 
 
-async def test_a_connection_that_is_never_made_is_given_up(clock: ManualClock) -> None:
+async def test_a_connection_that_is_never_made_is_given_up(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     cancelled = asyncio.Event()
 
-    async def nowhere(address: Address, protocol: Callable[[], asyncio.BufferedProtocol]) -> None:
+    async def nowhere(*_: object, **__: object) -> None:
         try:
             await asyncio.Event().wait()
         finally:
             cancelled.set()
 
-    connecting = asyncio.create_task(connect(Address("h", 1), SETTINGS._replace(dial=nowhere), clock))
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", nowhere)
+    connecting = asyncio.create_task(connect(Address("h", 1), SETTINGS, clock))
     assert await clock.next_timer() == 300
     clock.advance(300)
     with pytest.raises(PeerUnavailable, match="no connection within 300 ms"):

@@ -1,28 +1,25 @@
-"""Links to brokers over blocking sockets, for commands that send one request after another: importing an event loop
-takes longer than most of them run. `protocol.client` implements the protocol, as it does on a loop."""
+"""The shell of `client.connection` on a blocking socket, for programs that send one request after another: importing
+an event loop takes longer than most of them run."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+import time
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from broker.peers.address import Address
-from commands.client.clock import PlainClock
-from commands.client.connecting import Destination
-from protocol.client import OutboundConnection
-from protocol.client_states import ConnectionState
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.peer_errors import PeerUnavailable
-from protocol.pending import RequestOutcome
+from client.address import Address
+from client.connection import OutboundConnection
+from client.errors import PeerUnavailable
+from client.pending import RequestOutcome
+from client.settings import Settings
+from client.states import ConnectionState
 from protocol.schema import ANY_VERSION
 
 R = TypeVar("R")
 T = TypeVar("T")
 
-SOFTWARE_NAME: Final = "odradek"
-SOFTWARE_VERSION: Final = "unknown"
-
+NS_PER_MS: Final = 1_000_000
 RECEIVE_BUFFER_BYTES: Final = 64 * 1024
 
 MAX_IDLE_MS: Final = 60_000
@@ -30,8 +27,21 @@ MAX_IDLE_MS: Final = 60_000
 the broker may have closed the connection meanwhile."""
 
 
+class PlainClock:
+    """The machine's clock; waiting blocks the process."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // NS_PER_MS
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // NS_PER_MS
+
+    def sleep(self, delay_ms: int) -> None:
+        time.sleep(max(delay_ms, 0) / 1000)
+
+
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine that waits for nothing but blocking links. Raises RuntimeError if it needs a loop."""
+    """Runs a coroutine that waits for nothing but blocking peers. Raises RuntimeError if it needs a loop."""
     try:
         coroutine.send(None)
     except StopIteration as ended:
@@ -41,12 +51,12 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("a command that awaits anything but a broker's answer must be declared concurrent")
 
 
-class BlockingLink:
-    """The way to one broker, with at most one connection."""
+class BlockingPeer:
+    """A broker, by its address, with at most one connection."""
 
-    def __init__(self, address: Address, destination: Destination, clock: PlainClock) -> None:
+    def __init__(self, address: Address, settings: Settings, clock: PlainClock) -> None:
         self.address = address
-        self._destination = destination
+        self._settings = settings
         self._clock = clock
         self._client: OutboundConnection | None = None
         self._stream: socket.socket | None = None
@@ -63,7 +73,7 @@ class BlockingLink:
         max_dials: int | None = None,
     ) -> R:
         """Returns the answer, of class `response`. Connects at most once, whatever `max_dials` is. Raises the errors of
-        `broker.peers.Connection.send`."""
+        `client.aio.Connection.send`."""
         answer = self._ask(request, response, timeout_ms, max_version)
         assert isinstance(answer, response)
         return answer
@@ -100,7 +110,7 @@ class BlockingLink:
         if client is not None and client.state is ConnectionState.READY and now_ms - self._used_ms < MAX_IDLE_MS:
             return client
         self.close()
-        return self._connect(now_ms, min(deadline_ms, now_ms + self._destination.connect_timeout_ms))
+        return self._connect(now_ms, min(deadline_ms, now_ms + self._settings.connect_timeout_ms))
 
     def _connect(self, now_ms: int, deadline_ms: int) -> OutboundConnection:
         """Opens a connection, and negotiates and authenticates on it."""
@@ -108,12 +118,7 @@ class BlockingLink:
             self._stream = self._dial((deadline_ms - now_ms) / 1000)
         except (OSError, ValueError, OverflowError) as error:  # the latter two: an impossible host or port
             raise PeerUnavailable(str(self.address), f"cannot be connected to: {error}") from error
-        client = self._client = OutboundConnection(
-            str(self.address),
-            client_id=self._destination.client_id,
-            hello=ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION),
-            authenticators=self._destination.authenticators,
-        )
+        client = self._client = self._settings.connection(self.address)
         client.connected(self._clock.monotonic_ms(), deadline_ms)
         while client.state is not ConnectionState.READY:
             if client.error is not None:
@@ -128,7 +133,7 @@ class BlockingLink:
         name = host.encode() if host.isascii() else host
         stream = socket.create_connection((name, self.address.port), timeout_s)  # type: ignore[arg-type]  # see above
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if (tls := self._destination.tls) is None:
+        if (tls := self._settings.tls) is None:
             return stream
         try:
             return tls.wrap_socket(stream, server_hostname=self.address.host if tls.check_hostname else None)
@@ -161,21 +166,21 @@ class BlockingLink:
             self._stream.sendall(b"".join(buffers))
 
 
-class BlockingLinks:
-    """Links that are used one at a time."""
+class BlockingPeers:
+    """The brokers of a cluster by node id, asked one at a time."""
 
-    def __init__(self, destination: Destination) -> None:
+    def __init__(self, settings: Settings, bootstrap: Sequence[Address] = ()) -> None:
         self.clock = PlainClock()
-        self.bootstrap = [BlockingLink(address, destination, self.clock) for address in destination.bootstrap]
-        self._destination = destination
-        self._nodes: dict[int, BlockingLink] = {}
+        self.bootstrap = [BlockingPeer(address, settings, self.clock) for address in bootstrap]
+        self._settings = settings
+        self._nodes: dict[int, BlockingPeer] = {}
 
     def place(self, addresses: Mapping[int, Address]) -> None:
         for node, address in addresses.items():
             if node not in self._nodes or self._nodes[node].address != address:
-                self._nodes[node] = BlockingLink(address, self._destination, self.clock)
+                self._nodes[node] = BlockingPeer(address, self._settings, self.clock)
 
-    def node(self, node: int) -> BlockingLink:
+    def node(self, node: int) -> BlockingPeer:
         return self._nodes[node]
 
     async def together(self, awaitables: Iterable[Awaitable[T]]) -> list[T]:
@@ -194,5 +199,5 @@ class BlockingLinks:
         self.clock.sleep(delay_ms)
 
     async def close(self) -> None:
-        for link in (*self.bootstrap, *self._nodes.values()):
-            link.close()
+        for peer in (*self.bootstrap, *self._nodes.values()):
+            peer.close()

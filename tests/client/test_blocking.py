@@ -1,4 +1,4 @@
-"""Links over blocking sockets: what a command is told, whatever the broker does."""
+"""Brokers over blocking sockets: what a command is told, whatever the broker does."""
 
 from __future__ import annotations
 
@@ -8,40 +8,36 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.peers import Address
-from commands.client.blocking import BlockingLink, BlockingLinks, drive
-from commands.client.clock import PlainClock
-from commands.client.connecting import Destination
+from client.address import Address
+from client.blocking import BlockingPeer, BlockingPeers, PlainClock, drive
+from client.errors import PeerError, PeerUnavailable, RequestTimedOut
+from client.settings import Settings
 from protocol.errors import ProtocolError
 from protocol.messages.metadata import MetadataResponse
-from protocol.peer_errors import PeerError, PeerUnavailable, RequestTimedOut
-from tests.broker.peers.scripted import METADATA, PATIENCE_S, Script, Talk, answer_all, metadata, scripted
-from tests.protocol.client_talk import answer
+from tests.client.scripted import METADATA, PATIENCE_S, Script, Talk, answer_all, metadata, scripted
+from tests.client.talk import answer
 
 TIME_MS = PATIENCE_S * 1000
-
-
-def to(*addresses: Address) -> Destination:
-    return Destination(addresses, "me", TIME_MS, TIME_MS)
+SETTINGS = Settings(connect_timeout_ms=TIME_MS)
 
 
 @asynccontextmanager
-async def linked(script: Script) -> AsyncIterator[BlockingLink]:
+async def peer_of(script: Script) -> AsyncIterator[BlockingPeer]:
     async with scripted(script) as address:
-        link = BlockingLink(address, to(address), PlainClock())
-        yield link
-        link.close()
+        peer = BlockingPeer(address, SETTINGS, PlainClock())
+        yield peer
+        peer.close()
 
 
-async def cluster_id(link: BlockingLink, timeout_ms: int = TIME_MS) -> str | None:
+async def cluster_id(peer: BlockingPeer, timeout_ms: int = TIME_MS) -> str | None:
     """Asks in a thread, while the loop is the broker's."""
-    ask = link.send(METADATA, MetadataResponse, timeout_ms=timeout_ms)
+    ask = peer.send(METADATA, MetadataResponse, timeout_ms=timeout_ms)
     return (await asyncio.to_thread(drive, ask)).cluster_id
 
 
 async def test_requests_share_a_connection() -> None:
-    async with linked(answer_all) as link:
-        assert [await cluster_id(link), await cluster_id(link)] == ["1", "1"]
+    async with peer_of(answer_all) as peer:
+        assert [await cluster_id(peer), await cluster_id(peer)] == ["1", "1"]
 
 
 async def test_an_answer_may_come_in_pieces_and_be_larger_than_the_buffer() -> None:
@@ -56,8 +52,8 @@ async def test_an_answer_may_come_in_pieces_and_be_larger_than_the_buffer() -> N
             await talk.write(data[at : at + 10_000])
         await talk.gone()
 
-    async with linked(script) as link:
-        assert await cluster_id(link) == name
+    async with peer_of(script) as peer:
+        assert await cluster_id(peer) == name
 
 
 async def test_a_connection_that_was_lost_is_made_anew_for_the_next_request() -> None:
@@ -68,10 +64,10 @@ async def test_a_connection_that_was_lost_is_made_anew_for_the_next_request() ->
             await talk.reply(request, metadata(str(talk.number)))
             await talk.gone()
 
-    async with linked(script) as link:
+    async with peer_of(script) as peer:
         with pytest.raises(PeerUnavailable, match="the peer closed the connection"):
-            await cluster_id(link)
-        assert await cluster_id(link) == "2"
+            await cluster_id(peer)
+        assert await cluster_id(peer) == "2"
 
 
 async def test_who_is_silent_is_waited_for_no_longer_than_asked() -> None:
@@ -79,9 +75,9 @@ async def test_who_is_silent_is_waited_for_no_longer_than_asked() -> None:
         await talk.greet()
         await talk.gone()
 
-    async with linked(silent) as link:
+    async with peer_of(silent) as peer:
         with pytest.raises((RequestTimedOut, PeerUnavailable), match=r"within \d+ ms"):
-            await cluster_id(link, timeout_ms=200)
+            await cluster_id(peer, timeout_ms=200)
 
 
 async def test_a_peer_that_speaks_something_else_is_an_error_that_says_so() -> None:
@@ -90,15 +86,15 @@ async def test_a_peer_that_speaks_something_else_is_an_error_that_says_so() -> N
         await talk.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         await talk.gone()
 
-    async with linked(strange) as link:
+    async with peer_of(strange) as peer:
         with pytest.raises((PeerError, ProtocolError)):
-            await cluster_id(link)
+            await cluster_id(peer)
 
 
 def test_nobody_at_an_address_is_told_with_it() -> None:
-    link = BlockingLink(Address("127.0.0.1", 1), to(), PlainClock())
+    peer = BlockingPeer(Address("127.0.0.1", 1), SETTINGS, PlainClock())
     with pytest.raises(PeerUnavailable, match=r"127\.0\.0\.1:1: cannot be connected to"):
-        drive(link.send(METADATA, MetadataResponse, timeout_ms=TIME_MS))
+        drive(peer.send(METADATA, MetadataResponse, timeout_ms=TIME_MS))
 
 
 def test_an_action_that_needs_a_loop_is_found_out() -> None:
@@ -115,8 +111,8 @@ def test_what_comes_behind_a_failure_is_not_begun() -> None:
             raise ValueError(number)
         return number
 
-    links = BlockingLinks(to())
-    assert drive(links.together(begin(number) for number in (0, 1))) == [0, 1]
+    peers = BlockingPeers(SETTINGS)
+    assert drive(peers.together(begin(number) for number in (0, 1))) == [0, 1]
     with pytest.raises(ValueError, match="2"):
-        drive(links.together([begin(2), begin(3)]))
+        drive(peers.together([begin(2), begin(3)]))
     assert begun == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Authenticates this side to a broker by SASL, before the first request: an authenticator of `protocol.handshake`.
+"""Authenticates this side to a broker by SASL, before the first request: an authenticator of `client.handshake`.
 
 Source: org.apache.kafka.common.security.authenticator.SaslClientAuthenticator.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Final
 
+from client.handshake import Authenticator, Dialogue, Question
+from client.versions import PeerVersions
 from protocol.errors import KafkaError, error_code
-from protocol.handshake import Authenticator, Dialogue, Question
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from protocol.peer_versions import PeerVersions
 from protocol.sasl.plain import plain_message
 from protocol.sasl.scram import DIGESTS, base36
 from protocol.sasl.scram_client import ScramClient

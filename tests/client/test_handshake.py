@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
+from client.connection import OutboundConnection
+from client.errors import HandshakeFailed, PeerUnavailable
+from client.handshake import Question
+from client.states import ConnectionState
+from client.versions import OWN_API_VERSIONS, PeerVersions
 from protocol.api_key import ApiKey
-from protocol.client import OutboundConnection
-from protocol.client_states import ConnectionState
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
-from protocol.handshake import Question
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, FinalizedFeatureKey
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.messages.vote import VoteRequest, VoteResponse
-from protocol.peer_errors import HandshakeFailed, PeerUnavailable
-from protocol.peer_versions import OWN_API_VERSIONS, PeerVersions
-from tests.protocol.client_talk import (
+from tests.client.talk import (
     COMMON,
     HANDSHAKE_MS,
     HELLO,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from broker.clock import Clock, done_by, pause
-from broker.peers.address import Address
-from broker.peers.connection import Connection, connect, retrieve
-from broker.peers.settings import Settings
-from protocol.peer_errors import ConnectionClosed, HandshakeFailed, PeerError, PeerUnavailable, RequestTimedOut
+from client.address import Address
+from client.aio import Connection, connect, retrieve
+from client.clock import Clock, done_by, pause
+from client.errors import ConnectionClosed, HandshakeFailed, PeerError, PeerUnavailable, RequestTimedOut
+from client.settings import Settings
 from protocol.schema import ANY_VERSION
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Peer:
@@ -152,10 +153,10 @@ class Peers:
     def __init__(
         self, settings: Settings, clock: Clock, draw: Callable[[], float], bootstrap: Sequence[Address] = ()
     ) -> None:
+        self.clock = clock
         self._settings = settings
-        self._clock = clock
         self._draw = draw
-        self._bootstrap = [self._peer(address) for address in dict.fromkeys(bootstrap)]
+        self.bootstrap = [self._peer(address) for address in dict.fromkeys(bootstrap)]
         self._nodes: dict[int, Peer] = {}
         self._is_closed = False
 
@@ -189,12 +190,12 @@ class Peers:
 
         If no broker can be reached, raises the error of the last attempt.
         """
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        deadline_ms = self.clock.monotonic_ms() + timeout_ms
         last: PeerError = PeerUnavailable("bootstrap servers", "there are none")
         peers = self._in_turn()
-        while peers and deadline_ms > self._clock.monotonic_ms():
+        while peers and deadline_ms > self.clock.monotonic_ms():
             for number, peer in enumerate(peers):
-                left_ms = deadline_ms - self._clock.monotonic_ms()
+                left_ms = deadline_ms - self.clock.monotonic_ms()
                 share_ms = left_ms // (len(peers) - number)  # a silent broker leaves time for the others
                 try:
                     return await peer.send(request, response, timeout_ms=share_ms, max_version=max_version, max_dials=1)
@@ -202,15 +203,23 @@ class Peers:
                     last = error
         raise last
 
+    async def together(self, awaitables: Iterable[Awaitable[T]]) -> list[T]:
+        """Returns the results of all awaitables, which run at the same time."""
+        return list(await asyncio.gather(*awaitables))
+
+    async def pause(self, delay_ms: int) -> None:
+        """Waits for `delay_ms`."""
+        await pause(self.clock, delay_ms)
+
     async def close(self) -> None:
         """Closes all connections for good."""
         self._is_closed = True
-        await asyncio.gather(*(peer.close() for peer in (*self._bootstrap, *self._nodes.values())))
+        await asyncio.gather(*(peer.close() for peer in (*self.bootstrap, *self._nodes.values())))
 
     def _peer(self, address: Address) -> Peer:
-        return Peer(address, self._settings, self._clock, self._draw)
+        return Peer(address, self._settings, self.clock, self._draw)
 
     def _in_turn(self) -> list[Peer]:
         """Returns all brokers: connected brokers first, and the rest in random order."""
-        peers = [*self._nodes.values(), *self._bootstrap]
+        peers = [*self._nodes.values(), *self.bootstrap]
         return sorted(peers, key=lambda peer: (not peer.is_connected, self._draw()))
