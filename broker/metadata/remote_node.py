@@ -95,9 +95,9 @@ class RemoteNode(Node):
         """The time of the last answered heartbeat."""
         self._problem = ""
         self._request: BrokerRegistrationRequest | None = None
-        """The accepted registration; None before."""
+        """The accepted registration; None before the first."""
         self._replaced_ms: int | None = None
-        """The time since when another incarnation is registered in place of this broker; None if there is none."""
+        """The time when another incarnation was registered in place of this broker; None if there is none."""
         self._unnotified: dict[Uuid, asyncio.Future[None]] = {}
         """Failed log directories that no controller knows yet."""
         self._heartbeats: asyncio.Task[None] | None = None
