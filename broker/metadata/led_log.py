@@ -113,7 +113,7 @@ class LedLog(MetadataLog):
         return self._advanced
 
     def append(self, records: Sequence[MetadataRecord], metadata_version: int) -> int:
-        """Appends the records in one batch, and returns the offset behind it. Raises KafkaError, with nothing
+        """Appends the records in one batch, and returns the offset after it. Raises KafkaError, with nothing
         written."""
         return self.append_encoded(encode_batch(records, metadata_version, self._clock.now_ms()), records)
 

@@ -217,7 +217,7 @@ def open_metadata_log(
 
 
 def _tell_cut(cut: Cut) -> None:
-    logger.warning("damaged metadata cut: the controllers have them", cut=str(cut))
+    logger.warning("damaged metadata records cut: the controllers have them", cut=str(cut))
 
 
 def _cut_at_fault(log: Log, now_ms: int, guard: Guard | None) -> None:
@@ -230,7 +230,9 @@ def _cut_at_fault(log: Log, now_ms: int, guard: Guard | None) -> None:
     offset, problem = fault
     path = log.segments.since(offset)[0].path
     if guard is None:
-        logger.warning("damaged metadata cut: the controllers have them", path=path, offset=offset, reason=problem)
+        logger.warning(
+            "damaged metadata records cut: the controllers have them", path=path, offset=offset, reason=problem
+        )
     else:
         guard.before_truncation(path, offset, problem)
     log.truncate_to(offset, now_ms)

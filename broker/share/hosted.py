@@ -296,7 +296,7 @@ class Hosted:
                 if self.engine.is_active:
                     self._settle(buried(self.engine, ranges), self._log_failure)
         except Exception:
-            logger.exception("records not buried", partition=str(self.key))
+            logger.exception("records not moved to the dead-letter queue", partition=str(self.key))
             self._given_up(self)
         finally:
             self._burying = None

@@ -47,7 +47,7 @@ FIRST_GROUP_ID_NOT_FOUND_VERSION: Final = 9
 def commit(
     state: GroupState, request: OffsetCommitRequest, client: Client, ticket: Ticket[OffsetCommitResponse], now_ms: int
 ) -> GroupResult:
-    """Commits offsets, with an answer for each partition; a KafkaError answers them all. The topics exist."""
+    """Commits offsets of existing topics, with an answer for each partition. Raises KafkaError to reject all."""
     check, effects = _check_member(state, request, client.version, now_ms)
     max_metadata_bytes = state.settings.offset_metadata_max_bytes
     expires_ms = NO_TIMESTAMP if request.retention_time_ms == NO_RETENTION_MS else now_ms + request.retention_time_ms
