@@ -212,7 +212,7 @@ class Observing:
     async def _advance(self, high_watermark: int) -> None:
         begun_ms = self._clock.monotonic_ms()
         for batch in self._log.advance(high_watermark):
-            if batch.quorum and self._loader.voters is not None:
+            if batch is not None and batch.quorum and self._loader.voters is not None:
                 self._leadership.learn(self._loader.voters, self._listener)
             if self._clock.monotonic_ms() - begun_ms >= TURN_MS:
                 await next_turn()
