@@ -6,6 +6,7 @@ broker option, with group. before its name, for groups that don't set it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Final
 
@@ -21,8 +22,6 @@ BY_DURATION: Final = "by_duration:"
 def duration_ms(text: str) -> int | None:
     """Returns the milliseconds of an ISO 8601 duration of days to seconds, such as PT1H30M; None if it is invalid,
     negative, or larger than an int64."""
-    import re
-
     match = re.fullmatch(DURATION, text, re.IGNORECASE)
     if match is None or not any(match.groups()):
         return None
