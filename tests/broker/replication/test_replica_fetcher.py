@@ -13,12 +13,12 @@ from broker.clock import Clock
 from broker.logging import Logger
 from broker.peers import Address
 from broker.replica.partition import Partition
-from broker.replica.roles import Following, led_alone
 from broker.replica.throttle import follower_throttle
 from broker.replication.environment import ReplicationEnvironment
 from broker.replication.replica_fetcher import REFUSED_MS
 from broker.replication.replica_fetchers import ReplicaFetchers
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint
+from coordinator.replication.roles import Following, led_alone
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FetchableTopicResponse,
