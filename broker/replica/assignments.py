@@ -13,12 +13,10 @@ from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.logging import get_logger
 from broker.metadata.node import Node
-from broker.replica.isr import NO_BROKER_EPOCH, Follower, IsrRules
 from broker.replica.moves import Moves
 from broker.replica.new_logs import NewLogs
 from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
-from broker.replica.roles import Leading, next_role
 from broker.replica.truncation import after_truncation
 from coordinator.cluster.brokers.info import ASSUMED_ONLINE
 from coordinator.cluster.changes import (
@@ -33,6 +31,8 @@ from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource,
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.partitions.change import DIRECTORIES_SINCE
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
+from coordinator.replication.isr import NO_BROKER_EPOCH, Follower, IsrRules
+from coordinator.replication.roles import Leading, next_role
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid, uuid_to_text
 from storage.config import LogConfig

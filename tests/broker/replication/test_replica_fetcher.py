@@ -12,7 +12,6 @@ import pytest
 from broker.clock import Clock
 from broker.logging import Logger
 from broker.replica.partition import Partition
-from broker.replica.roles import Following, led_alone
 from broker.replica.throttle import follower_throttle
 from broker.replication.environment import ReplicationEnvironment
 from broker.replication.replica_fetcher import REFUSED_MS
@@ -20,6 +19,7 @@ from broker.replication.replica_fetchers import ReplicaFetchers
 from client.address import Address
 from client.errors import PeerUnavailable
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint
+from coordinator.replication.roles import Following, led_alone
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FetchableTopicResponse,
