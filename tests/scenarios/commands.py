@@ -80,7 +80,7 @@ def options(scenario: Scenario, words: Words) -> None:
 
 def advance(scenario: Scenario, words: Words) -> None:
     (by_ms,) = words.plain
-    scenario.pass_time(int(by_ms))
+    scenario.advance(int(by_ms))
 
 
 def reload(scenario: Scenario, words: Words) -> None:
