@@ -25,6 +25,7 @@ from coordinator.engine.machine import Machine, Serde
 from coordinator.engine.result import Result, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import java_hash
+from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from protocol.messages.create_topics import CreatableTopic
@@ -67,7 +68,7 @@ class ShardParts(NamedTuple, Generic[S, R, E]):
     """A shard of class S with records R, which its serde encodes as E."""
 
     shard: S
-    serde: Serde[R, Sequence[E]]
+    serde: Serde[R, Sequence[E], Buffer]
     batches: Callable[[Sequence[E]], bytearray]
     """Packs encoded records into record batches."""
     activate: Callable[[int], None] | None = None
