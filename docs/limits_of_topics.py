@@ -122,7 +122,7 @@ RECORDS = (
     Limit(
         "memory of a batch that inflates to any size",
         "one piece, and the codec's window",
-        ("protocol.records.inflating.PIECE_BYTES",),
+        ("protocol.records.compression.PIECE_BYTES",),
         "it is skipped piece by piece",
         (f"{WALK}test_a_value_larger_than_memory_is_passed_over_in_pieces",),
     ),

@@ -11,6 +11,7 @@ Source: org.apache.kafka.common.config.ConfigDef of Apache Kafka 4.3 (types, bou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import ClassVar, Final, Generic, Literal, Self, TypedDict, TypeVar, Unpack, overload
@@ -99,8 +100,6 @@ def _integer(name: str, bits: int) -> Callable[[str], int]:
 
 
 def _double(text: str) -> float:
-    import re
-
     match = re.fullmatch(r"([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?", text)
     if match is None:
         raise ValueError("Not a number of type DOUBLE")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Final
 
 from protocol.config import BOOLEAN, CLUSTER_WIDE, LONG, STRING, Config, option
@@ -69,8 +70,6 @@ def telemetry_problem(config: ObservabilityOptions) -> str | None:
             f"odradek.telemetry.otlp.endpoint={config.odradek_telemetry_otlp_endpoint}: is not an http or https URL "
             "with a host, such as http://localhost:4318/v1/metrics"
         )
-    from importlib.util import find_spec
-
     needs_package = config.odradek_telemetry_metrics or config.odradek_telemetry_otlp_endpoint
     if needs_package and find_spec(TELEMETRY_PACKAGE) is None:
         return f"telemetry of clients can't be decoded: opentelemetry-proto is missing; pip install '{TELEMETRY_EXTRA}'"

@@ -216,7 +216,7 @@ class Coordinator(Generic[S, R]):
         except KafkaError as error:
             if index in self._next_to_load:
                 raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error
-            raise seen_by_client(error) from error
+            raise seen_by_client(error) from None  # its own cause would be a cycle
 
     def flush(self, index: int) -> None:
         """Writes a partition's gathered records, so that the log has all decisions. Raises NOT_COORDINATOR."""

@@ -93,12 +93,12 @@ class DiskFailures:
         try:
             await self._node.directory_failed(path)
         except KafkaError as error:
-            logger.error("the metadata does not know of the failed directory", log_dir=path, reason=str(error))
+            logger.error("no controller accepted the report of the failed directory", log_dir=path, reason=str(error))
 
     def _refuse(self, error: LogDirFull) -> None:
         """Logs a full directory once, not at every rejected append."""
         if error.log_dir not in self.full:
-            logger.error("log directory is full: appends are refused until there is room", reason=str(error))
+            logger.error("log directory is full: appends are rejected until there is free space", reason=str(error))
         self.full[error.log_dir] = str(error)
 
     def look_for_room(self) -> None:
@@ -106,7 +106,7 @@ class DiskFailures:
         for path in list(self.full):
             if self._has_room(self._logs.dirs.get(path)):
                 del self.full[path]
-                logger.info("log directory has room again", log_dir=path)
+                logger.info("log directory has free space again", log_dir=path)
                 self._reopen()
 
     def _has_room(self, log_dir: LogDir | None) -> bool:

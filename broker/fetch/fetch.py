@@ -21,6 +21,7 @@ from broker.fetch.gathering import caught_up, gather
 from broker.fetch.holding import HELD_BYTES, hold_ms
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch
+from broker.fetch.response import response
 from broker.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession
 from broker.replica.partition import Partition
 from protocol.errors import ErrorCode
@@ -165,8 +166,6 @@ class Fetch:
         """Encodes the answer of these partitions by hand, or returns it as a message for the codec."""
         if gathered.is_plain and self.context.version >= writing.FIRST_VERSION:
             return writing.encoded(self.context.correlation_id, session_id, answers)
-        from broker.fetch.response import response  # takes time to import, and few consumers need it
-
         return response(self.fetches.image, self.context.listener, self.request, session_id, answers)
 
 

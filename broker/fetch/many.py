@@ -16,6 +16,7 @@ from broker.fetch.gathered import Gathered
 from broker.fetch.gathering import gather_some
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.response import add_answers, leader_endpoints
+from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchableTopicResponse, FetchResponse
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ async def deny_unreadable(fetch: Fetch, turns: Turns) -> None:
     firsts: dict[bytes, FetchedPartition] = {}
     for fetched in fetch.partitions:
         firsts.setdefault(fetched.key, fetched)
-    denied: set[bytes] = set()
+    denied: dict[bytes, ErrorCode] = {}
     for some in batches(list(firsts.values())):
         await turns.next()
         denied |= unreadable(fetch.request, fetch.context, authorizer, fetch.fetches.replicas, some)

@@ -168,7 +168,7 @@ def _open(settings: MetadataSettings, identity: Identity, environment: MetadataE
     for snapshot_id in log.snapshots()[-1:]:
         log.begin_at(snapshot_id)
     load(loader, log, disk)
-    log.listen(loader.commit)
+    log.listen(loader.committing)
     snapshots = Snapshots(loader, log, settings.snapshots, 0, disk=disk, clock=clock, worker=worker)
     log.listen(snapshots.committed)
     return StoredMetadata(loader, log, snapshots)

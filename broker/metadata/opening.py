@@ -237,7 +237,7 @@ def open_controller(
     loader = MetadataLoader(Image(identity.cluster_id), on_fault)
     replayed_bytes = load(loader, log, disk)
     check_directory_ids(loader.image, options.node_id, identity.directory_ids, disk)
-    log.listen(loader.commit)
+    log.listen(loader.committing)
     _lead(log, loader, options, identity.directory_ids[metadata_dir])
     image = loader.image
     image.controller_id, image.controller_epoch = options.node_id, log.epoch

@@ -282,7 +282,9 @@ class ReplicaFetcher:
         try:
             await work
         except (KafkaError, ProtocolError) as error:
-            logger.warning("a replica is followed no more", partition=str(followed.name), reason=str(error))
+            logger.warning(
+                "a replica no longer fetches from its leader", partition=str(followed.name), reason=str(error)
+            )
             self._fetcher.fail(followed)
         except Exception as fault:  # a bug in one partition must not stop all others
             logger.error("replication failed", partition=str(followed.name), exc_info=fault)
@@ -319,7 +321,7 @@ class ReplicaFetcher:
         """Logs a reason, unless it is the same as the last."""
         if reason != self._problem:
             self._problem = reason
-            logger.warning("a leader gave no records", leader=self.leader_id, reason=reason)
+            logger.warning("fetching from a leader failed", leader=self.leader_id, reason=reason)
 
 
 def key_of(partition: Partition) -> PartitionKey:

@@ -110,7 +110,7 @@ class ShareFetching:
             try:
                 hosted = self._groups.hosted(self._group_id, partition_id)
             except KafkaError as error:
-                self.answers[partition_id] = PartitionAnswer(error=error)
+                self.answers[partition_id] = PartitionAnswer(error=error.detached())
                 continue
             if hosted.error is not None:
                 self.answers[partition_id] = PartitionAnswer(error=hosted.error)
@@ -136,7 +136,7 @@ class ShareFetching:
             try:
                 candidate = self._candidate(partition_id, share, self._limits.max_bytes // len(ready))
             except KafkaError as error:
-                self.answers[partition_id] = PartitionAnswer(error=error)
+                self.answers[partition_id] = PartitionAnswer(error=error.detached())
                 continue
             if candidate is not None:
                 candidates.append(candidate)

@@ -98,7 +98,7 @@ class ShareGroups:
         try:
             self.partition(named)
         except KafkaError as error:
-            return error
+            return error.detached()
         return None
 
     def find(self, group_id: str, named: PartitionId) -> Hosted | None:

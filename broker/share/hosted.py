@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING
 
 from broker.clock import Clock, Timer
 from broker.coordinators.translations import seen_by_share_member
@@ -23,6 +22,7 @@ from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters, letters_of
 from broker.share.persister import Persister
 from broker.share.queue import FetchQueue
+from broker.share.record_scanner import RecordScanner
 from broker.workers import Workers
 from coordinator.group.config import BY_DURATION, GroupConfig, duration_ms
 from coordinator.share.batches import NO_START_OFFSET
@@ -37,9 +37,6 @@ from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartit
 from coordinator.share_partition.states import Lifecycle
 from protocol.errors import ErrorCode, KafkaError
 from storage.segment.offsets_for_time import searched
-
-if TYPE_CHECKING:
-    from broker.share.record_scanner import RecordScanner
 
 FENCING_ERRORS = frozenset(
     {
@@ -170,8 +167,6 @@ class Hosted:
         if self._scanner is None:
             if not (config.odradek_share_order_by_key or config.odradek_share_delivery_delay_header):
                 return
-            from broker.share.record_scanner import RecordScanner  # imported here because few groups need it
-
             name = f"{self.key.group_id}:{self.partition.name}"
             self._scanner = RecordScanner(name, self.engine, self.wake, self._clock, self._workers)
         self._scanner.configure(config)
@@ -296,7 +291,7 @@ class Hosted:
                 if self.engine.is_active:
                     self._settle(buried(self.engine, ranges), self._log_failure)
         except Exception:
-            logger.exception("records not buried", partition=str(self.key))
+            logger.exception("records not moved to the dead-letter queue", partition=str(self.key))
             self._given_up(self)
         finally:
             self._burying = None

@@ -6,17 +6,21 @@ Source: NetworkPartitionMetadataClient (KIP-1226), ShareGroupDLQStateManager (KI
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from broker.coordinators.batcher import Batcher, as_kafka_error
 from broker.coordinators.environment import Environment
 from broker.coordinators.neighbours import Neighbours
 from client.errors import PeerError
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.types import TopicPartition, Uuid
-
-if TYPE_CHECKING:  # imported with the first request, which a single-node cluster never sends
-    from protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 CONSUMER: Final = -1
 LATEST: Final = -1
@@ -43,8 +47,6 @@ class OtherLeaders:
 
     async def produce(self, leader_id: int, name: TopicPartition, topic_id: Uuid, batch: bytearray) -> None:
         """Has the leader append a batch, and returns once it is committed. Raises KafkaError."""
-        from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-
         data = TopicProduceData(
             name=name.topic,
             topic_id=topic_id,
@@ -69,8 +71,6 @@ class OtherLeaders:
     async def high_watermarks(self, leader_id: int, names: Sequence[TopicPartition]) -> list[int | KafkaError]:
         """Returns the high watermarks, or the partitions' errors, from one request to the leader. Raises PeerError,
         ProtocolError."""
-        from protocol.messages.list_offsets import ListOffsetsResponse
-
         response = await self._offsets.send(leader_id, ends_request(names), ListOffsetsResponse)
         ends = by_name(response)
         return [ends.get(name, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)) for name in names]
@@ -78,8 +78,6 @@ class OtherLeaders:
 
 def ends_request(names: Sequence[TopicPartition]) -> ListOffsetsRequest:
     """Returns the request for high watermarks."""
-    from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-
     topics: dict[str, list[ListOffsetsPartition]] = {}
     for topic, partition in names:
         topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=partition, timestamp=LATEST))

@@ -14,6 +14,7 @@ from broker.share.appending import append_at_leader
 from broker.telemetry.push import Push
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.java_hash import java_hash
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.records.building import build
 from protocol.records.record import Record
 from protocol.types import TopicPartition
@@ -57,8 +58,6 @@ class TelemetryTopic:
 
     async def _create(self) -> None:
         """Creates the topic. Raises KafkaError."""
-        from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-
         topic = CreatableTopic(
             name=self._name,
             num_partitions=DEFAULT_COUNT,

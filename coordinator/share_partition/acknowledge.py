@@ -26,7 +26,7 @@ class Acknowledgement(NamedTuple):
 
 
 PIECE: Final = 1_000
-"""Records that are acknowledged together if each may be acknowledged differently: some five milliseconds."""
+"""Number of records that are acknowledged together if each has its own type: about five milliseconds of work."""
 
 
 def acknowledge(

@@ -103,7 +103,7 @@ class SharePartition:
     # Life.
 
     def enter(self, lifecycle: Lifecycle) -> None:
-        """Changes the lifecycle state; an assertion error if the state may not follow."""
+        """Changes the lifecycle state. Raises AssertionError if the state may not follow."""
         assert lifecycle in LIFE[self.lifecycle], f"{self.lifecycle} is not followed by {lifecycle}"
         self.lifecycle = lifecycle
 

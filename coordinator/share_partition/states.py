@@ -1,4 +1,4 @@
-"""The states of a record in flight and of a share partition, and what may follow what.
+"""The states of a record in flight and of a share partition, and the states that may follow each.
 
     AVAILABLE ─acquire→ ACQUIRED ─accept→ ACKNOWLEDGED
       ↑   ↑                │ ├─reject, or delivered too often→ ARCHIVED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
@@ -44,8 +45,6 @@ class ClientMetricsConfig(Config):
 
 
 def _is_pattern(text: str) -> bool:
-    import re
-
     from protocol.patterns import python_pattern
 
     key, equals, expression = text.partition("=")

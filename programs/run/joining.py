@@ -28,11 +28,14 @@ from broker.security.outbound import broker_settings, controller_settings
 from client.address import Address
 from client.pool import Peer
 from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.configs.alter import refused_by_broker
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.observer import FetchLimits
 from protocol.errors import KafkaError
+from protocol.messages.alter_configs import AlterConfigsRequest
+from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from storage.disk import Disk
 
 
@@ -62,10 +65,6 @@ async def refused_configs(
     image: Image, rules: ConfigRules, node_id: int, file_reads: FileReads, request: object
 ) -> Mapping[int, object]:
     """Returns the answers for the resources of a request that this broker rejects, by their index in it."""
-    from coordinator.cluster.configs.alter import refused_by_broker  # few brokers are ever asked
-    from protocol.messages.alter_configs import AlterConfigsRequest
-    from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-
     assert isinstance(request, AlterConfigsRequest | IncrementalAlterConfigsRequest), request
 
     async def decide(known: ConfigRules) -> Mapping[int, object]:

@@ -11,6 +11,7 @@ import pytest
 
 from broker.exchange.authorisation import Operation, Resource
 from broker.exchange.context import Context
+from broker.fetch import fetch
 from broker.replica.replicas import Replicas
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode
@@ -40,6 +41,7 @@ from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -250,6 +252,7 @@ async def test_a_topic_that_a_broker_learns_of_while_it_describes_topics_is_unkn
     assert [(topic.name, topic.error_code) for topic in answer.topics] == [(None, ErrorCode.UNKNOWN_TOPIC_ID)]
 
 
+@pytest.mark.source_only
 async def test_a_topic_that_a_broker_learns_of_during_a_produce_is_unknown_to_it(
     broker: InProcess,
 ) -> None:
@@ -261,6 +264,23 @@ async def test_a_topic_that_a_broker_learns_of_during_a_produce_is_unknown_to_it
     codes = [topic.partition_responses[0].error_code for topic in answer.responses]
     assert codes == [ErrorCode.UNKNOWN_TOPIC_ID]
     assert broker.server.broker.replicas.partition("secret", 0).log_end_offset == 0
+
+
+@pytest.mark.source_only
+@pytest.mark.parametrize("largest", [0, 1], ids=["in turns", "at once"])
+async def test_a_topic_that_a_broker_learns_of_during_a_fetch_is_unknown_to_it(
+    largest: int, broker: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "MANY_PARTITIONS", largest)
+    broker.server.broker.fetches.authorizer = broker.server.broker.authorizer
+    topic_id = await broker.create_topic("secret")
+    partitions = [FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)]
+    request = FetchRequest(
+        max_wait_ms=0, min_bytes=0, max_bytes=1000, topics=[FetchTopic(topic_id=topic_id, partitions=partitions)]
+    )
+    with learns_late(Replicas, "name_of", topic_id):
+        answer = await broker.client().ask(request, 13, FetchResponse)
+    assert [topic.partitions[0].error_code for topic in answer.responses] == [ErrorCode.UNKNOWN_TOPIC_ID]
 
 
 async def test_offsets_of_groups_are_answered_in_the_order_of_the_request(coordinator: InProcess) -> None:

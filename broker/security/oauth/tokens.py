@@ -13,6 +13,7 @@ from broker.clock import Clock
 from broker.config.oauth import JWKS_URL, SignedTokenOptions, TokenOptions, UnsecuredTokenOptions
 from broker.config.security import ListenerOptions
 from broker.logging import get_logger
+from broker.security.certificates import client_context
 from broker.security.named_files import read_named_file
 from broker.security.oauth.claims import proven
 from broker.security.oauth.unsecured import unsecured
@@ -29,7 +30,7 @@ logger = get_logger("broker.security.oauth")
 def validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitStack) -> Validate:
     """Returns a function that validates the tokens of a listener until `closing` is closed. Raises ConfigError."""
     if isinstance(options, UnsecuredTokenOptions):
-        logger.warning("tokens are not signed: anybody is let in as anybody", listener=listener)
+        logger.warning("unsigned tokens are accepted: any client can claim any name", listener=listener)
         return lambda token: unsecured(token, options, clock.now_ms())
     try:
         from broker.security.oauth.keys import (
@@ -79,6 +80,4 @@ def _tls(options: SignedTokenOptions) -> SSLContext | None:
     """Returns the TLS context for connections to the issuer; None for the system's default. Raises ConfigError."""
     if not options.ssl:
         return None
-    from broker.security.certificates import client_context
-
     return client_context(ListenerOptions.parse(options.ssl))

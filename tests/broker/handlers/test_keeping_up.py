@@ -10,9 +10,9 @@ import pytest
 from broker.fetch import gathering
 from broker.fetch.fetch import Fetch
 from broker.fetch.keeping_up import keeps_up
-from broker.replica.isr import IsrRules
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading
+from coordinator.replication.isr import IsrRules
+from coordinator.replication.roles import Leading
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
 from tests.broker.asking import batch, produce_request
 from tests.broker.following import FOLLOWER, follow

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.replica.steps import STEP_MS, Steps
+from broker.steps import STEP_MS, Steps
 from tests.broker.machine_clock import MachineClock
 from tests.clock import ManualClock
 

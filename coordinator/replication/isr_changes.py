@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from broker.replica.isr import Isr
-from broker.replica.roles import Leading, Role
+from coordinator.replication.isr import Isr
+from coordinator.replication.roles import Leading, Role
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.alter_partition import (
     AlterPartitionRequest,

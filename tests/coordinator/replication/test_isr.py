@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.replica.isr import NO_OFFSET, Follower, Isr, IsrRules, committed_offset, may_join, out_of_sync
+from coordinator.replication.isr import NO_OFFSET, Follower, Isr, IsrRules
+from coordinator.replication.roles import Leading
 
 LEADER, A, B = 1, 2, 3
 NOW_MS, MAX_LAG_MS = 1_000_000, 30_000
@@ -17,6 +18,10 @@ def isr(*committed: int) -> Isr:
 
 def rules(*eligible: int) -> IsrRules:
     return IsrRules(lambda follower: follower.replica_id in eligible, lambda: MAX_LAG_MS)
+
+
+def leading(state: Isr, *followers: Follower, epoch_start: int = 0) -> Leading:
+    return Leading(LEADER, 0, epoch_start, state, {follower.replica_id: follower for follower in followers})
 
 
 def at(replica_id: int, offset: int, *, caught_up_ms: int = NOW_MS - 2 * MAX_LAG_MS) -> Follower:
@@ -43,7 +48,8 @@ def at(replica_id: int, offset: int, *, caught_up_ms: int = NOW_MS - 2 * MAX_LAG
 def test_what_is_committed(
     state: Isr, followers: list[Follower], min_isr: int, eligible: tuple[int, ...], offset: int
 ) -> None:
-    assert committed_offset(END, state, followers, min_isr, rules(*eligible), NOW_MS) == offset
+    role = leading(state, *followers)
+    assert role.committed_offset(END, min_isr, rules(*eligible), NOW_MS) == offset
 
 
 @pytest.mark.parametrize(
@@ -57,11 +63,12 @@ def test_what_is_committed(
     ],
 )
 def test_who_may_join(state: Isr, offset: int, eligible: tuple[int, ...], joins: bool) -> None:
-    assert may_join(at(A, offset), state, high_watermark=8, epoch_start=5, rules=rules(*eligible)) is joins
+    role = leading(state, at(A, offset), epoch_start=5)
+    assert role.may_join(role.followers[A], 8, rules(*eligible)) is joins
 
 
 def test_who_lacks_records_of_earlier_epochs_may_not_join() -> None:
-    assert not may_join(at(A, 4), isr(LEADER), high_watermark=3, epoch_start=5, rules=rules(A))
+    assert not leading(isr(LEADER), at(A, 4), epoch_start=5).may_join(at(A, 4), 3, rules(A))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +82,8 @@ def test_who_lacks_records_of_earlier_epochs_may_not_join() -> None:
     ],
 )
 def test_who_has_to_leave(state: Isr, follower: Follower, left: set[int]) -> None:
-    assert out_of_sync(state, [follower], END, rules(A), NOW_MS) == left
+    proposed = leading(state, follower).late(END, rules(A), NOW_MS)
+    assert (set() if proposed is None else proposed.shrinking) == left
 
 
 def test_a_change_is_wished_for_until_it_is_answered() -> None:

@@ -1,8 +1,4 @@
-"""The in-sync replicas of a partition, as its leader tracks them: the committed ISR, proposed changes, and the high
-watermark.
-
-These are values and rules without time or sockets: offsets and the time go in, the high watermark and proposed changes
-come out.
+"""The in-sync replicas of a partition, and the progress of its followers, as values of its leader.
 
 Source: kafka.cluster.Partition (CommittedPartitionState, PendingExpandIsr, PendingShrinkIsr) and Replica (KIP-497,
 KIP-841, KIP-903).
@@ -117,51 +113,10 @@ class IsrRules(NamedTuple):
     broker_epoch: Callable[[int], int] = lambda _: NO_BROKER_EPOCH
     """Returns the epoch of a live broker by its id."""
 
+    def is_stale(self, broker_id: int, broker_epoch: int) -> bool:
+        """True for a fetch that a broker sent before it registered again (KIP-903)."""
+        return NO_BROKER_EPOCH < broker_epoch < self.broker_epoch(broker_id)
+
 
 NO_OTHERS: Final = IsrRules(lambda _: False, lambda: 0)
 """The rules of a cluster with one broker."""
-
-
-def committed_offset(
-    leader_end_offset: int, isr: Isr, followers: Collection[Follower], min_isr: int, rules: IsrRules, now_ms: int
-) -> int:
-    """Returns the offset below which all counted replicas have every record; NO_OFFSET if fewer than `min_isr` are in
-    sync, because nothing more may be committed then.
-
-    A caught-up follower that may join the ISR counts already; otherwise the high watermark would always run ahead of it
-    (KAFKA-8722). A follower that may not join doesn't count (KAFKA-15021).
-    """
-    if len(isr.committed) < min_isr:
-        return NO_OFFSET
-    offset = leader_end_offset
-    for follower in followers:
-        if follower.log_end_offset < offset and (
-            follower.replica_id in isr.maximal
-            or (follower.is_caught_up(leader_end_offset, now_ms, rules.max_lag_ms()) and rules.may_be_in_sync(follower))
-        ):
-            offset = follower.log_end_offset
-    return offset
-
-
-def may_join(follower: Follower, isr: Isr, high_watermark: int, epoch_start: int, rules: IsrRules) -> bool:
-    """True if the follower may join the ISR: it has all committed records, and all records of earlier epochs."""
-    return (
-        isr.is_settled
-        and follower.replica_id not in isr.committed
-        and follower.log_end_offset >= max(high_watermark, epoch_start)
-        and rules.may_be_in_sync(follower)
-    )
-
-
-def out_of_sync(
-    isr: Isr, followers: Collection[Follower], leader_end_offset: int, rules: IsrRules, now_ms: int
-) -> frozenset[int]:
-    """Returns the in-sync replicas that have been behind for longer than replica.lag.time.max.ms."""
-    if not isr.is_settled:
-        return NO_REPLICAS
-    max_lag_ms = rules.max_lag_ms()
-    return frozenset(
-        follower.replica_id
-        for follower in followers
-        if follower.replica_id in isr.committed and not follower.is_caught_up(leader_end_offset, now_ms, max_lag_ms)
-    )

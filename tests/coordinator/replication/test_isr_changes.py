@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.replica.isr import Follower, Isr
-from broker.replica.isr_changes import (
+from coordinator.cluster.topics.topic import PartitionRegistration
+from coordinator.replication.isr import Follower, Isr
+from coordinator.replication.isr_changes import (
     CommittedIsr,
     IsrChange,
     IsrChanges,
@@ -17,8 +18,7 @@ from broker.replica.isr_changes import (
     is_worth_a_retry,
     proposed_change,
 )
-from broker.replica.roles import Following, Leading, next_role
-from coordinator.cluster.topics.topic import PartitionRegistration
+from coordinator.replication.roles import Following, Leading, next_role
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition import (
