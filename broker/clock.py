@@ -1,40 +1,19 @@
-"""The time, in one place: everything else takes the time as an argument, and pauses by the clock that it was given."""
+"""The clock of `client.clock`, with deadlines on an event loop, and a limit on the rate of threads."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Final
 
-from client.clock import Clock, Timer, done_by, next_turn, pause
+from client.clock import NS_PER_MS, Clock, SystemClock, Timer, done_by, next_turn, pause
 
-__all__ = ["Clock", "Deadline", "SystemClock", "Throttler", "Timer", "done_by", "next_turn", "pause"]
+__all__ = ["NS_PER_MS", "Clock", "Deadline", "SystemClock", "Throttler", "Timer", "done_by", "next_turn", "pause"]
 
-NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1_000_000_000
 
 TIMER_RESOLUTION_NS: Final = NS_PER_MS // 2
 """Timer resolution: an event loop counts in milliseconds, and may call a timer this much too early."""
-
-
-class SystemClock:
-    """The machine's clock."""
-
-    def now_ms(self) -> int:
-        return time.time_ns() // NS_PER_MS
-
-    def monotonic_ms(self) -> int:
-        return time.monotonic_ns() // NS_PER_MS
-
-    def monotonic_ns(self) -> int:
-        return time.monotonic_ns()
-
-    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
-        return self.call_after(max(when_ms - self.now_ms(), 0), then)
-
-    def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
-        return asyncio.get_running_loop().call_later(delay_ms / 1000, then)
 
 
 class Deadline:

@@ -14,6 +14,7 @@ from client.errors import PeerUnavailable
 from client.pending import RequestOutcome
 from client.settings import Settings
 from client.states import ConnectionState
+from client.versions import PeerVersions
 from protocol.schema import ANY_VERSION
 
 R = TypeVar("R")
@@ -72,15 +73,25 @@ class BlockingPeer:
         max_version: int = ANY_VERSION,
         max_dials: int | None = None,
     ) -> R:
-        """Returns the answer, of class `response`. Connects at most once, whatever `max_dials` is. Raises the errors of
-        `client.aio.Connection.send`."""
-        answer = self._ask(request, response, timeout_ms, max_version)
+        """Does the same as `ask`, for callers of any shell. Connects at most once, whatever `max_dials` is."""
+        return self.ask(request, response, timeout_ms=timeout_ms, max_version=max_version)
+
+    async def tell(self, request: object, *, timeout_ms: int, max_version: int = ANY_VERSION) -> None:
+        self._request(request, None, timeout_ms, max_version)
+        self._flush()
+
+    def ask(self, request: object, response: type[R], *, timeout_ms: int, max_version: int = ANY_VERSION) -> R:
+        """Returns the answer, of class `response`. Raises the errors of `client.aio.Connection.send`."""
+        answer = self._request(request, response, timeout_ms, max_version)
         assert isinstance(answer, response)
         return answer
 
-    async def tell(self, request: object, *, timeout_ms: int, max_version: int = ANY_VERSION) -> None:
-        self._ask(request, None, timeout_ms, max_version)
-        self._flush()
+    def versions(self, *, timeout_ms: int) -> PeerVersions:
+        """Returns the versions that the broker supports. Raises PeerUnavailable, HandshakeFailed, ProtocolError."""
+        now_ms = self._clock.monotonic_ms()
+        versions = self._ready(now_ms, now_ms + timeout_ms).versions
+        assert versions is not None, "a connection that is ready has negotiated"
+        return versions
 
     def close(self) -> None:
         """Closes the connection, if there is one."""
@@ -88,7 +99,7 @@ class BlockingPeer:
             self._stream.close()
         self._stream = self._client = None
 
-    def _ask(self, request: object, response: type | None, timeout_ms: int, max_version: int) -> object:
+    def _request(self, request: object, response: type | None, timeout_ms: int, max_version: int) -> object:
         now_ms = self._clock.monotonic_ms()
         deadline_ms = now_ms + timeout_ms
         client = self._ready(now_ms, deadline_ms)

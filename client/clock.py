@@ -1,13 +1,16 @@
-"""A clock, and waits by it on an event loop. Code that depends on time takes a clock; a simulation has its own."""
+"""The time, in one place: everything else takes the time as an argument, and pauses by the clock that it was given."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 T = TypeVar("T")
+
+NS_PER_MS: Final = 1_000_000
 
 
 class Timer(Protocol):
@@ -38,6 +41,25 @@ class Clock(Protocol):
     def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
         """Calls `then` on the event loop after `delay_ms`, independent of changes of the time of day."""
         ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // NS_PER_MS
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // NS_PER_MS
+
+    def monotonic_ns(self) -> int:
+        return time.monotonic_ns()
+
+    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
+        return self.call_after(max(when_ms - self.now_ms(), 0), then)
+
+    def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(delay_ms / 1000, then)
 
 
 async def done_by(clock: Clock, deadline_ms: int, future: asyncio.Future[T]) -> bool:

@@ -65,7 +65,7 @@ def _run(where: Destination, options: Namespace) -> int:
         return drive(_act(BlockingPeers(where.connection, where.bootstrap), where.timeout_ms, options))
     import asyncio
 
-    from broker.clock import SystemClock
+    from client.clock import SystemClock
     from client.pool import Peers
 
     async def on_a_loop() -> int:

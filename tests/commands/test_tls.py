@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from broker.clock import SystemClock
 from cli.exits import MISUSED
 from client.address import Address
 from client.blocking import BlockingPeers, drive
+from client.clock import SystemClock
 from client.pool import Peers
 from commands.client.cluster_client import ClusterClient, draw
 from commands.client.connecting import Destination, destination
