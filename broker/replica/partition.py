@@ -342,13 +342,12 @@ class Partition(Replica):
 
     def check_follower(self, broker_id: int, current_leader_epoch: int) -> Leading:
         """Returns the leader's role, for a request of a broker that has another replica. Raises NOT_LEADER_OR_FOLLOWER
-        if this broker doesn't lead, and the errors of `Leading.check_follower`."""
+        if this broker doesn't lead, and the error of `Leading.unknown_follower`."""
         role = self.role
         if not isinstance(role, Leading):
             raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        code = role.check_follower(broker_id, current_leader_epoch)
-        if code is not ErrorCode.NONE:
-            raise self.moved(code)
+        if broker_id not in role.followers:
+            raise self.moved(role.unknown_follower(current_leader_epoch))
         return role
 
     def fetched(self, fetch: FollowerFetch, current_leader_epoch: int = NO_EPOCH) -> None:

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 from broker.clock import Clock
+from broker.config import BrokerConfig
 from broker.config.live import LiveConfig
 from broker.coordinators.environment import Environment
 from broker.coordinators.groups import GroupCoordinator
@@ -39,6 +40,7 @@ from storage.logs import Logs
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
     from broker.telemetry.telemetry import Telemetry
+    from client.settings import Settings
     from protocol.messages.create_topics import CreatableTopic
     from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
@@ -61,6 +63,13 @@ class OldOffsets(Protocol):
         ...
 
 
+def settings_of_brokers(config: BrokerConfig, client_id: str) -> Settings:
+    """Returns the settings of connections to other brokers, whose code a single broker doesn't import."""
+    from broker.security.outbound import broker_settings
+
+    return broker_settings(config, client_id)
+
+
 class Broker(Host):
     """One running broker, as its handlers see it."""
 
@@ -81,7 +90,7 @@ class Broker(Host):
         self.disk_work = DiskWork(logs, clock)
         self.moves = Moves(logs, self.node, clock, self.disk_work, moves_throttle(clock, live_config))
         self.producer_ids = ProducerIdPool(self.node.allocate_producer_ids)
-        neighbours = partial(PeerNeighbours, self.loader, live_config, clock)
+        neighbours = partial(PeerNeighbours, settings_of_brokers, self.loader, live_config, clock)
         environment = Environment(clock, live_config, self.loader, self.replicas, self.topics, neighbours)
         self.groups = GroupCoordinator(environment)
         self.marker_writer = MarkerWriter(environment, self.groups)

@@ -30,8 +30,8 @@ from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:  # imported when a share partition is first loaded
+    from broker.coordinators.other_leaders import OtherLeaders
     from broker.share.hosted import Hosted
-    from broker.share.other_leaders import OtherLeaders
     from coordinator.group.share.initialization import Initialize
     from coordinator.share_partition.run import StateRecord
 
@@ -88,7 +88,7 @@ class ShareGroups:
     def other_leaders(self) -> OtherLeaders:
         """Returns the client for partitions that other brokers lead."""
         if self._other_leaders is None:
-            from broker.share.other_leaders import OtherLeaders
+            from broker.coordinators.other_leaders import OtherLeaders
 
             self._other_leaders = OtherLeaders(self.environment)
         return self._other_leaders

@@ -62,20 +62,38 @@ class Isr(NamedTuple):
         return Isr(self.committed)
 
 
-class Follower(NamedTuple):
-    """The progress of a replica on another broker, as its fetches show it."""
+class Follower:
+    """The progress of a replica on another broker, as its fetches show it. It is a value, never changed."""
 
-    replica_id: int
-    log_end_offset: int = NO_OFFSET
-    """The follower has every record below this offset."""
-    log_start_offset: int = NO_OFFSET
-    caught_up_ms: int = NEVER_MS
-    """The time when it last had all of the leader's records."""
-    fetched_ms: int = NEVER_MS
-    """The time of its last fetch."""
-    leader_end_offset: int = NO_OFFSET
-    """The leader's log end offset at its last fetch."""
-    broker_epoch: int = NO_BROKER_EPOCH
+    __slots__ = (
+        "broker_epoch", "caught_up_ms", "fetched_ms", "leader_end_offset", "log_end_offset", "log_start_offset",
+        "replica_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        replica_id: int,
+        log_end_offset: int = NO_OFFSET,
+        log_start_offset: int = NO_OFFSET,
+        caught_up_ms: int = NEVER_MS,
+        fetched_ms: int = NEVER_MS,
+        leader_end_offset: int = NO_OFFSET,
+        broker_epoch: int = NO_BROKER_EPOCH,
+    ) -> None:
+        self.replica_id = replica_id
+        self.log_end_offset = log_end_offset
+        """The follower has every record below this offset."""
+        self.log_start_offset = log_start_offset
+        self.caught_up_ms = caught_up_ms
+        """The time when it last had all of the leader's records."""
+        self.fetched_ms = fetched_ms
+        """The time of its last fetch."""
+        self.leader_end_offset = leader_end_offset
+        """The leader's log end offset at its last fetch."""
+        self.broker_epoch = broker_epoch
+
+    def __repr__(self) -> str:
+        return f"Follower({self.replica_id} at {self.log_end_offset}, caught up at {self.caught_up_ms} ms)"
 
     def fetched(
         self, offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int, broker_epoch: int
@@ -95,23 +113,39 @@ class Follower(NamedTuple):
         """Returns the follower in a new epoch of the same leader: its offset stays, and an in-sync follower has
         replica.lag.time.max.ms to fetch again."""
         since_ms = now_ms if in_sync else NEVER_MS
-        return self._replace(caught_up_ms=since_ms, fetched_ms=since_ms, leader_end_offset=leader_end_offset)
+        return Follower(
+            self.replica_id,
+            self.log_end_offset,
+            self.log_start_offset,
+            since_ms,
+            since_ms,
+            leader_end_offset,
+            self.broker_epoch,
+        )
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
         """True if it has all of the leader's records, or had them within replica.lag.time.max.ms."""
         return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= max_lag_ms
 
 
-class IsrRules(NamedTuple):
+class IsrRules:
     """Decides which followers may be in sync, by the leader's options and the cluster's metadata."""
 
-    may_be_in_sync: Callable[[Follower], bool]
-    """Returns True for a follower whose broker is not fenced, not stopping, and fetches in the epoch of its
-    registration."""
-    max_lag_ms: Callable[[], int]
-    """replica.lag.time.max.ms."""
-    broker_epoch: Callable[[int], int] = lambda _: NO_BROKER_EPOCH
-    """Returns the epoch of a live broker by its id."""
+    __slots__ = ("broker_epoch", "max_lag_ms", "may_be_in_sync")
+
+    def __init__(
+        self,
+        may_be_in_sync: Callable[[Follower], bool],
+        max_lag_ms: Callable[[], int],
+        broker_epoch: Callable[[int], int] = lambda _: NO_BROKER_EPOCH,
+    ) -> None:
+        self.may_be_in_sync = may_be_in_sync
+        """Returns True for a follower whose broker is not fenced, not stopping, and fetches in the epoch of its
+        registration."""
+        self.max_lag_ms = max_lag_ms
+        """replica.lag.time.max.ms."""
+        self.broker_epoch = broker_epoch
+        """Returns the epoch of a live broker by its id."""
 
     def is_stale(self, broker_id: int, broker_epoch: int) -> bool:
         """True for a fetch that a broker sent before it registered again (KIP-903)."""

@@ -95,13 +95,11 @@ class Leading:
         """Returns min.insync.replicas, or the number of replicas if that is lower (KIP-966)."""
         return min(configured, len(self.followers) + 1)
 
-    def check_follower(self, broker_id: int, current_leader_epoch: int) -> ErrorCode:
-        """Returns NONE if the broker has another replica. A broker without a replica may know of an assignment that
-        this broker doesn't know yet, and gets a retriable error: UNKNOWN_LEADER_EPOCH, or NOT_LEADER_OR_FOLLOWER if it
-        didn't send its leader epoch.
+    def unknown_follower(self, current_leader_epoch: int) -> ErrorCode:
+        """Returns the error for a broker without another replica. It may know of an assignment that this broker doesn't
+        know yet, so it is a retriable error: UNKNOWN_LEADER_EPOCH, or NOT_LEADER_OR_FOLLOWER if it didn't send its
+        leader epoch.
         """
-        if broker_id in self.followers:
-            return ErrorCode.NONE
         knows_more = current_leader_epoch != NO_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH if knows_more else ErrorCode.NOT_LEADER_OR_FOLLOWER
 

@@ -139,12 +139,10 @@ class LeaderScenario:
         last= epoch of its log."""
         broker_id, offset = map(int, arguments.plain)
         role, epoch = self.leading(), arguments.int("broker_epoch", BROKER_EPOCH)
-        code = role.check_follower(broker_id, arguments.int("epoch", -1))
-        if code is ErrorCode.NONE and self.rules.is_stale(broker_id, epoch):
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if code is not ErrorCode.NONE:
-            self.effects.append(f"{broker_id} <- {code.name}")
-            return
+        if broker_id not in role.followers:
+            raise KafkaError(role.unknown_follower(arguments.int("epoch", -1)))
+        if self.rules.is_stale(broker_id, epoch):
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if "last" in arguments.named:
             end = diverging_epoch(self, arguments.int("last", 0), offset)
             if end is not None:

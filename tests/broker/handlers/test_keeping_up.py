@@ -76,7 +76,8 @@ def progress(partition: Partition) -> object:
     """Returns how far the follower is, without times."""
     assert isinstance(partition.role, Leading)
     one = partition.role.followers[FOLLOWER]
-    return one._replace(caught_up_ms=one.caught_up_ms > 0, fetched_ms=one.fetched_ms > 0), partition.high_watermark
+    offsets = one.log_end_offset, one.log_start_offset, one.leader_end_offset, one.broker_epoch
+    return offsets, one.caught_up_ms > 0, one.fetched_ms > 0, partition.high_watermark
 
 
 async def course(path: Path, seed: int) -> list[object]:

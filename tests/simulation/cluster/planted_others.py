@@ -131,7 +131,7 @@ def who_may_not_join_is_waited_for(patch: pytest.MonkeyPatch) -> None:
     committed_offset = Leading.committed_offset
 
     def held(role: Leading, end: int, min_isr: int, rules: IsrRules, now_ms: int) -> int:
-        return committed_offset(role, end, min_isr, rules._replace(may_be_in_sync=anybody), now_ms)
+        return committed_offset(role, end, min_isr, IsrRules(anybody, rules.max_lag_ms, rules.broker_epoch), now_ms)
 
     patch.setattr(Leading, "committed_offset", held)
 

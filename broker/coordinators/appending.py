@@ -10,7 +10,7 @@ from broker.replica.commits import committed
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.share.other_leaders import OtherLeaders
+    from broker.coordinators.other_leaders import OtherLeaders
 
 
 async def append_at_leader(
