@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from coordinator.engine.errors import HalfWritten
 from coordinator.engine.machine import Machine, Serde, Storage
@@ -35,6 +35,12 @@ NEVER_MS: Final = 1 << 62
 
 AsAnswer = Callable[[KafkaError], KafkaError]
 
+Append: TypeAlias = Callable[[Sequence[R], int], int]
+"""(records, now_ms) → the offset after the records: appends all of them or none. Raises KafkaError."""
+
+WhenCommitted: TypeAlias = Callable[[int, Callable[[KafkaError | None], None]], None]
+"""As `Storage.when_committed`."""
+
 
 FAILED: Final = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator failed over a request")
 """The answer of requests whose own answer is lost because of a bug, which is logged."""
@@ -54,14 +60,15 @@ class PendingReplies:
 class LoadedMachine(Generic[R]):
     """A machine, its partition, and the requests that wait for it."""
 
-    def __init__(self, machine: Machine[R], storage: Storage[E], serde: Serde[R, E], as_answer: AsAnswer) -> None:
+    def __init__(
+        self, machine: Machine[R], append: Append[R], when_committed: WhenCommitted, as_answer: AsAnswer
+    ) -> None:
         self.machine = machine
+        self.append = append
+        self.when_committed = when_committed
         self.as_answer = as_answer
-        self.append: Callable[[Sequence[R], int], int] = lambda records, now_ms: _append(
-            storage, serde.encode(records, now_ms)
-        )
-        self.when_committed = storage.when_committed
-        self.decode = serde.decode
+        self.restore: Callable[[], None] | None = None
+        """Of a `Restorable` machine."""
         self.status = Status.LOADING
         self.appended_to = self.committed_to = 0
         self.waiting: dict[object, asyncio.Future[object]] = {}
@@ -71,6 +78,10 @@ class LoadedMachine(Generic[R]):
         """No earlier than the first deadline in `written`, which is checked only then."""
         self.not_before_ms = 0
         """The earliest time of the next `expire` after it has failed."""
+
+    def apply(self, records: Sequence[R]) -> None:
+        for record in records:
+            self.machine.apply(record)
 
     def release(self, replies: Iterable[tuple[Hashable, object | None]]) -> None:
         for ticket, answer in replies:
@@ -114,7 +125,9 @@ class LoadedMachine(Generic[R]):
         self.release([(ticket, error) for ticket in self.waiting])
 
 
-def _append(storage: Storage[E], encoded: E) -> int:
+def append_to(storage: Storage[E], serde: Serde[R, E], records: Sequence[R], now_ms: int) -> int:
+    """Appends the records and returns the offset after them. Raises KafkaError, HalfWritten."""
+    encoded = serde.encode(records, now_ms)
     try:
         return storage.append(encoded)
     except KafkaError:
