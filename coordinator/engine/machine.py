@@ -45,6 +45,14 @@ class Machine(Protocol[R]):
         ...
 
 
+class Restorable(Machine[R], Protocol[R]):
+    """A machine whose records are applied before they are appended, so that its log never has one that can't be."""
+
+    def restore(self) -> None:
+        """Makes the state the committed state, with the records that are still in the log: a write has failed."""
+        ...
+
+
 class Serde(Protocol[R, E_out, P_in]):
     """Encodes and decodes a machine's records."""
 
