@@ -213,11 +213,11 @@ CONNECTIONS = (
     Limit(
         "records of an acknowledgement by a share group's member that are handled in one turn",
         "the constant, for records that are acknowledged unlike their neighbours",
-        ("coordinator.share_partition.acknowledge.PIECE",),
+        ("coordinator.share_partition.share_partition.PIECE",),
         "others have their turn, and find the records that are not begun yet",
         (
             "tests/coordinator/share_partition/test_acknowledge.py::"
-            "test_an_acknowledgement_whose_records_are_released_between_pieces_changes_nothing",
+            "test_an_acknowledgement_whose_records_are_released_between_parts_changes_nothing",
         ),
     ),
     Limit(

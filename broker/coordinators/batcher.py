@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from broker.logging import get_logger
+from client.errors import PeerError, RequestTimedOut, UnsupportedVersion
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
-from protocol.peer_errors import PeerError, RequestTimedOut, UnsupportedVersion
 
 Destination = TypeVar("Destination", bound=Hashable)
 Item = TypeVar("Item")

@@ -26,6 +26,7 @@ from coordinator.engine.machine import Machine, Serde
 from coordinator.engine.result import Result, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import java_hash
+from protocol.types import Buffer
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -55,7 +56,7 @@ class ShardParts(NamedTuple, Generic[S, R, E]):
     """A shard of class S with records R, which its serde encodes as E."""
 
     shard: S
-    serde: Serde[R, Sequence[E]]
+    serde: Serde[R, Sequence[E], Buffer]
     batches: Callable[[Sequence[E]], bytearray]
     """Packs encoded records into record batches."""
     activate: Callable[[int], None] | None = None
@@ -201,7 +202,7 @@ class Coordinator(Generic[S, R]):
         except KafkaError as error:
             if index in self._next_to_load:
                 raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error
-            raise seen_by_client(error) from error
+            raise seen_by_client(error) from None  # its own cause would be a cycle
 
     def flush(self, index: int) -> None:
         """Writes a partition's gathered records, so that the log has all decisions. Raises NOT_COORDINATOR."""

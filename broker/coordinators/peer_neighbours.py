@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import TypeVar
 
 from broker.clock import Clock
+from broker.config import BrokerConfig
 from broker.config.live import LiveConfig
-from broker.peers import Address, Peers
-from broker.security.outbound import broker_settings
+from client.address import Address
+from client.errors import ConnectionClosed
+from client.pool import Peers
+from client.settings import Settings
 from coordinator.cluster.changes import BrokerChanged, Delta
 from coordinator.cluster.loader import MetadataLoader
-from protocol.peer_errors import ConnectionClosed
 
 R = TypeVar("R")
 
@@ -21,8 +24,17 @@ class PeerNeighbours:
     traffic has its own connections. A broker that is fenced, or removed from the metadata, loses its connection, so
     that a request to it looks for another leader before its timeout."""
 
-    def __init__(self, loader: MetadataLoader, config: LiveConfig, clock: Clock, purpose: str) -> None:
-        """`purpose` is the end of the client id, as in broker-1-txn-marker-sender."""
+    def __init__(
+        self,
+        settings: Callable[[BrokerConfig, str], Settings],
+        loader: MetadataLoader,
+        config: LiveConfig,
+        clock: Clock,
+        purpose: str,
+    ) -> None:
+        """`settings` returns the settings of connections for a client id. `purpose` is the end of the client id, as in
+        broker-1-txn-marker-sender."""
+        self._settings = settings
         self._loader = loader
         self._config = config
         self._clock = clock
@@ -44,7 +56,7 @@ class PeerNeighbours:
     def _reached(self) -> Peers:
         if self._peers is None:
             client_id = f"broker-{self._config.effective.node_id}-{self._purpose}"
-            self._peers = Peers(broker_settings(self._config.effective, client_id), self._clock, random.random)
+            self._peers = Peers(self._settings(self._config.effective, client_id), self._clock, random.random)
             self._peers.place(self._addresses())
             self._loader.subscribe(self._changed)
         return self._peers

@@ -89,10 +89,8 @@ def translated(code: ErrorCode, translation: Translation) -> ErrorCode:
 def seen_by_client(error: KafkaError) -> KafkaError:
     """Returns the error that a coordinator's client gets. A `Rejection` is about the client's request, not an error of
     the log."""
-    if isinstance(error, Rejection):
-        return error
-    code = CLIENTS.get(error.code)
-    return error if code is None else KafkaError(code)
+    code = None if isinstance(error, Rejection) else CLIENTS.get(error.code)
+    return error.detached() if code is None else KafkaError(code)
 
 
 def seen_by_producer(code: ErrorCode, *, knows_fenced: bool) -> ErrorCode:

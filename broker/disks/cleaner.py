@@ -91,7 +91,7 @@ class Cleaner:
             try:
                 dirty = await self.choose()
             except Exception:
-                logger.exception("looking for logs to clean failed")
+                logger.exception("selecting logs to clean failed")
                 dirty = None
             if dirty is not None and len(self._busy) < self._config.effective.log_cleaner_threads:
                 self._begin(dirty)

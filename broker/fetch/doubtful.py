@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import FIRST_BATCH_VERSION, FetchingReplica, ParsedFetch
-from broker.replica.followers import FollowerFetch, check_follower, follower_fetched
 from broker.replica.partition import Partition
 from broker.replica.read_replica import check_readable
 from broker.replica.replica import READ_UNCOMMITTED
 from broker.replica.replicas import Replicas
-from broker.replica.roles import LeaderMoved
+from coordinator.replication.roles import FollowerFetch, LeaderMoved
+from coordinator.replication.truncation import diverging_epoch
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.epochs import EpochEnd
@@ -19,12 +19,11 @@ def checked(replicas: Replicas, request: ParsedFetch, fetched: FetchedPartition)
     """Returns the partition to read; None if the answer is complete without a read. Raises the KafkaError of the
     answer."""
     denied = request.denied.get(fetched.key)
-    if denied is not None:
-        error = KafkaError(denied)
-        if denied is not ErrorCode.UNKNOWN_TOPIC_ID:
-            raise error
-        fetched.miss(error)
+    if denied is ErrorCode.UNKNOWN_TOPIC_ID:
+        fetched.miss(KafkaError(denied))
         return None
+    if denied is not None:
+        raise KafkaError(denied)
     try:
         partition = replicas.partition(topic_of(replicas, request, fetched), fetched.index)
     except LeaderMoved:
@@ -40,7 +39,7 @@ def checked(replicas: Replicas, request: ParsedFetch, fetched: FetchedPartition)
             fetched.prefer(preferred)
             partition.update_snapshot(fetched, READ_UNCOMMITTED)
             return None
-    end = diverging_epoch(partition, fetched)
+    end = divergence(partition, fetched)
     if end is None:
         fetched.name = partition.name
         note_progress(request.replica, partition, fetched)
@@ -70,12 +69,12 @@ def check(request: ParsedFetch, fetched: FetchedPartition, partition: Partition)
     else:
         check_readable(partition, fetched.current_leader_epoch)
     if request.replica is not None:
-        check_follower(partition, request.replica.broker_id, fetched.current_leader_epoch)
+        partition.check_follower(request.replica.broker_id, fetched.current_leader_epoch)
     if request.version < FIRST_BATCH_VERSION and partition.config.compression_type == "zstd":
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
 
-def diverging_epoch(partition: Partition, fetched: FetchedPartition) -> EpochEnd | None:
+def divergence(partition: Partition, fetched: FetchedPartition) -> EpochEnd | None:
     """Returns the epoch and offset at which the fetcher's log diverges from this log; None if it doesn't (KIP-595).
     Raises OFFSET_OUT_OF_RANGE."""
     last_epoch, offset = fetched.last_fetched_epoch, fetched.fetch_offset
@@ -83,19 +82,16 @@ def diverging_epoch(partition: Partition, fetched: FetchedPartition) -> EpochEnd
         return None
     if last_epoch == partition.last_leader_epoch and partition.log_start_offset <= offset <= partition.log_end_offset:
         return None  # the newest epoch ends at the log's end, as for every caught-up follower
-    end = partition.end_of_epoch(last_epoch)
-    if end.epoch < 0 or end.end_offset < 0 or offset < partition.log_start_offset:
-        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    return end if end.epoch < last_epoch or end.end_offset < offset else None
+    return diverging_epoch(partition, last_epoch, offset)
 
 
 def note_progress(replica: FetchingReplica | None, partition: Partition, fetched: FetchedPartition) -> None:
     """Records a follower's log end offset, unless its fetch offset is out of range. The answer is made afterwards, with
-    the high watermark that this may have advanced. Raises as `follower_fetched` does."""
+    the high watermark that this may have advanced. Raises as `Partition.fetched` does."""
     offset = fetched.fetch_offset
     if replica is None or replica.is_noted or not partition.log_start_offset <= offset <= partition.log_end_offset:
         return
     fetch = FollowerFetch(
         replica.broker_id, replica.broker_epoch, offset, fetched.replica_log_start, replica.received_ms
     )
-    follower_fetched(partition, fetch, fetched.current_leader_epoch)
+    partition.fetched(fetch, fetched.current_leader_epoch)

@@ -16,7 +16,7 @@ from broker.fetch.request import FIRST_WHOLE_BATCH_VERSION, ParsedFetch
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_COMMITTED
 from broker.replica.replicas import Replicas
-from broker.replica.roles import NO_EPOCH
+from coordinator.replication.roles import NO_EPOCH
 from protocol.errors import KafkaError
 from protocol.records.batch import AT_LENGTH, LOG_OVERHEAD
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from broker.replica.partition import Partition
 from broker.replica.replica import NO_OFFSET, LogOffsetSnapshot
-from broker.replica.roles import NO_EPOCH, LeaderMoved
+from coordinator.replication.roles import NO_EPOCH, LeaderMoved
 from protocol.errors import KafkaError
 from protocol.types import Buffer, TopicPartition
 from storage.epochs import EpochEnd

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from broker.fetch.partition import FetchedPartition
-from broker.replica.isr import NO_BROKER_EPOCH, IsrRules
 from broker.replica.partition import Partition
 from broker.replica.read_replica import RackAwareSelector
 from broker.replica.replica import READ_COMMITTED
-from broker.replica.roles import Leading
 from broker.replica.throttle import ReplicationThrottle, names
+from coordinator.replication.isr import IsrRules
+from coordinator.replication.roles import Leading
 from protocol.errors import ErrorCode
 
 FIRST_WHOLE_BATCH_VERSION: Final = 3
@@ -71,7 +71,7 @@ class FetchingReplica:
     def is_stale(self, rules: IsrRules) -> bool:
         """True if its broker has registered again since (KIP-903), as seen at the first partition."""
         if self._is_stale is None:
-            self._is_stale = NO_BROKER_EPOCH < self.broker_epoch < rules.broker_epoch(self.broker_id)
+            self._is_stale = rules.is_stale(self.broker_id, self.broker_epoch)
         return self._is_stale
 
     def is_held_back(self, partition: Partition) -> bool:

@@ -30,11 +30,11 @@ from broker.fetch.request import (
     PartitionKey,
 )
 from broker.message_sets import serve_messages
-from broker.replica.isr import NO_BROKER_EPOCH
 from broker.replica.replica import READ_TO_END
 from broker.replica.replicas import compact
 from broker.requests.api import Api, WireParser
 from broker.requests.call import Call
+from coordinator.replication.isr import NO_BROKER_EPOCH
 from protocol.errors import KafkaError
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 from protocol.types import TopicPartition

@@ -83,7 +83,7 @@ def begin_fetch(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) 
     try:
         return call.broker.groups.submit(group.group_id, fetch, group, call.request.require_stable)
     except KafkaError as error:
-        return error
+        return error.detached()
 
 
 def response(

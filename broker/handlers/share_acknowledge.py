@@ -36,8 +36,7 @@ async def share_acknowledge(
             error_code=error.code, error_message=error.message, responses=[], node_endpoints=[]
         )
     acknowledging = await acknowledged(call, key)
-    if not acknowledging.is_done:
-        await acknowledging.wait()
+    await acknowledging.wait(call.turns())
     return await finish(call, key, acknowledging)
 
 

@@ -72,8 +72,7 @@ async def share_fetch(
     fetching = await begin_fetch(call, key, session)
     if fetching is not None:
         await gather(fetching, acknowledging, call.turns(), may_wait=call.request.max_wait_ms > 0)
-    if not acknowledging.is_done:
-        await acknowledging.wait()
+    await acknowledging.wait(call.turns())
     return await build_response(call, key, session, acknowledging, fetching)
 
 

@@ -87,8 +87,8 @@ class DutyTimer:
         except Exception as error:  # the duty is retried, because brokers must be fenced in any case
             failures = self._duties.failed(duty, now_ms)
             if is_power_of_two(failures):  # a full disk must not cause a line each second
-                log.error("the controller could not do its duty", duty=duty.name, failures=failures, exc_info=error)
+                log.error("a controller task failed", duty=duty.name, failures=failures, exc_info=error)
             return
         self._duties.done(duty, now_ms, more=more)
         if records and not duty.silent:
-            log.info("the controller did its duty", duty=duty.name, records=len(records))
+            log.info("a controller task changed the metadata", duty=duty.name, records=len(records))

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from broker.clock import Clock
 from broker.metadata.log import MetadataLog, Worker
+from broker.steps import Steps
 from coordinator.cluster.quorum import encode_quorum
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
 from coordinator.cluster.record import MetadataBatch, MetadataRecord, encode_batch
 from coordinator.cluster.snapshot import SnapshotId, snapshot_path
-from coordinator.engine.clock import EngineClock
 from coordinator.quorum.log_end import LogEnd
 from coordinator.quorum.pieces import SnapshotPiece
 from protocol.errors import ErrorCode, KafkaError
@@ -38,14 +39,17 @@ class CommitWaiter(NamedTuple):
 class LedLog(MetadataLog):
     """The metadata log of the quorum's leader. Call `recover` first, then `lead`."""
 
-    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: EngineClock, worker: Worker) -> None:
+    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: Clock, worker: Worker) -> None:
         super().__init__(log, quorum, disk=disk, clock=clock, worker=worker)
         self.failed: KafkaError | None = None
         """Set after a failed flush: nothing more is appended, and the last records may not be durable."""
         self.on_failure: Callable[[KafkaError], None] = lambda _: None
         self._uncommitted: deque[MetadataBatch] = deque()
         self._waiters: deque[CommitWaiter] = deque()
-        self._flushing = False
+        self._is_committing = False
+        self._committed_to = 0
+        """The offset before which listeners have all records."""
+        self._steps = Steps(clock)
         self._advanced: asyncio.Future[None] | None = None
 
     @property
@@ -57,6 +61,7 @@ class LedLog(MetadataLog):
         """Flushes all records of the previous run, which commits them. Raises LogDirFailure, LogDirFull."""
         self._log.flush(self._clock.now_ms())
         self._log.update_high_watermark(self.end_offset)
+        self._committed_to = self.end_offset
 
     def lead(self, node_id: int, opening: Sequence[QuorumRecord]) -> None:
         """Begins a new epoch with this node as its leader, as after an election: the epoch is one more than any before
@@ -71,7 +76,7 @@ class LedLog(MetadataLog):
         self._log.flush(now_ms)
         write_quorum_state(self._disk, self._log.directory, QuorumState(leader_id=node_id, leader_epoch=self.epoch))
         self.leader_id = node_id
-        self._commit(self.end_offset)
+        self._steps.run(self._commit(self.end_offset))
 
     def epoch_end(self, epoch: int) -> LogEnd:
         """Returns the last epoch up to `epoch` that the log has, and its end offset."""
@@ -113,7 +118,7 @@ class LedLog(MetadataLog):
         return self._advanced
 
     def append(self, records: Sequence[MetadataRecord], metadata_version: int) -> int:
-        """Appends the records in one batch, and returns the offset behind it. Raises KafkaError, with nothing
+        """Appends the records in one batch, and returns the offset after it. Raises KafkaError, with nothing
         written."""
         return self.append_encoded(encode_batch(records, metadata_version, self._clock.now_ms()), records)
 
@@ -140,43 +145,53 @@ class LedLog(MetadataLog):
 
         Raises KafkaError if a flush fails.
         """
-        if offset > self.high_watermark:
+        if offset > self._committed_to:
             self.commit_soon()
         if self.failed is not None:
             raise self.failed
-        if offset > self.high_watermark:
+        if offset > self._committed_to:
             waiter = CommitWaiter(offset, asyncio.get_running_loop().create_future())
             self._waiters.append(waiter)
             await waiter.committed
 
     def commit_soon(self) -> None:
         """Starts to commit the appended records, unless a commit is in progress."""
-        if self.failed is None and self.end_offset > self.high_watermark and not self._flushing:
+        if self.failed is None and self.end_offset > self._committed_to and not self._is_committing:
             self._flush()
 
+    def close(self) -> None:
+        self._steps.stop()
+        super().close()
+
     def _flush(self) -> None:
-        self._flushing = True
+        self._is_committing = True
         now_ms, end_offset = self._clock.now_ms(), self.end_offset
 
         def flushed(error: BaseException | None) -> None:
-            self._flushing = False
             if error is not None:
                 self._fail(error)
-                return
-            try:
-                self._commit(end_offset)
-            except Exception as failure:  # a broker that has applied half of a batch must not continue
-                self._fail(failure)
-                return
-            self.commit_soon()
+            else:
+                self._steps.run(self._committing(end_offset))
 
         self._worker.run(lambda: self._log.flush(now_ms), flushed)
 
-    def _commit(self, offset: int) -> None:
+    def _committing(self, offset: int) -> Iterator[None]:
+        """Commits every record before the offset, then flushes the records that were appended meanwhile."""
+        try:
+            yield from self._commit(offset)
+        except Exception as failure:  # a broker that has applied half of a batch must not continue
+            self._fail(failure)
+            return
+        self._is_committing = False
+        self.commit_soon()
+
+    def _commit(self, offset: int) -> Iterator[None]:
         """Commits every record before the offset: listeners get them first, then the waiters continue."""
         self._log.update_high_watermark(offset)
         while self._uncommitted and self._uncommitted[0].last_offset < offset:
-            self._notify(self._uncommitted.popleft())
+            yield from self._notify(self._uncommitted[0])
+            self._uncommitted.popleft()
+        self._committed_to = offset
         while self._waiters and self._waiters[0].offset <= offset:
             future = self._waiters.popleft().committed
             if not future.done():  # the request may have been cancelled

@@ -155,12 +155,12 @@ def share_families(sources: Sources, rows: GroupRows) -> Iterator[Family]:
     yield gauge(
         "kafka_sharegroup_start_offset",
         "Offset below which the delivery of every record is complete.",
-        ((own, share.engine.start_offset) for own, share in hosted),
+        ((own, share.machine.start_offset) for own, share in hosted),
     )
     yield gauge(
         "kafka_sharegroup_inflight",
         "Records from the start offset to the last acquired record.",
-        ((own, share.engine.in_flight_count) for own, share in hosted),
+        ((own, share.machine.in_flight_count) for own, share in hosted),
     )
     yield gauge(
         "kafka_sharegroup_lag",

@@ -109,7 +109,7 @@ class MetricsServer:
             return await page(request)
         except Exception as error:
             if self.faults.allows(ip):
-                logger.error("a page was not made", path=request.path, exc_info=error)
+                logger.error("a page was not generated", path=request.path, exc_info=error)
             return plain(500, "the broker failed to make this page; see its log")
 
 

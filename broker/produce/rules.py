@@ -88,7 +88,7 @@ def entry_error(records: object) -> RecordsRejected | None:
     try:
         entry_end(records if isinstance(records, memoryview) else NOTHING, 0)
     except RecordsRejected as error:
-        return error
+        return error.detached()
     return None
 
 

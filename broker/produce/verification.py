@@ -83,7 +83,7 @@ def start_verification(
             partition = broker.replicas.leader(*name)
             guard = partition.start_verification(header, supports_epoch_bump=adds, now_ms=now_ms)
         except KafkaError as error:
-            errors[name] = error
+            errors[name] = error.detached()
             continue
         if guard is not None:
             guards[name] = guard

@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 
 from broker.clock import Clock
-from broker.replica.steps import STEP_MS, Steps
+from broker.steps import STEP_MS, Steps
 
 
 class _Topic:

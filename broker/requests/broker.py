@@ -113,8 +113,9 @@ class Broker(Host):
 
     def _neighbours(self, purpose: str) -> Neighbours:
         from broker.coordinators.peer_neighbours import PeerNeighbours  # a broker that is alone needs none
+        from broker.security.outbound import broker_settings
 
-        return PeerNeighbours(self.loader, self.live_config, self.clock, purpose)
+        return PeerNeighbours(broker_settings, self.loader, self.live_config, self.clock, purpose)
 
     @property
     def has_telemetry(self) -> bool:

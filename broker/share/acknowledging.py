@@ -5,9 +5,7 @@ Source: KafkaApis.handleAcknowledgements and validateAcknowledgementBatches (KIP
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from broker.exchange.turns import Turns
@@ -79,29 +77,28 @@ class Acknowledging:
     or None.
     """
 
-    __slots__ = ("_done", "_waiting", "results")
+    __slots__ = ("_writes", "results")
 
     def __init__(self) -> None:
         self.results: dict[PartitionId, KafkaError | None] = {}
-        self._waiting = 0
-        """The number of partitions without a result."""
-        self._done: asyncio.Future[None] | None = None
+        self._writes: dict[PartitionId, Awaitable[object]] = {}
+        """The partitions whose result may be missing."""
 
     @property
     def is_used(self) -> bool:
         """True if the request acknowledges anything."""
-        return bool(self._waiting or self.results)
+        return bool(self._writes or self.results)
 
-    @property
-    def is_done(self) -> bool:
-        """True once every partition has its result."""
-        return not self._waiting
-
-    async def wait(self) -> None:
+    async def wait(self, turns: Turns) -> None:
         """Waits until every partition has its result."""
-        if self._waiting:
-            self._done = asyncio.get_running_loop().create_future()
-            await self._done
+        for partition_id, written in self._writes.items():
+            await turns.next()
+            try:
+                await written
+            except KafkaError as error:
+                self.results[partition_id] = error
+            else:
+                self.results[partition_id] = None
 
     async def acknowledge(
         self,
@@ -123,30 +120,21 @@ class Acknowledging:
                 checked = await check_all(batches, rules, turns)
                 groups.partition(partition_id)
             except KafkaError as error:
-                self.results[partition_id] = error
+                self.results[partition_id] = error.detached()
             else:
                 by_partition[partition_id] = checked
         if not any(by_partition.values()):
             return
-        self._waiting = len(by_partition)
         for partition_id, checked in by_partition.items():
             await turns.next()
-            done = partial(self._complete, partition_id)
             if not checked:
-                done(None)
+                self.results[partition_id] = None
                 continue
-            hosted = groups.find(group_id, partition_id)
-            if hosted is None or not hosted.engine.is_active:
-                done(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-                continue
-            hosted.refresh()
-            await hosted.acknowledge(member_id, checked, done, turns)
-
-    def _complete(self, partition_id: PartitionId, error: KafkaError | None) -> None:
-        self.results[partition_id] = error
-        self._waiting -= 1
-        if not self._waiting and self._done is not None and not self._done.done():
-            self._done.set_result(None)
+            try:
+                hosted = groups.loaded(group_id, partition_id)
+                self._writes[partition_id] = await hosted.acknowledge(member_id, checked, turns)
+            except KafkaError as error:
+                self.results[partition_id] = error
 
 
 def code_of(error: KafkaError | None) -> int:

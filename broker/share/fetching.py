@@ -110,7 +110,7 @@ class ShareFetching:
             try:
                 hosted = self._groups.hosted(self._group_id, partition_id)
             except KafkaError as error:
-                self.answers[partition_id] = PartitionAnswer(error=error)
+                self.answers[partition_id] = PartitionAnswer(error=error.detached())
                 continue
             if hosted.error is not None:
                 self.answers[partition_id] = PartitionAnswer(error=hosted.error)
@@ -120,12 +120,12 @@ class ShareFetching:
 
     def _fetch_offset(self, hosted: Hosted) -> int | None:
         """Returns the offset to read from; None if no more records may be in flight."""
-        engine = hosted.engine
-        if not engine.is_active:
+        machine = hosted.machine
+        if not machine.is_active:
             return None
         if hosted.scanner is not None:
             return hosted.scanner.fetch_offset(self._acquire_request.member_id)
-        return engine.next_fetch_offset() if engine.can_acquire else None
+        return machine.next_fetch_offset() if machine.can_acquire else None
 
     async def _read(self, partitions: Sequence[tuple[PartitionId, Hosted]], turns: Turns) -> list[Candidate]:
         """Reads the logs of the share partitions that may acquire more, from the fetch offset of each."""
@@ -136,7 +136,7 @@ class ShareFetching:
             try:
                 candidate = self._candidate(partition_id, share, self._limits.max_bytes // len(ready))
             except KafkaError as error:
-                self.answers[partition_id] = PartitionAnswer(error=error)
+                self.answers[partition_id] = PartitionAnswer(error=error.detached())
                 continue
             if candidate is not None:
                 candidates.append(candidate)
@@ -149,7 +149,7 @@ class ShareFetching:
         if offset is None:
             return None
         if offset < share.partition.log_start_offset:
-            move_log_start(share.engine, share.partition.log_start_offset)
+            move_log_start(share.machine, share.partition.log_start_offset)
             offset = self._fetch_offset(share)
             if offset is None:
                 return None
@@ -165,7 +165,7 @@ class ShareFetching:
         _, hosted, offset, view = candidate
         if self._fetch_offset(hosted) != offset:
             return PartitionAnswer(), 0
-        until = max(offset, hosted.engine.end_offset + 1) + left
+        until = max(offset, hosted.machine.end_offset + 1) + left
         scanner = hosted.scanner
         batches = reading.scan(view, until if scanner is None else until + LOOKAHEAD_RECORDS)
         aborted: Sequence[tuple[int, int]] = ()

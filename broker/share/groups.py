@@ -9,29 +9,38 @@ Source: SharePartitionManager (KIP-932).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Hashable
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from broker.coordinators.environment import Environment
 from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.shares import ShareCoordinator
+from broker.coordinators.translations import seen_by_share_member
 from broker.exchange.context import ClientConnection
+from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters
 from broker.share.persister import make_persister
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
 from broker.workers import Workers
 from coordinator.cluster.changes import Delta, FeatureChanged, PartitionChanged
+from coordinator.engine.engine import Engine
 from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:  # imported when a share partition is first loaded
+    from broker.coordinators.other_leaders import OtherLeaders
     from broker.share.hosted import Hosted
-    from broker.share.other_leaders import OtherLeaders
     from coordinator.group.share.initialization import Initialize
+    from coordinator.share_partition.run import StateRecord
 
 FEATURE = "share.version"
+
+EXPIRIES_AT_ONCE: Final = 20
+"""Expiries that are decided together: each may release a hundred runs of records."""
+
+logger = get_logger("broker.share")
 
 
 class ShareGroups:
@@ -48,6 +57,13 @@ class ShareGroups:
         self._other_leaders: OtherLeaders | None = None
         self.dead_letters = DeadLetters(environment, self.other_leaders)
         self.sessions = ShareSessions()
+        self._engine: Engine[StateRecord] = Engine(
+            environment.clock,
+            lambda key, error: None,  # whoever loads a share partition handles the error
+            as_answer=seen_by_share_member,
+            on_fault=self._fault,
+            expiries_at_once=EXPIRIES_AT_ONCE,
+        )
         self._hosted: dict[ShareKey, Hosted] = {}
         self._by_group: dict[str, dict[ShareKey, None]] = {}
         self._tasks: set[asyncio.Task[object]] = set()
@@ -72,7 +88,7 @@ class ShareGroups:
     def other_leaders(self) -> OtherLeaders:
         """Returns the client for partitions that other brokers lead."""
         if self._other_leaders is None:
-            from broker.share.other_leaders import OtherLeaders
+            from broker.coordinators.other_leaders import OtherLeaders
 
             self._other_leaders = OtherLeaders(self.environment)
         return self._other_leaders
@@ -98,7 +114,7 @@ class ShareGroups:
         try:
             self.partition(named)
         except KafkaError as error:
-            return error
+            return error.detached()
         return None
 
     def find(self, group_id: str, named: PartitionId) -> Hosted | None:
@@ -107,7 +123,15 @@ class ShareGroups:
 
     def at_work(self) -> list[tuple[ShareKey, Hosted]]:
         """Returns the loaded share partitions."""
-        return [(key, hosted) for key, hosted in self._hosted.items() if hosted.engine.is_active]
+        return [(key, hosted) for key, hosted in self._hosted.items() if hosted.machine.is_active]
+
+    def loaded(self, group_id: str, named: PartitionId) -> Hosted:
+        """Returns a loaded share partition. Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        hosted = self.find(group_id, named)
+        if hosted is None or not hosted.machine.is_active:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        hosted.refresh()
+        return hosted
 
     def hosted(self, group_id: str, named: PartitionId) -> Hosted:
         """Returns the share partition, which may still be loading. Raises the errors of `partition`."""
@@ -123,6 +147,7 @@ class ShareGroups:
             key,
             self.partition(named),
             config,
+            self._engine,
             self.persister,
             self.dead_letters,
             self.environment.clock,
@@ -173,6 +198,13 @@ class ShareGroups:
                 del self._by_group[key.group_id]
         hosted.stop()
 
+    def _fault(self, key: Hashable, error: Exception) -> None:
+        """Unloads a share partition that failed by a bug: its state may be half changed."""
+        logger.error("share partition failed", partition=str(key), exc_info=error)
+        hosted = self._hosted.get(cast(ShareKey, key))
+        if hosted is not None:
+            self.give_up(hosted)
+
     def forget_group(self, group_id: str) -> None:
         """Unloads all share partitions of a group; the next request loads them again."""
         for key in tuple(self._by_group.get(group_id, ())):
@@ -215,7 +247,7 @@ class ShareGroups:
             return
         for share_key in tuple(self._by_group.get(key.group_id, ())):  # few, though a session may have many partitions
             hosted = self._hosted[share_key]
-            if hosted.engine.is_active and PartitionId(share_key.topic_id, share_key.partition) in session.partitions:
+            if PartitionId(share_key.topic_id, share_key.partition) in session.partitions:
                 hosted.release(key.member_id)
 
     def _connection_closed(self, connection: ClientConnection) -> None:

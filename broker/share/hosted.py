@@ -1,7 +1,7 @@
-"""Hosted: a share partition on this broker, with its log, its persister, and its timer.
+"""Hosted: a share partition on this broker, with its log, its dead letters and the fetches that wait.
 
-The engine decides; this module does the I/O. Everything runs in the event loop, and a fetch reads and acquires in one
-turn, so no fetch lock is needed.
+The machine decides, and the engine has its records written. Everything runs in the event loop, and a fetch reads and
+acquires in one turn, so no fetch lock is needed.
 
 Source: SharePartition's I/O (KIP-932).
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
+from typing import TypeVar
 
-from broker.clock import Clock, Timer
+from broker.clock import Clock, next_turn
 from broker.coordinators.translations import seen_by_share_member
 from broker.exchange.turns import Turns
 from broker.logging import get_logger
@@ -23,18 +23,19 @@ from broker.share.dead_letters import DeadLetters, letters_of
 from broker.share.persister import Persister
 from broker.share.queue import FetchQueue
 from broker.share.record_scanner import RecordScanner
+from broker.share.state_storage import StateStorage
 from broker.workers import Workers
+from coordinator.engine.engine import Engine
+from coordinator.engine.result import Decision
 from coordinator.group.config import BY_DURATION, GroupConfig, duration_ms
-from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.key import ShareKey
-from coordinator.share.shard import StateWrite
-from coordinator.share_partition.acknowledge import Acknowledgement, begin
+from coordinator.share_partition.acknowledge import Acknowledgement, ReservedPart, acknowledge, withdraw, write
 from coordinator.share_partition.acquire import acquire
-from coordinator.share_partition.expiry import archive_aborted, buried, expire, release
+from coordinator.share_partition.expiry import archive_aborted, buried, release
 from coordinator.share_partition.request import Acquired, AcquireRequest, FetchedBatch
-from coordinator.share_partition.run import Change, Limits
-from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartition
-from coordinator.share_partition.states import Lifecycle
+from coordinator.share_partition.run import Limits, StateRecord
+from coordinator.share_partition.share_partition import PIECE, SharePartition
+from coordinator.share_partition.states import ARCHIVING
 from protocol.errors import ErrorCode, KafkaError
 from storage.segment.offsets_for_time import searched
 
@@ -47,8 +48,7 @@ FENCING_ERRORS = frozenset(
 )
 """Errors after which the share partition is unloaded; the next request loads it again."""
 
-WriteCallback = Callable[[KafkaError | None], None]
-"""Called with None once a write is durable, or with its error."""
+A = TypeVar("A")
 
 logger = get_logger("broker.share")
 
@@ -61,6 +61,7 @@ class Hosted:
         key: ShareKey,
         partition: Partition,
         config: Callable[[], GroupConfig],
+        engine: Engine[StateRecord],
         persister: Persister,
         dead_letters: DeadLetters,
         clock: Clock,
@@ -69,22 +70,21 @@ class Hosted:
     ) -> None:
         self.key = key
         self.partition = partition
-        self.engine = SharePartition(Limits())
+        self.machine = SharePartition(self._limits, self.wake)
         self._scanner: RecordScanner | None = None
-        self.queue = FetchQueue(lambda: self.engine.is_active and self.engine.can_acquire)
+        self.queue = FetchQueue(lambda: self.machine.is_active and self.machine.can_acquire)
         """The fetches that wait for records, or until more may be in flight."""
         self._config = config
         self._applied_config: GroupConfig | None = None
-        self._persister = persister
+        self._applied_limits = Limits()
+        self._engine = engine
+        self._storage = StateStorage(key, partition.leader_epoch, persister, self.machine, self._initial_offset)
         self._dead_letters = dead_letters
         self._burying: asyncio.Task[None] | None = None
         self._clock = clock
         self._workers = workers
         self._given_up = given_up
-        self._state_epoch = 0
-        self._leader_epoch = partition.leader_epoch
-        self._alarm: Timer | None = None
-        self._alarm_ms = NO_DEADLINE
+        self._is_stopped = False
         self.error: KafkaError | None = None
         """The error that loading failed with; None otherwise."""
 
@@ -92,22 +92,18 @@ class Hosted:
 
     async def load(self) -> None:
         """Loads the stored state. Afterwards the share partition is active or has an error."""
-        if (
-            self.engine.lifecycle is Lifecycle.FENCED
-        ):  # the topic was deleted, or another broker became leader, before loading began
+        if self._is_stopped:  # the topic was deleted, or another broker became leader, before loading began
             return
-        self.engine.enter(Lifecycle.INITIALIZING)
         try:
-            state = await self._persister.read(self.key, self._leader_epoch)
-            self.refresh()
-            start = self._initial_offset() if state.start_offset == NO_START_OFFSET else state.start_offset
-            self._state_epoch = state.state_epoch
-            if self.engine.lifecycle is Lifecycle.INITIALIZING:
-                self.engine.load(start, state.batches)
-                self.bury()
+            await self._engine.load(self.key, self.machine, self._storage, self._storage, self._activate, self._written)
         except Exception as error:
             self._not_loaded(error)
         self.wake()
+
+    def _activate(self, now_ms: int) -> None:
+        self.machine.activate()
+        self.refresh()
+        self.bury()
 
     def _not_loaded(self, error: Exception) -> None:
         if isinstance(error, KafkaError):
@@ -132,10 +128,9 @@ class Hosted:
 
     def stop(self) -> None:
         """Fences the share partition: waiting fetches try again, and load it again."""
-        self.engine.fence()
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._is_stopped = True
+        self.machine.is_active = False
+        self._engine.unload(self.key)
         if self._burying is not None:
             self._burying.cancel()
         if self._scanner is not None:
@@ -152,36 +147,43 @@ class Hosted:
         config = self._config()
         if config is not self._applied_config:
             self._applied_config = config
-            self.engine.limits = Limits(
-                config.share_delivery_count_limit,
-                config.share_partition_max_record_locks,
-                config.share_record_lock_duration_ms,
-                config.share_renew_acknowledge_enable,
-                self._dead_letters.are_enabled(config),
-                config.odradek_share_redelivery_backoff_ms,
-                config.odradek_share_redelivery_backoff_max_ms,
-            )
+            self._applied_limits = self._limits_of(config)
             self._hold_back(config)
+
+    def _limits(self) -> Limits:
+        config = self._config()
+        return self._applied_limits if config is self._applied_config else self._limits_of(config)
+
+    def _limits_of(self, config: GroupConfig) -> Limits:
+        return Limits(
+            config.share_delivery_count_limit,
+            config.share_partition_max_record_locks,
+            config.share_record_lock_duration_ms,
+            config.share_renew_acknowledge_enable,
+            self._dead_letters.are_enabled(config),
+            config.odradek_share_redelivery_backoff_ms,
+            config.odradek_share_redelivery_backoff_max_ms,
+        )
 
     def _hold_back(self, config: GroupConfig) -> None:
         if self._scanner is None:
             if not (config.odradek_share_order_by_key or config.odradek_share_delivery_delay_header):
                 return
             name = f"{self.key.group_id}:{self.partition.name}"
-            self._scanner = RecordScanner(name, self.engine, self.wake, self._clock, self._workers)
+            self._scanner = RecordScanner(name, self.machine, self.wake, self._clock, self._workers)
         self._scanner.configure(config)
         self.wake()
 
     @property
     def scanner(self) -> RecordScanner | None:
         """The scanner of records; None unless the group holds records back by their delivery time or key."""
-        return None if self.engine.holdback is None else self._scanner
+        return None if self.machine.holdback is None else self._scanner
 
     @property
     def lag(self) -> int:
         """The number of committed records whose delivery is not complete (KIP-1226)."""
-        engine = self.engine
-        return max(self.partition.high_watermark - engine.start_offset - engine.delivery_complete_count, 0)
+        machine = self.machine
+        return max(self.partition.high_watermark - machine.start_offset - machine.delivery_complete_count, 0)
 
     def wake(self) -> None:
         """Wakes all fetches that wait for records."""
@@ -191,7 +193,7 @@ class Hosted:
         """Wakes one waiting fetch after the other while more records can be acquired. If records are held back, wakes
         all at once, because each fetch may get others.
         """
-        if self.engine.holdback is None:
+        if self.machine.holdback is None:
             self.queue.offer()
         else:
             self.wake()
@@ -207,133 +209,104 @@ class Hosted:
     ) -> list[Acquired]:
         """Acquires records of the batches for a member, and returns them; batches of aborted transactions are archived
         instead."""
-        engine = self.engine
-        acquired = acquire(engine, acquire_request, fetch_offset, fetched, self._clock.now_ms())
+        machine = self.machine
+        acquired = acquire(machine, acquire_request, fetch_offset, fetched, self._clock.now_ms())
         if aborted and acquired:
-            archive_aborted(engine, aborted)
+            archive_aborted(machine, aborted)
             acquired = without(acquired, aborted)
-            engine.advance()
-        self._arm()
+            machine.advance()
+        self._engine.arm(self.key)
         return acquired
 
-    async def acknowledge(
-        self, member_id: str, acknowledgements: Iterable[Acknowledgement], then: WriteCallback, turns: Turns
-    ) -> None:
-        """Applies acknowledgements; calls `then` with None once they are durable, or with their error.
+    def submit(self, decision: Decision[A, StateRecord]) -> asyncio.Future[A]:
+        """Decides and writes. Returns the answer's future, with an error as members see it. Raises KafkaError of the
+        decision; UNKNOWN_TOPIC_OR_PARTITION if the share partition isn't active."""
+        if not self.machine.is_active:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return self._engine.submit(self.key, decision)
 
-        They are begun in several turns of the event loop, and written and committed in a single turn. That turn takes
-        about eighty milliseconds for twenty thousand records of a batch with alternating acknowledgement types, nearly
-        as many as fit into a record of the share coordinator.
-        """
-        change = Change()
+    async def acknowledge(
+        self, member_id: str, acknowledgements: Sequence[Acknowledgement], turns: Turns
+    ) -> Awaitable[object]:
+        """Applies acknowledgements, a long one in several turns. Returns what is done once they are durable.
+        Raises KafkaError."""
+        future = self.submit(partial(acknowledge, self.machine, member_id, acknowledgements, True))
+        part = future.result() if future.done() else None
+        return future if part is None else await self._in_parts(member_id, part, turns)
+
+    async def _in_parts(self, member_id: str, part: ReservedPart, turns: Turns) -> Awaitable[object]:
+        """Decides on the rest of a long acknowledgement, and then writes its parts."""
+        unwritten, remaining = deque((part.record,)), part.remaining
+        futures: list[asyncio.Future[None]] = []
         try:
-            with closing(begin(self.engine, member_id, acknowledgements, change, self._clock.now_ms())) as pieces:
-                for _ in pieces:
-                    await turns.next()
-                    if not self.engine.is_active:
-                        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # unloaded meanwhile
-        except KafkaError as error:
-            then(error)
-            return
-        finally:
-            self._arm()  # locks that expired meanwhile are timed again
-        self._settle(self.engine.seal(change) if change.batches else None, then)
+            while remaining:
+                await turns.next()
+                part = await self.submit(partial(acknowledge, self.machine, member_id, remaining, False))
+                assert part is not None
+                unwritten.append(part.record)
+                remaining = part.remaining
+            while unwritten:
+                await turns.next()
+                futures.append(self.submit(partial(write, unwritten[0])))
+                unwritten.popleft()
+        except BaseException:
+            if self.machine.is_active:
+                self.submit(partial(withdraw, self.machine, tuple(unwritten)))
+            raise
+        written = asyncio.gather(*futures)
+        written.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nothing else reads it
+        return written
 
     def release(self, member_id: str) -> None:
-        """Releases the records of a member that is gone."""
-        self._settle(release(self.engine, member_id), self._log_failure)
+        """Releases the records of a member that is gone: many of them in several turns."""
+        if self.machine.is_active:
+            self.submit(partial(release, self.machine, member_id)).add_done_callback(
+                lambda released: self._released(member_id, released)
+            )
 
-    def _log_failure(self, error: KafkaError | None) -> None:
-        if error is not None:
-            logger.warning("state not written", partition=str(self.key), reason=str(error))
-
-    # Time.
-
-    def _arm(self) -> None:
-        """Sets the timer to the next lock that expires, if that is earlier than the current setting."""
-        due_ms = self.engine.next_lock_ms
-        if due_ms >= self._alarm_ms or not self.engine.is_active:
-            return
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm_ms = due_ms
-        self._alarm = self._clock.call_at(due_ms, self._expire)
-
-    def _expire(self) -> None:
-        self._alarm, self._alarm_ms = None, NO_DEADLINE
-        if not self.engine.is_active:
-            return
-        try:
-            self.refresh()
-            change = expire(self.engine, self._clock.now_ms())
-            self._settle(change, self._log_failure)
-        except Exception:  # the state may be half changed: the next request loads the stored state
-            logger.exception("locks of a share partition not expired", partition=str(self.key))
-            self._given_up(self)
-            return
-        self._arm()
-        if change is not None or self.engine.has_available:
-            self.wake()
+    def _released(self, member_id: str, released: asyncio.Future[bool]) -> None:
+        if released.exception() is not None:
+            logger.warning("state not written", partition=str(self.key), reason=str(released.exception()))
+        elif released.result():
+            self.release(member_id)
 
     # Dead letters.
 
     def bury(self) -> None:
         """Starts a task that writes undeliverable records to the dead-letter queue and then archives them."""
-        if self._burying is None and self.engine.to_bury():
+        if self._burying is None and self.machine.to_bury():
             self._burying = asyncio.ensure_future(self._bury())
 
     async def _bury(self) -> None:
         try:
-            while self.engine.is_active and (runs := self.engine.to_bury()):
+            while self.machine.is_active and (runs := self.machine.to_bury()):
                 ranges = [(run.first, run.last) for run in runs]
-                letters = letters_of(runs, self.engine.rejected, self.engine.limits.max_delivery_count)
+                letters = letters_of(runs, self.machine.rejected, self.machine.limits.max_delivery_count)
                 await self._dead_letters.write(self.key, self.partition, letters, self._config())
-                if self.engine.is_active:
-                    self._settle(buried(self.engine, ranges), self._log_failure)
+                for start in range(0, len(ranges), PIECE):
+                    if self.machine.is_active:
+                        self.submit(partial(buried, self.machine, ranges[start : start + PIECE]))
+                    await next_turn()
         except Exception:
-            logger.exception("records not buried", partition=str(self.key))
+            logger.exception("records not moved to the dead-letter queue", partition=str(self.key))
             self._given_up(self)
         finally:
             self._burying = None
 
     # Writing.
 
-    def _settle(self, change: Change | None, then: WriteCallback) -> None:
-        """Writes a change, then commits or reverts it; before it returns if the write completes at once."""
-        if change is None:
-            self._arm()
-            then(None)
-            return
-        written = StateWrite(
-            self._state_epoch, self._leader_epoch, change.start_offset, change.delivery_complete_count, change.batches
-        )
-        try:
-            future = self._persister.write(self.key, written)
-        except KafkaError as error:
-            self._complete(change, then, error)
-            return
-        if future.done():
-            self._complete(change, then, error_of(future))
-        else:
-            future.add_done_callback(lambda done: self._complete(change, then, error_of(done)))
-
-    def _complete(self, change: Change, then: WriteCallback, error: KafkaError | None) -> None:
-        member_error = None if error is None else seen_by_share_member(error)
-        if self.engine.complete(change, error is None, self._clock.now_ms()) and self.queue:
+    def _written(self, records: Sequence[StateRecord], error: KafkaError | None) -> None:
+        """Completes the changes of a record that is durable, or undoes them."""
+        (record,) = records
+        machine = self.machine
+        if error is not None and not machine.uncommitted(record):  # no request gets the error
+            logger.warning("state not written", partition=str(self.key), reason=str(error))
+        if machine.complete(record, error is None, self._clock.now_ms()) and self.queue:
             self._offer()
-        self._arm()
-        if change.has_dead_letters or error is not None:
+        if error is not None or any(batch.delivery_state == ARCHIVING for batch in record):
             self.bury()
-        if member_error is not None and member_error.code in FENCING_ERRORS:
+        if error is not None and seen_by_share_member(error).code in FENCING_ERRORS:
             self._given_up(self)
-        then(member_error)
-
-
-def error_of(future: asyncio.Future[None]) -> KafkaError | None:
-    """Returns the error of a completed write; None if it succeeded."""
-    error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE) if future.cancelled() else future.exception()
-    assert error is None or isinstance(error, KafkaError), repr(error)
-    return error
 
 
 def without(acquired: Iterable[Acquired], left_out: Iterable[tuple[int, int]]) -> list[Acquired]:

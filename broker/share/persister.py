@@ -167,7 +167,7 @@ class CoordinatorPersister:
             except KafkaError as error:
                 client_error = seen_by_client(error)
                 if self._is_final(operation.key, client_error) or clock.monotonic_ms() >= give_up_ms:
-                    raise client_error from error
+                    raise client_error from None
             failures += 1
             await pause(clock, BACKOFF.delay_ms(failures))
 

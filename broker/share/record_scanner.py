@@ -55,11 +55,11 @@ class RecordScanner:
     """Scans the records of one share partition."""
 
     def __init__(
-        self, name: str, engine: SharePartition, wake: Callable[[], None], clock: Clock, workers: Workers
+        self, name: str, machine: SharePartition, wake: Callable[[], None], clock: Clock, workers: Workers
     ) -> None:
         """`workers` read large batches."""
         self._name = name
-        self._engine = engine
+        self._machine = machine
         self._wake = wake
         self._clock = clock
         self._workers = workers
@@ -74,7 +74,7 @@ class RecordScanner:
         """Applies the group's options."""
         header = config.odradek_share_delivery_delay_header
         max_ms = config.odradek_share_delivery_delay_max_ms if header else 0
-        hold_back(self._engine, HoldbackRules(header, max_ms, config.odradek_share_order_by_key))
+        hold_back(self._machine, HoldbackRules(header, max_ms, config.odradek_share_order_by_key))
 
     def stop(self) -> None:
         """Cancels a scan in progress."""
@@ -84,23 +84,23 @@ class RecordScanner:
     def fetch_offset(self, member_id: str) -> int | None:
         """Returns the offset from which a member's fetch reads; None if no record is available to it."""
         holdback = self._holdback()
-        offset = holdback.next_offset(self._engine, member_id)
-        if self._task is not None and offset == holdback.frontier(self._engine):
+        offset = holdback.next_offset(self._machine, member_id)
+        if self._task is not None and offset == holdback.frontier(self._machine):
             return None
         return offset
 
     @property
     def awaits_log(self) -> bool:
         """True if scanning would continue with more records in the log."""
-        return self._task is None and self._engine.is_active and self._holdback().can_learn(self._engine)
+        return self._task is None and self._machine.is_active and self._holdback().can_learn(self._machine)
 
     def _holdback(self) -> Holdback:
-        return holdback_of(self._engine)
+        return holdback_of(self._machine)
 
     def scan(self, view: memoryview, offset: int, batches: Sequence[FetchedBatch], aborted: Sequence[Range]) -> None:
         """Scans the bytes read from `offset` on, on the event loop or in a thread."""
         holdback, now_ms = self._holdback(), self._clock.now_ms()
-        unscanned = holdback.learnable(self._engine, batches)
+        unscanned = holdback.learnable(self._machine, batches)
         if not unscanned or self._task is not None:
             return
         read = partial(read_facts, view, offset, unscanned, holdback.rules, now_ms)
@@ -114,16 +114,16 @@ class RecordScanner:
             scanned = await self._workers.call(read)
         finally:
             self._task = None
-        if self._engine.is_active and self._engine.holdback is holdback:
+        if self._machine.is_active and self._machine.holdback is holdback:
             self._apply(holdback, scanned, aborted, self._clock.now_ms())
         self._wake()
 
     def _apply(self, holdback: Holdback, scanned: Scanned, aborted: Sequence[Range], now_ms: int) -> None:
-        holdback.learn(self._engine, scanned.facts, now_ms)
+        holdback.learn(self._machine, scanned.facts, now_ms)
         for first, last in aborted:
-            archive(self._engine, first, min(last, scanned.facts.last), FREE)
+            archive(self._machine, first, min(last, scanned.facts.last), FREE)
         if aborted:
-            self._engine.advance()
+            self._machine.advance()
         if scanned.invalid_count:
             self.invalid_count += scanned.invalid_count
             if now_ms - self._logged_ms >= QUIET_MS:

@@ -25,7 +25,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import NO_UUID, Uuid, uuid_to_text
 
 if TYPE_CHECKING:
-    from broker.share.other_leaders import OtherLeaders
+    from broker.coordinators.other_leaders import OtherLeaders
 
 RESERVED: Final = frozenset({NO_UUID, bytes(15) + b"\1"})
 """Reserved ids, which no client may have (org.apache.kafka.common.Uuid.RESERVED)."""

@@ -1,10 +1,11 @@
 """Runs machines: decide → append → apply → effects with no await between, then wait for the commit and release replies.
 
-A machine is a state machine over one partition of an internal topic. Its decisions read state and return a `Result`;
-only `apply` changes durable state, only effects change soft state, and loading is `apply` from the log's start. A
-machine has no clock, no lock and no rollback: an error comes before `apply`, or the machine is loaded again. A decision
-or an expiry that fails because of a bug fails only its own request or timer: the bug is reported, and every other
-deadline is kept. Source: Kafka's CoordinatorRuntime (coordinator-common), KIP-848.
+A machine is a state machine over one partition of an internal topic, or over other storage. Its decisions read state
+and return a `Result`; only `apply` changes durable state, only effects change soft state, and loading is `apply` from
+the log's start. A machine has no clock and no lock. An error comes before `apply`, or the machine is loaded again,
+unless it can undo a record (`load`). A decision or an expiry that fails because of a bug fails only its own request or
+timer: the bug is reported, and every other deadline is kept. Source: Kafka's CoordinatorRuntime (coordinator-common),
+KIP-848.
 
     engine = Engine(clock, …)
     await engine.load(partition, machine, storage, serde)            # COORDINATOR_LOAD_IN_PROGRESS until it is done
@@ -16,11 +17,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from heapq import heappop, heappush
 from typing import Final, Generic, NoReturn, TypeVar
 
 from coordinator.engine.clock import Alarm, EngineClock
 from coordinator.engine.errors import HalfWritten
-from coordinator.engine.loaded import FAILED, NEVER_MS, REJECTIONS, AsAnswer, LoadedMachine, PendingReplies, Status
+from coordinator.engine.loaded import (
+    FAILED,
+    NEVER_MS,
+    REJECTIONS,
+    AsAnswer,
+    LoadedMachine,
+    Outcome,
+    PendingReplies,
+    Status,
+)
 from coordinator.engine.machine import Machine, Serde, Storage
 from coordinator.engine.result import Decision, Result, Ticket
 from protocol.errors import ErrorCode, KafkaError
@@ -29,11 +40,13 @@ R = TypeVar("R")
 A = TypeVar("A")
 E = TypeVar("E")
 """Encoded records: whole batches, or records that a storage gathers into batches."""
+P = TypeVar("P")
+"""A piece of a storage's content."""
 
 
-EXPIRIES_AT_ONCE: Final = 100
-"""Maximum of deadlines of one machine that the engine decides on before other work of the event loop: one takes some
-microseconds, and a whole group's sessions may expire together."""
+EXPIRIES_AT_ONCE: Final = 200
+"""Deadlines and their records that the engine handles before other work of the event loop: one takes some
+microseconds, and a whole group's sessions, or a member's locks, may expire together."""
 
 OnFault = Callable[[Hashable, Exception], None]
 """Called with the machine's key and an exception that no client can cause."""
@@ -45,7 +58,7 @@ def raise_fault(key: Hashable, error: Exception) -> None:
 
 
 class Engine(Generic[R]):
-    """Machines by key (the partition of their topic), and one timer for all of them."""
+    """Machines by key, such as the partition of their topic, and one timer for all of them."""
 
     def __init__(
         self,
@@ -54,6 +67,7 @@ class Engine(Generic[R]):
         write_timeout_ms: Callable[[Sequence[R]], int] | None = None,
         as_answer: AsAnswer = lambda error: error,
         on_fault: OnFault = raise_fault,
+        expiries_at_once: int = EXPIRIES_AT_ONCE,
     ) -> None:
         """`write_timeout_ms` returns the longest time that answers wait for the commit of the given records, or of
         earlier records if there are none; then they fail with REQUEST_TIMED_OUT. None sets no limit. `as_answer`
@@ -64,28 +78,36 @@ class Engine(Generic[R]):
         self._as_answer = as_answer
         self._on_failure = on_failure
         self._on_fault = on_fault
+        self._expiries_at_once = expiries_at_once
         self._machines: dict[Hashable, LoadedMachine[R]] = {}
         self._timer: Alarm | None = None
         self._alarm_ms = 0
+        self._due: list[tuple[int, int, Hashable, LoadedMachine[R]]] = []
+        """Heap of the machines with a deadline, by its time and a serial number; stale if the machine has another."""
+        self._serial = 0
 
     async def load(
         self,
         key: Hashable,
         machine: Machine[R],
-        storage: Storage[E],
-        serde: Serde[R, E],
+        storage: Storage[E, P],
+        serde: Serde[R, E, P],
         activate: Callable[[int], None] | None = None,
+        outcome: Outcome[R] | None = None,
     ) -> None:
-        """Builds a new machine's state from its log; returns when it is active, or was unloaded meanwhile.
+        """Builds a new machine's state from its storage; returns when it is active, or was unloaded meanwhile.
 
-        `activate` is called with the time when all records are applied, so that it can set timers.
+        `activate` is called with the time when all records are applied, so that it can set timers. `outcome` is for a
+        machine that can undo a result: it is called with the result's records once they are committed, or with their
+        error. Then a failed write fails no other requests, answers wait only for their own result's records, and an
+        unloaded machine's results still get their outcome.
         """
-        loaded = self._machines[key] = LoadedMachine(machine, storage, serde, self._as_answer)
+        loaded = self._machines[key] = LoadedMachine(machine, storage, serde, self._as_answer, outcome)
         try:
             async for piece in storage.read():
                 if self._machines.get(key) is not loaded:
                     return
-                for record in loaded.decode(piece):
+                for record in serde.decode(piece):
                     machine.apply(record)
         except KafkaError as error:
             if self._machines.get(key) is loaded:
@@ -95,14 +117,18 @@ class Engine(Generic[R]):
             if activate is not None:
                 activate(self._clock.now_ms())
             loaded.status = Status.ACTIVE
-            self._arm(loaded)
+            self._arm(key, loaded)
             loaded.appended_to = storage.end_offset  # until this offset is committed, no answer shows the loaded state
-            self._await_commit(key, loaded, Result(), self._clock.now_ms())
+            if outcome is None:
+                self._await_commit(key, loaded, Result(), self._clock.now_ms())
 
     def unload(self, key: Hashable) -> None:
         """Unloads the machine, because another broker leads its partition: waiting requests get NOT_COORDINATOR."""
         loaded = self._machines.pop(key, None)
-        if loaded is not None:
+        if loaded is None:
+            return
+        loaded.status = Status.FAILED
+        if loaded.outcome is None:
             loaded.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
 
     def status(self, key: Hashable) -> Status | None:
@@ -163,11 +189,11 @@ class Engine(Generic[R]):
                 effect()
         except Exception as error:
             self._not_applied(key, loaded, result, error)
-        if loaded.appended_to <= loaded.committed_to:
+        if loaded.appended_to <= loaded.committed_to or (loaded.outcome is not None and not result.records):
             loaded.release(result.replies)
         elif result.records or result.replies:
             self._await_commit(key, loaded, result, now_ms)
-        self._arm(loaded)
+        self._arm(key, loaded)
 
     def _not_written(self, key: Hashable, loaded: LoadedMachine[R], error: Exception) -> NoReturn:
         rejection = error if isinstance(error, KafkaError) else FAILED
@@ -192,24 +218,45 @@ class Engine(Generic[R]):
 
     def _await_commit(self, key: Hashable, loaded: LoadedMachine[R], result: Result[R], now_ms: int) -> None:
         timeout_ms = NEVER_MS if self._write_timeout_ms is None else self._write_timeout_ms(result.records)
-        written = PendingReplies(loaded.appended_to, result.replies, now_ms + timeout_ms)
+        records = () if loaded.outcome is None else result.records
+        written = PendingReplies(loaded.appended_to, records, result.replies, now_ms + timeout_ms)
         loaded.written.append(written)
         loaded.timeout_ms = min(loaded.timeout_ms, written.deadline_ms)
         loaded.when_committed(written.offset, partial(self._committed, key, loaded, written))
 
     def _committed(
-        self, key: Hashable, loaded: LoadedMachine[R], written: PendingReplies, error: KafkaError | None
+        self, key: Hashable, loaded: LoadedMachine[R], written: PendingReplies[R], error: KafkaError | None
     ) -> None:
-        if error is None:
+        if loaded.outcome is not None:
+            self._conclude(key, loaded, written, error)
+        elif error is None:
             loaded.committed(written)
         elif loaded.status is Status.ACTIVE:
             self._fail(key, loaded, error)
+
+    def _conclude(
+        self, key: Hashable, loaded: LoadedMachine[R], written: PendingReplies[R], error: KafkaError | None
+    ) -> None:
+        """Tells a machine the outcome of a result, which concerns no other result, and then releases the replies."""
+        assert loaded.outcome is not None
+        try:
+            loaded.outcome(written.records, error)
+        except Exception as fault:
+            self._give_up(key, loaded, fault)
+        loaded.concluded(written, error)
+        self._arm(key, loaded)
 
     def _fail(self, key: Hashable, loaded: LoadedMachine[R], error: KafkaError) -> None:
         loaded.fail(error)
         self._on_failure(key, error)
 
-    def _arm(self, loaded: LoadedMachine[R]) -> None:
+    def arm(self, key: Hashable) -> None:
+        """Sets the timer for a machine whose deadlines have changed without a decision."""
+        loaded = self._machines.get(key)
+        if loaded is not None:
+            self._arm(key, loaded)
+
+    def _arm(self, key: Hashable, loaded: LoadedMachine[R]) -> None:
         """Moves the timer forward if this machine needs it earlier; a timer that fires too early does no harm."""
         if loaded.status is not Status.ACTIVE:
             return
@@ -217,40 +264,50 @@ class Engine(Generic[R]):
         deadline_ms = (
             loaded.timeout_ms if deadline_ms is None else min(max(deadline_ms, loaded.not_before_ms), loaded.timeout_ms)
         )
-        if deadline_ms >= NEVER_MS:
-            return
-        if self._timer is not None and self._alarm_ms <= deadline_ms:
+        if deadline_ms < loaded.armed_ms:
+            loaded.armed_ms = deadline_ms
+            self._serial += 1
+            heappush(self._due, (deadline_ms, self._serial, key, loaded))
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        """Sets the timer to the first deadline."""
+        if not self._due or (self._timer is not None and self._alarm_ms <= self._due[0][0]):
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._alarm_ms = deadline_ms
-        self._timer = self._clock.call_at(deadline_ms, self._ring)
+        self._alarm_ms = self._due[0][0]
+        self._timer = self._clock.call_at(self._alarm_ms, self._ring)
 
     def _ring(self) -> None:
-        """Expires the machines; an error in one doesn't stop the others."""
+        """Expires the machines that are due; an error in one doesn't stop the others. If there is too much to expire,
+        the rest comes in the event loop's next turn."""
         self._timer = None
-        now_ms = self._clock.now_ms()
-        for key, loaded in list(self._machines.items()):
-            if loaded.status is Status.ACTIVE:
-                if loaded.timeout_ms <= now_ms:
-                    loaded.time_out(now_ms)
-                for _ in range(EXPIRIES_AT_ONCE):
-                    if not loaded.is_due(now_ms) or not self._expire(key, loaded, now_ms):
-                        break
-                self._arm(loaded)
+        now_ms, left = self._clock.now_ms(), self._expiries_at_once
+        while left > 0 and self._due and self._due[0][0] <= now_ms:
+            armed_ms, _, key, loaded = heappop(self._due)
+            if loaded.status is not Status.ACTIVE or armed_ms != loaded.armed_ms:
+                continue
+            loaded.armed_ms = NEVER_MS
+            if loaded.timeout_ms <= now_ms:
+                loaded.time_out(now_ms)
+            while left > 0 and loaded.is_due(now_ms) and (work := self._expire(key, loaded, now_ms)):
+                left -= work
+            self._arm(key, loaded)
+        self._set_timer()
 
-    def _expire(self, key: Hashable, loaded: LoadedMachine[R], now_ms: int) -> bool:
-        """Decides on one deadline. Returns False if that failed."""
+    def _expire(self, key: Hashable, loaded: LoadedMachine[R], now_ms: int) -> int:
+        """Decides on one deadline. Returns the number of deadlines and records that were handled, 0 if that failed."""
         try:
             result = loaded.machine.expire(now_ms)
         except Exception as fault:
             loaded.not_before_ms = loaded.machine.expire_failed(fault, now_ms)
             if not isinstance(fault, KafkaError):
                 self._on_fault(key, fault)
-            return False
+            return 0
         try:
             self._write(key, loaded, result, now_ms)
         except KafkaError as error:
             loaded.not_before_ms = loaded.machine.expire_failed(error, now_ms)
-            return False
-        return True
+            return 0
+        return 1 + len(result.records)

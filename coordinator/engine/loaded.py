@@ -15,6 +15,10 @@ from protocol.errors import ErrorCode, KafkaError
 
 R = TypeVar("R")
 E = TypeVar("E")
+P = TypeVar("P")
+
+Outcome = Callable[[Sequence[R], KafkaError | None], None]
+"""Called with a result's records once they are committed, or with their error."""
 
 
 class Status(Enum):
@@ -40,13 +44,15 @@ FAILED: Final = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator fail
 """The answer of requests whose own answer is lost because of a bug, which is logged."""
 
 
-class PendingReplies:
+class PendingReplies(Generic[R]):
     """Answers that wait until every record before the offset is committed, and their deadline."""
 
-    __slots__ = ("deadline_ms", "offset", "replies")
+    __slots__ = ("deadline_ms", "offset", "records", "replies")
 
-    def __init__(self, offset: int, replies: Sequence[Reply], deadline_ms: int) -> None:
+    def __init__(self, offset: int, records: Sequence[R], replies: Sequence[Reply], deadline_ms: int) -> None:
         self.offset = offset
+        self.records = records
+        """The result's records, if the machine is told their outcome."""
         self.replies = replies
         self.deadline_ms = deadline_ms
 
@@ -54,23 +60,32 @@ class PendingReplies:
 class LoadedMachine(Generic[R]):
     """A machine, its partition, and the requests that wait for it."""
 
-    def __init__(self, machine: Machine[R], storage: Storage[E], serde: Serde[R, E], as_answer: AsAnswer) -> None:
+    def __init__(
+        self,
+        machine: Machine[R],
+        storage: Storage[E, P],
+        serde: Serde[R, E, P],
+        as_answer: AsAnswer,
+        outcome: Outcome[R] | None,
+    ) -> None:
         self.machine = machine
+        self.outcome = outcome
         self.as_answer = as_answer
         self.append: Callable[[Sequence[R], int], int] = lambda records, now_ms: _append(
             storage, serde.encode(records, now_ms)
         )
         self.when_committed = storage.when_committed
-        self.decode = serde.decode
         self.status = Status.LOADING
         self.appended_to = self.committed_to = 0
         self.waiting: dict[object, asyncio.Future[object]] = {}
-        self.written: deque[PendingReplies] = deque()
+        self.written: deque[PendingReplies[R]] = deque()
         """Replies whose records may not be committed yet, in order of offset."""
         self.timeout_ms = NEVER_MS
         """No earlier than the first deadline in `written`, which is checked only then."""
         self.not_before_ms = 0
         """The earliest time of the next `expire` after it has failed."""
+        self.armed_ms = NEVER_MS
+        """The time for which the engine's timer knows the machine."""
 
     def release(self, replies: Iterable[tuple[Hashable, object | None]]) -> None:
         for ticket, answer in replies:
@@ -83,12 +98,17 @@ class LoadedMachine(Generic[R]):
             else:
                 future.set_result(answer)
 
-    def committed(self, written: PendingReplies) -> None:
+    def committed(self, written: PendingReplies[R]) -> None:
         """Releases the replies, whose records are committed together with all earlier ones."""
         self.committed_to = written.offset
         self.release(written.replies)
         while self.written and self.written[0].offset <= written.offset:
             self.written.popleft()
+
+    def concluded(self, written: PendingReplies[R], error: KafkaError | None) -> None:
+        """Releases the replies of a result that has its outcome."""
+        self.written.remove(written)
+        self.release([(ticket, answer if error is None else error) for ticket, answer in written.replies])
 
     def is_due(self, now_ms: int) -> bool:
         """True if the machine has a deadline that has passed, and may expire it."""
@@ -114,7 +134,7 @@ class LoadedMachine(Generic[R]):
         self.release([(ticket, error) for ticket in self.waiting])
 
 
-def _append(storage: Storage[E], encoded: E) -> int:
+def _append(storage: Storage[E, P], encoded: E) -> int:
     try:
         return storage.append(encoded)
     except KafkaError:

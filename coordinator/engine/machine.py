@@ -10,12 +10,14 @@ from typing import Final, Protocol, TypeVar
 
 from coordinator.engine.result import Result
 from protocol.errors import KafkaError
-from protocol.types import Buffer
 
 R = TypeVar("R")
 E_in = TypeVar("E_in", contravariant=True)
 E_out = TypeVar("E_out", covariant=True)
 """Encoded records: whole batches, or records that a storage gathers into batches."""
+P_in = TypeVar("P_in", contravariant=True)
+P_out = TypeVar("P_out", covariant=True)
+"""A piece of a storage's content: whole batches of a log, or a state."""
 
 EXPIRY_RETRY_MS: Final = 1_000
 """Pause of an expiry whose records could not be appended: a full disk or missing replicas take time to recover."""
@@ -43,20 +45,20 @@ class Machine(Protocol[R]):
         ...
 
 
-class Serde(Protocol[R, E_out]):
+class Serde(Protocol[R, E_out, P_in]):
     """Encodes and decodes a machine's records."""
 
     def encode(self, records: Sequence[R], now_ms: int) -> E_out:
         """Returns all of the records, encoded for the storage. Raises KafkaError for a record that can't be encoded."""
         ...
 
-    def decode(self, batches: Buffer) -> Iterable[R]:
-        """Returns the records of whole batches, in order."""
+    def decode(self, piece: P_in, /) -> Iterable[R]:
+        """Returns the records of a piece, in order."""
         ...
 
 
-class Storage(Protocol[E_in]):
-    """The partition under a machine."""
+class Storage(Protocol[E_in, P_out]):
+    """The partition under a machine, or whatever else has its records."""
 
     def append(self, encoded: E_in) -> int:
         """Appends all records or none, without waiting for a disk; returns the offset after the last. Raises
@@ -70,12 +72,12 @@ class Storage(Protocol[E_in]):
         """Calls `then` once every record before `offset` is committed: at once if it is, or with the error if it can't
         be.
 
-        Calls come in the order of the offsets.
+        Calls come in the order of the offsets, except to a machine that is told the outcome of each result.
         """
         ...
 
-    def read(self) -> AsyncIterator[Buffer]:
-        """Yields the whole log, from its start to its end, as pieces of whole batches; may await between them."""
+    def read(self) -> AsyncIterator[P_out]:
+        """Yields the whole content, such as a log from its start to its end, in pieces; may await between them."""
         ...
 
     @property

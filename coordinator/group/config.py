@@ -98,7 +98,7 @@ class GroupConfig(Config):
         45_000,
         at_least=1,
         synonyms=("group.consumer.session.timeout.ms",),
-        doc="A member of the consumer group that was silent this long is removed.",
+        doc="A member of the consumer group is removed after this time without a heartbeat.",
     )
     errors_deadletterqueue_topic_name = option(
         "errors.deadletterqueue.topic.name",
@@ -113,7 +113,7 @@ class GroupConfig(Config):
         BOOLEAN,
         False,
         internal=True,
-        doc="Copy keys and values of such records there, rather than only tell where they are (KIP-1191).",
+        doc="Copy the keys and values of these records to the topic, in addition to their positions (KIP-1191).",
     )
     odradek_share_delivery_delay_header = option(
         "odradek.share.delivery.delay.header",
@@ -153,7 +153,7 @@ class GroupConfig(Config):
         60_000,
         at_least=0,
         internal=True,
-        doc="Longest such pause.",
+        doc="Longest pause before a record is offered again.",
     )
     share_assignment_interval_ms = option(
         "share.assignment.interval.ms",
@@ -168,7 +168,7 @@ class GroupConfig(Config):
         STRING,
         "latest",
         check=OFFSET_RESET,
-        doc="Where a share group starts in a partition it has no state of; by_duration counts back from now.",
+        doc="Where a share group starts in a partition without share group state; by_duration counts back from now.",
     )
     share_delivery_count_limit = option(
         "share.delivery.count.limit",
@@ -176,7 +176,7 @@ class GroupConfig(Config):
         5,
         at_least=2,
         synonyms=("group.share.delivery.count.limit",),
-        doc="How often a record is delivered to the share group before it is given up.",
+        doc="Number of deliveries to the share group after which a record is archived.",
     )
     share_heartbeat_interval_ms = option(
         "share.heartbeat.interval.ms",
@@ -191,7 +191,7 @@ class GroupConfig(Config):
         STRING,
         "read_uncommitted",
         one_of=("read_committed", "read_uncommitted"),
-        doc="Whether the share group sees records of transactions that are open or were aborted.",
+        doc="Whether the share group reads all records, or only records outside of open and aborted transactions.",
     )
     share_partition_max_record_locks = option(
         "share.partition.max.record.locks",
@@ -221,7 +221,7 @@ class GroupConfig(Config):
         45_000,
         at_least=1,
         synonyms=("group.share.session.timeout.ms",),
-        doc="A member of the share group that was silent this long is removed.",
+        doc="A member of the share group is removed after this time without a heartbeat.",
     )
     streams_assignment_interval_ms = option(
         "streams.assignment.interval.ms",
@@ -261,7 +261,7 @@ class GroupConfig(Config):
         45_000,
         at_least=1,
         synonyms=("group.streams.session.timeout.ms",),
-        doc="A member of the streams group that was silent this long is removed.",
+        doc="A member of the streams group is removed after this time without a heartbeat.",
     )
 
     def outside(self, limits: Mapping[str, int]) -> Iterable[ConfigError]:

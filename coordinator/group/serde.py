@@ -53,7 +53,7 @@ class EncodedRecord:
         return self.producer_id != NO_PRODUCER_ID
 
     def goes_with(self, other: EncodedRecord) -> bool:
-        """True if both may be in one batch: of the same producer or without one, and neither a marker."""
+        """True if both may be in one batch: they are of the same producer or have none, and neither is a marker."""
         return (
             self.producer_id == other.producer_id
             and self.producer_epoch == other.producer_epoch

@@ -6,10 +6,10 @@ from enum import Enum
 from typing import Final, Generic, TypeVar
 
 from coordinator.replication.session import PartitionKey
-from coordinator.replication.truncation import FollowerLog
+from coordinator.replication.truncation import ReplicaLog
 from protocol.types import TopicPartition
 
-L = TypeVar("L", bound=FollowerLog)
+L = TypeVar("L", bound=ReplicaLog)
 
 
 class FetchState(Enum):

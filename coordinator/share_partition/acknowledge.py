@@ -1,20 +1,26 @@
-"""Applies a member's acknowledgements of its records: of whole batches, parts of them, or single records.
+"""Decides on a member's acknowledgements of its records: of whole batches, parts of them, or single records.
 
-All of a request's acknowledgements of a partition are applied, or none is. Source: SharePartition.acknowledge (KIP-932,
-KIP-1222).
+All of a request's acknowledgements of a partition are applied, or none is. A long acknowledgement is decided in parts:
+each part reserves its records, and all parts are written once the last part is decided.
+Source: SharePartition.acknowledge (KIP-932, KIP-1222).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from coordinator.share_partition.cache import InFlightBatch, Span
-from coordinator.share_partition.run import Change, Run, given_up, settled
-from coordinator.share_partition.share_partition import SharePartition
+from coordinator.engine.result import Effect, Reply, Result, Ticket
+from coordinator.share.batches import StateBatch
+from coordinator.share_partition.cache import InFlightBatch
+from coordinator.share_partition.run import Run, StateRecord, given_up, settled
+from coordinator.share_partition.share_partition import PIECE, SharePartition
 from coordinator.share_partition.states import ACQUIRED, ARCHIVING, MEANS, RENEW, AcknowledgeType
 from protocol.errors import ErrorCode, KafkaError
+
+IN_CHANGE: Final = "The record state is invalid. The acknowledgement of delivery could not be completed."
 
 
 class Acknowledgement(NamedTuple):
@@ -25,61 +31,147 @@ class Acknowledgement(NamedTuple):
     types: Sequence[int]
 
 
-PIECE: Final = 1_000
-"""Records that are acknowledged together if each may be acknowledged differently: some five milliseconds."""
+class ReservedPart(NamedTuple):
+    """A decided part of a long acknowledgement."""
+
+    record: StateRecord
+    """The changes of the part: reserved, and not written yet."""
+    remaining: Sequence[Acknowledgement]
+    """What isn't decided yet."""
 
 
 def acknowledge(
-    partition: SharePartition, member_id: str, acknowledgements: Iterable[Acknowledgement], now_ms: int
-) -> Change | None:
-    """Returns the change to write for these acknowledgements; None if there is nothing to write.
-
-    Raises INVALID_REQUEST and INVALID_RECORD_STATE, with nothing changed.
-    """
-    change = Change()
-    for _ in begin(partition, member_id, acknowledgements, change, now_ms):
-        pass
-    return partition.seal(change) if change.batches else None
-
-
-def begin(
     partition: SharePartition,
     member_id: str,
-    acknowledgements: Iterable[Acknowledgement],
-    change: Change,
+    acknowledgements: Sequence[Acknowledgement],
+    is_first: bool,
+    ticket: Ticket[ReservedPart | None],
     now_ms: int,
-) -> Generator[None, None, None]:
-    """Begins these acknowledgements piece by piece, and yields after each: other requests may change the records that
-    are not begun yet, and not those that are.
+) -> Result[StateRecord]:
+    """Writes the changes of these acknowledgements. If they are too many for one decision, or the rest of such ones,
+    reserves some of them and replies with a ReservedPart.
 
-    Raises as `acknowledge`. Nothing is changed either if the generator is closed before its end.
+    Raises INVALID_REQUEST and INVALID_RECORD_STATE.
     """
-    try:
-        for acknowledgement in acknowledgements:
+    part = _Deciding(partition, member_id, now_ms)
+    remaining = part.decide(acknowledgements)
+    record, effects = part.record, part.effects
+    if is_first and not remaining:
+        return Result((record,) if record else (), (Reply(ticket, None),), effects)
+    return Result((), (Reply(ticket, ReservedPart(record, remaining)),), (partial(partition.reserve, record), *effects))
+
+
+def write(record: StateRecord, ticket: Ticket[None], now_ms: int) -> Result[StateRecord]:
+    """Writes the changes of a part."""
+    return Result((record,) if record else (), (Reply(ticket, None),))
+
+
+def withdraw(
+    partition: SharePartition, records: Sequence[StateRecord], ticket: Ticket[None], now_ms: int
+) -> Result[StateRecord]:
+    """Undoes the changes of parts that will not be written."""
+    return Result(
+        (), (Reply(ticket, None),), [partial(partition.conclude, record, False, now_ms) for record in records]
+    )
+
+
+class _Deciding:
+    """The changes of acknowledgements, up to PIECE of them."""
+
+    __slots__ = (
+        "_changed_until",
+        "_left",
+        "_limits",
+        "_lock_until_ms",
+        "_member_id",
+        "_partition",
+        "effects",
+        "record",
+    )
+
+    def __init__(self, partition: SharePartition, member_id: str, now_ms: int) -> None:
+        self._partition = partition
+        self._member_id = member_id
+        self._limits = partition.limits
+        self._lock_until_ms = now_ms + self._limits.lock_duration_ms
+        self._left = PIECE
+        self._changed_until = -1
+        """The last offset that the record changes."""
+        self.record: list[StateBatch] = []
+        self.effects: list[Effect] = []
+
+    def decide(self, acknowledgements: Sequence[Acknowledgement]) -> Sequence[Acknowledgement]:
+        """Decides on acknowledgements, and returns what remains of them."""
+        partition = self._partition
+        for at, acknowledgement in enumerate(acknowledgements):
             if acknowledgement.last < partition.start_offset:
                 continue
             for batch in _batches(partition, acknowledgement):
                 if batch.last < partition.start_offset:
                     continue
-                for runs in _pieces(partition, batch, acknowledgement, member_id):
-                    _begin(partition, runs, change, now_ms)
-                    yield
-    except BaseException:
-        partition.complete(change, False, now_ms)
-        raise
+                if len(acknowledgement.types) > 1 and not batch.is_tracked:
+                    self.effects.append(partial(batch.cut, batch.first, batch.last))
+                for run, first, last, kind in self._changes(batch, acknowledgement):
+                    if not self._left:
+                        return (_rest(acknowledgement, first), *acknowledgements[at + 1 :])
+                    self._change(run, first, last, kind)
+        return ()
 
+    def _changes(self, batch: InFlightBatch, acknowledgement: Acknowledgement) -> Iterator[tuple[Run, int, int, int]]:
+        """Yields the parts of the batch's runs with the acknowledgement type of each, once the run is checked."""
+        types, start = acknowledgement.types, max(acknowledgement.first, self._partition.start_offset)
+        for run in batch.part(start, acknowledgement.last):
+            self._check(run)
+            first, last = max(run.first, start), min(run.last, acknowledgement.last)
+            if len(types) == 1:
+                yield run, first, last, types[0]
+                continue
+            for kind, same in groupby(types[first - acknowledgement.first : last - acknowledgement.first + 1]):
+                following = first + len(list(same))
+                yield run, first, following - 1, kind
+                first = following
 
-def _begin(partition: SharePartition, runs: Iterable[tuple[Run, int]], change: Change, now_ms: int) -> None:
-    for run, kind in runs:
+    def _check(self, run: Run) -> None:
+        """Raises INVALID_RECORD_STATE unless the member has the run, and has not just acknowledged it."""
+        if run.change is not None:
+            message = IN_CHANGE
+        elif run.state is not ACQUIRED:
+            message = "The batch cannot be acknowledged. The batch is not in the acquired state."
+        elif run.member_id != self._member_id:
+            message = "Member is not the owner of batch record"
+        else:
+            return
+        raise KafkaError(ErrorCode.INVALID_RECORD_STATE, message)
+
+    def _change(self, run: Run, first: int, last: int, kind: int) -> None:
+        limits = self._limits
+        self._left -= 1
+        if first <= self._changed_until:
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, IN_CHANGE)
         if kind == RENEW:
-            run.renew(now_ms + partition.limits.lock_duration_ms)
-            continue
+            if not limits.renew_enabled:
+                message = "Renewing acquisition locks is not enabled for the group."
+                raise KafkaError(ErrorCode.INVALID_RECORD_STATE, message)
+            self.effects.append(partial(self._partition.renew, first, last, self._lock_until_ms))
+            return
+        if kind not in MEANS:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown acknowledge type id: {kind}")
         state = MEANS[kind]
         if kind == AcknowledgeType.REJECT:
-            state = given_up(partition.limits)
-            if state is ARCHIVING and run.delivery_count >= partition.limits.max_delivery_count:
-                partition.rejected.update(range(run.first, run.last + 1))
-        run.begin(settled(state, run.delivery_count, partition.limits), change)
+            state = given_up(limits)
+            if state is ARCHIVING and run.delivery_count >= limits.max_delivery_count:
+                self.effects.append(partial(self._partition.rejected.update, range(first, last + 1)))
+        state = settled(state, run.delivery_count, limits)
+        self.record.append(StateBatch(first, last, state, run.delivery_count))
+        self._changed_until = last
+
+
+def _rest(acknowledgement: Acknowledgement, first: int) -> Acknowledgement:
+    """Returns the acknowledgement from offset `first` on."""
+    types = acknowledgement.types
+    return acknowledgement._replace(
+        first=first, types=types if len(types) == 1 else types[first - acknowledgement.first :]
+    )
 
 
 def _batches(partition: SharePartition, acknowledgement: Acknowledgement) -> Sequence[InFlightBatch]:
@@ -101,69 +193,3 @@ def _batches(partition: SharePartition, acknowledgement: Acknowledgement) -> Seq
                 f"Batch record not found. The {which} offset in request is past acquired records.",
             )
     return batches
-
-
-def _pieces(
-    partition: SharePartition, batch: InFlightBatch, acknowledgement: Acknowledgement, member_id: str
-) -> Iterator[Sequence[tuple[Run, int]]]:
-    """Yields the runs of a batch with the acknowledgement type of each, PIECE records at a time; those of a piece are
-    checked to be the member's before any of them is cut."""
-    if not batch.is_tracked:
-        _check(batch.runs.head, member_id)
-        starts_inside = batch.first < partition.start_offset <= batch.last
-        if (
-            len(acknowledgement.types) == 1
-            and not starts_inside
-            and batch.is_within(acknowledgement.first, acknowledgement.last)
-        ):
-            _check_types(partition, acknowledgement.types)
-            yield [(batch.runs.head, acknowledgement.types[0])]
-            return
-    first = max(batch.first, acknowledgement.first, partition.start_offset)
-    last = min(batch.last, acknowledgement.last)
-    for piece_first in range(first, last + 1, PIECE):
-        start, end = max(piece_first, partition.start_offset), min(piece_first + PIECE - 1, last)
-        for run in batch.part(start, end):
-            _check(run, member_id)
-        spans = list(_spans(acknowledgement, start, end))
-        _check_types(partition, {span.number for span in spans})
-        yield batch.cut_by(spans)
-
-
-def _spans(acknowledgement: Acknowledgement, first: int, last: int) -> Iterator[Span]:
-    """Yields the offsets from `first` to `last` as ranges of one type."""
-    types, start = acknowledgement.types, first
-    if first > last:
-        return
-    if len(types) == 1:
-        yield Span(first, last, types[0])
-        return
-    for kind, same in groupby(types[first - acknowledgement.first : last - acknowledgement.first + 1]):
-        following = start + len(list(same))
-        yield Span(start, following - 1, kind)
-        start = following
-
-
-def _check_types(partition: SharePartition, types: Iterable[int]) -> None:
-    """Raises INVALID_REQUEST for an unknown type, INVALID_RECORD_STATE for a renewal if the group allows none."""
-    for kind in types:
-        if kind == RENEW:
-            if not partition.limits.renew_enabled:
-                raise KafkaError(
-                    ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group."
-                )
-        elif kind not in MEANS:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown acknowledge type id: {kind}")
-
-
-def _check(run: Run, member_id: str) -> None:
-    """Raises INVALID_RECORD_STATE unless the member has the run, and has not just acknowledged it."""
-    if run.change is not None:
-        message = "The record state is invalid. The acknowledgement of delivery could not be completed."
-    elif run.state is not ACQUIRED:
-        message = "The batch cannot be acknowledged. The batch is not in the acquired state."
-    elif run.member_id != member_id:
-        message = "Member is not the owner of batch record"
-    else:
-        return
-    raise KafkaError(ErrorCode.INVALID_RECORD_STATE, message)

@@ -20,8 +20,8 @@ from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import AVAILABLE, FREE
 
 LEAST_THROTTLED_COUNT: Final = 2
-"""The lowest delivery count of throttling, which begins after half of the allowed deliveries. If no more deliveries are
-allowed than this, the last attempt isn't made alone either."""
+"""The lowest delivery count of throttling, which begins after half of the allowed deliveries. If the delivery count
+limit is not above this, the last attempt isn't made alone either."""
 
 
 _last: Final = attrgetter("last")

@@ -251,9 +251,7 @@ def hold_back(partition: SharePartition, rules: HoldbackRules) -> None:
     if (NO_RULES if partition.holdback is None else holdback_of(partition).rules) == rules:
         return
     delayed = [run for run in partition.cache.runs() if run.state is DELAYED and not run.delivery_count]
-    for run in delayed:
-        run.become(AVAILABLE)
-    partition.cache.join(delayed)
+    partition.end_delays(delayed)
     partition.holdback = Holdback(rules) if rules.is_any else None
 
 

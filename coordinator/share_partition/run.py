@@ -1,13 +1,13 @@
-"""Run: consecutive records in one state, for one member, under one lock, perhaps in a change.
+"""Run: consecutive records in one state, for one member, under one lock, perhaps in a change that isn't written yet.
 
-A change is begun, written, and only then committed; if the write fails, it is undone. Between, no other request can
+A change is begun, written, and only then committed; if the write fails, it is undone. Until then, no other request can
 change the records. Source: Kafka's InFlightState; a run stands for many of these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.states import (
@@ -20,7 +20,6 @@ from coordinator.share_partition.states import (
     TERMINAL,
     RecordState,
 )
-from protocol.errors import ErrorCode, KafkaError
 
 NOBODY: Final = ""
 NO_LOCK: Final = 0
@@ -40,27 +39,8 @@ class Limits(NamedTuple):
     """Longest pause before released records are offered again; the pause doubles with each delivery."""
 
 
-class Change:
-    """Records that change their state once the change is written."""
-
-    __slots__ = ("batches", "delivery_complete_count", "runs", "start_offset")
-
-    def __init__(self) -> None:
-        self.runs: list[Run] = []
-        """The runs to commit or undo, as far as they are still in this change."""
-        self.batches: list[StateBatch] = []
-        """The state batches to write, together with the two values below."""
-        self.start_offset = 0
-        self.delivery_complete_count = 0
-
-    @property
-    def has_dead_letters(self) -> bool:
-        """True if some of the records wait for the dead-letter queue."""
-        return any(batch.delivery_state == ARCHIVING for batch in self.batches)
-
-    def note(self, run: Run) -> None:
-        """Adds a run's state to the batches to write, without a way to undo it."""
-        self.batches.append(StateBatch(run.first, run.last, int(run.state), run.delivery_count))
+StateRecord: TypeAlias = Sequence[StateBatch]
+"""A record of a share partition: the state batches that are written together. Each is a part of one run."""
 
 
 def given_up(limits: Limits) -> RecordState:
@@ -107,8 +87,8 @@ class Run:
         self.delivery_count = delivery_count
         self.member_id = member_id
         self.lock_until_ms = lock_until_ms
-        self.change: Change | None = None
-        """The change that isn't yet committed."""
+        self.change: StateRecord | None = None
+        """The record that changes the state and isn't yet committed."""
         self.before = (state, member_id)
         """Its state and member before that change."""
 
@@ -129,7 +109,11 @@ class Run:
         index.add(self)
 
     def _become(
-        self, state: RecordState, member_id: str = NOBODY, lock_until_ms: int = NO_LOCK, change: Change | None = None
+        self,
+        state: RecordState,
+        member_id: str = NOBODY,
+        lock_until_ms: int = NO_LOCK,
+        change: StateRecord | None = None,
     ) -> None:
         self.index.remove(self)
         self.state = state
@@ -142,7 +126,7 @@ class Run:
         assert state in MAY_BECOME[self.state], f"{self!r} cannot become {state.name}"
 
     def become(self, state: RecordState) -> None:
-        """Changes the state for good; an assertion error if the state may not follow."""
+        """Changes the state for good. Raises AssertionError if the state may not follow."""
         self._must_follow(state)
         self._become(state)
 
@@ -161,16 +145,11 @@ class Run:
         self._must_follow(DELAYED)
         self._become(DELAYED, lock_until_ms=until_ms)
 
-    def begin(self, state: RecordState, change: Change) -> None:
-        """Changes the state if the change is written. Raises INVALID_RECORD_STATE if the state may not follow."""
-        if state not in MAY_BECOME[self.state]:
-            raise KafkaError(
-                ErrorCode.INVALID_RECORD_STATE, f"records {self.first} to {self.last} are {self.state.name.lower()}"
-            )
+    def begin(self, state: RecordState, change: StateRecord) -> None:
+        """Changes the state if the change is written; an assertion error if the state may not follow."""
+        self._must_follow(state)
         self.before = (self.state, self.member_id)
         self._become(state, NOBODY, self.lock_until_ms, change)
-        change.runs.append(self)
-        change.note(self)
 
     def commit(self) -> None:
         """Completes the change, which is written."""
@@ -198,8 +177,6 @@ class Run:
         rest = [self._part(first, next_first - 1) for first, next_first in zip(offsets, following, strict=True)]
         self.last = offsets[0] - 1
         self.index.add_parts(self, rest)
-        if self.change is not None:
-            self.change.runs += rest
         return rest
 
     def _part(self, first: int, last: int) -> Run:

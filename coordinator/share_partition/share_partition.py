@@ -1,7 +1,7 @@
 """SharePartition: one share group's view of one partition, on the broker that leads it.
 
-It has no clock, no log and no coordinator: calls pass in the time and the fetched batches, and return the acquired
-records and the changes to write. The owner writes a `Change` and reports the result with `complete`.
+It has no clock, no log and no coordinator: calls pass in the time and the fetched batches. Acquisitions are in no
+record. The engine has the share coordinator write the record of every other decision, and `complete` its changes.
 
                 start offset                    end offset
     … terminal ──────┬──────────────┬──────────────┬─────── not yet read …
@@ -13,28 +13,35 @@ Source: kafka.server.share.SharePartition of Apache Kafka 4.3 (KIP-932, KIP-1206
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import Final, NamedTuple, Protocol
 
+from coordinator.engine.machine import EXPIRY_RETRY_MS
+from coordinator.engine.result import Result
 from coordinator.share.batches import StateBatch
-from coordinator.share_partition.cache import Cache
+from coordinator.share_partition.cache import Cache, InFlightBatch, Span
 from coordinator.share_partition.request import Acquired, AcquireRequest, FetchedBatch
-from coordinator.share_partition.run import Change, Limits, Run
+from coordinator.share_partition.run import Limits, Run, StateRecord, settled
 from coordinator.share_partition.run_index import in_order
 from coordinator.share_partition.states import (
     ACQUIRED,
+    ARCHIVED,
     AVAILABLE,
+    DELAYED,
     FREE,
-    LIFE,
     STORED,
     TERMINAL,
-    Lifecycle,
     RecordState,
 )
 from protocol.errors import ErrorCode, KafkaError
 
-NO_DEADLINE: Final = 1 << 62
+PIECE: Final = 2_000
+"""Runs that are changed together, if there are many: some fifteen milliseconds with their write."""
+
+EXPIRED_AT_ONCE: Final = 100
+"""Runs of one expiry; the engine has the next one follow."""
 
 
 class Gap(NamedTuple):
@@ -61,23 +68,33 @@ class Acquirer(Protocol):
 
 
 class SharePartition:
-    """The records in flight of one share partition, and the offset to acquire next. The modules acquire, acknowledge
-    and expiry have the rules."""
+    """`coordinator.engine.machine.Machine` of one share partition: its records in flight, and the offset to acquire
+    next. The modules acquire, acknowledge and expiry have the rules."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.lifecycle = Lifecycle.EMPTY
+    def __init__(self, limits: Callable[[], Limits], wake: Callable[[], None]) -> None:
+        """`wake` is called when a lock or a delay has ended: a waiting fetch may acquire the records."""
+        self._limits = limits
+        self._wake = wake
+        self.is_active = False
+        """True from the end of loading until another leader, or a new initialization, replaces the share partition."""
         self.cache = Cache()
         self.end_offset = 0
         """The last offset in flight (SPEO); the start offset if there is none."""
         self.gap: Gap | None = None
+        self.reserved: list[StateRecord] = []
+        """Records whose changes are begun before they are written, because they are parts of a long acknowledgement."""
         self.rejected: set[int] = set()
         """Records that wait for the dead-letter queue because of a rejection at their last delivery."""
         self.holdback: Acquirer | None = None
         """Holds records back by their time or key (holdback.py), if the group sets options for that."""
 
     def __repr__(self) -> str:
-        return f"SharePartition({self.lifecycle.value} {self.start_offset}-{self.end_offset} {self.cache.batches})"
+        return f"SharePartition({self.start_offset}-{self.end_offset} {self.cache.batches})"
+
+    @property
+    def limits(self) -> Limits:
+        """The group's options."""
+        return self._limits()
 
     @property
     def start_offset(self) -> int:
@@ -90,59 +107,37 @@ class SharePartition:
         return self.cache.index.done_count
 
     @property
-    def next_lock_ms(self) -> int:
-        """The time when `expire` is due."""
-        due_ms = self.cache.index.timed.least()
-        return NO_DEADLINE if due_ms is None else due_ms
-
-    @property
     def has_available(self) -> bool:
         """True if records in flight can be acquired, or may be missing."""
         return bool(self.cache.index.available) or self.has_gap
 
-    # Life.
+    # Loading.
 
-    def enter(self, lifecycle: Lifecycle) -> None:
-        """Changes the lifecycle state; an assertion error if the state may not follow."""
-        assert lifecycle in LIFE[self.lifecycle], f"{self.lifecycle} is not followed by {lifecycle}"
-        self.lifecycle = lifecycle
-
-    def fence(self) -> None:
-        """Ends the share partition here: another leader, or a new initialization, has replaced it."""
-        self.lifecycle = Lifecycle.FENCED
-
-    def load(self, start_offset: int, batches: Iterable[StateBatch]) -> None:
-        """Loads the stored state. Raises UNKNOWN_SERVER_ERROR if it is invalid; the partition has then failed."""
+    def begin_at(self, start_offset: int) -> None:
+        """Sets the start offset, before the stored state is loaded."""
         self.cache.move_start(start_offset)
-        gap_start = None
-        expected = start_offset
-        for batch in batches:
-            is_range = start_offset <= batch.first_offset <= batch.last_offset
-            if not is_range or batch.delivery_state not in STORED:
-                self.enter(Lifecycle.FAILED)
-                raise KafkaError(
-                    ErrorCode.UNKNOWN_SERVER_ERROR, f"{batch} is not a valid state batch of a share partition"
-                )
-            if gap_start is None and batch.first_offset > expected:
-                gap_start = expected
-            expected = batch.last_offset + 1
-            self._load_batch(batch)
         self.end_offset = start_offset
+
+    def _load(self, batch: StateBatch) -> None:
+        """Adds a stored batch; acquired records become available, because locks end with their leader. Raises
+        UNKNOWN_SERVER_ERROR if the batch is invalid."""
+        first, last, stored, delivery_count = batch
+        if not self.start_offset <= first <= last or stored not in STORED:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{batch} is not a valid state batch of a share partition")
+        expected = self.end_offset + 1 if self.cache else self.start_offset
+        if self.gap is None and first > expected:
+            self.gap = Gap(expected, expected)
+        state = AVAILABLE if stored == ACQUIRED else RecordState(stored)
+        self.cache.add(Run(first, last, state, delivery_count))
+        self.end_offset = last
+
+    def activate(self) -> None:
+        """Ends loading."""
+        if self.gap is not None:
+            self.gap = Gap(self.gap.start, self.end_offset)
         if self.cache:
-            self.end_offset = self.cache.last_offset
-            self.gap = None if gap_start is None else Gap(gap_start, self.end_offset)
             self.advance()
-        self.enter(Lifecycle.ACTIVE)
-
-    def _load_batch(self, batch: StateBatch) -> None:
-        """Adds a stored batch; acquired records become available, because locks end with their leader."""
-        state = RecordState(batch.delivery_state)
-        state = AVAILABLE if state is ACQUIRED else state
-        self.cache.add(Run(batch.first_offset, batch.last_offset, state, batch.delivery_count))
-
-    @property
-    def is_active(self) -> bool:
-        return self.lifecycle is Lifecycle.ACTIVE
+        self.is_active = True
 
     @property
     def has_gap(self) -> bool:
@@ -197,39 +192,124 @@ class SharePartition:
         is_left = self.gap.end == self.end_offset and offset <= self.gap.end
         self.gap = Gap(offset, self.gap.end) if is_left else None
 
-    # Written, or not.
+    # Records.
 
-    def complete(self, change: Change, is_written: bool, now_ms: int) -> bool:
+    def apply(self, record: StateRecord) -> None:
+        """Begins the changes of a decision's record, until `complete`; or loads a stored record."""
+        if not self.is_active:
+            for batch in record:
+                self._load(batch)
+        elif all(reserved is not record for reserved in self.reserved):
+            self._begin(record)
+
+    def reserve(self, record: StateRecord) -> None:
+        """Begins changes whose record is written later."""
+        self.reserved.append(record)
+        self._begin(record)
+
+    def renew(self, first: int, last: int, lock_until_ms: int) -> None:
+        """Extends the member's lock of records in one batch until `lock_until_ms`."""
+        batch = self.cache.floor(first)
+        assert batch is not None
+        is_whole = not batch.is_tracked and batch.is_within(first, last)
+        for run in batch.runs if is_whole else batch.cut(first, last):
+            run.renew(lock_until_ms)
+
+    def _begin(self, record: StateRecord) -> None:
+        for in_flight, batches in self._by_batch(record):
+            if len(batches) == 1 and not in_flight.is_tracked and in_flight.is_within(*batches[0][:2]):
+                changes = [(in_flight.runs.head, 0)]
+            else:
+                changes = in_flight.cut_by([Span(*batch[:2], at) for at, batch in enumerate(batches)])
+            for run, at in changes:
+                run.begin(RecordState(batches[at].delivery_state), record)
+
+    def _by_batch(self, record: StateRecord) -> Iterator[tuple[InFlightBatch, Sequence[StateBatch]]]:
+        """Yields adjacent state batches of one batch in flight, with that batch."""
+        start = 0
+        while start < len(record):
+            end, in_flight = start + 1, self.cache.floor(record[start].first_offset)
+            last = -1 if in_flight is None else in_flight.last
+            while end < len(record) and record[end].first_offset == record[end - 1].last_offset + 1 <= last:
+                end += 1
+            if in_flight is not None:
+                yield in_flight, record[start:end]
+            start = end
+
+    def uncommitted(self, record: StateRecord) -> list[Run]:
+        """Returns the runs whose change the record is."""
+        return [
+            run
+            for in_flight, batches in self._by_batch(record)
+            for run in in_flight.part(batches[0].first_offset, batches[-1].last_offset)
+            if run.change is record
+        ]
+
+    def complete(self, record: StateRecord, is_written: bool, now_ms: int) -> bool:
         """Completes or undoes a change whose write succeeded or failed. True if a waiting fetch should try again."""
-        runs = [run for run in change.runs if run.change is change]
-        for run in runs:
-            self._complete_run(run, is_written, now_ms)
-        self.cache.join(runs)
-        if not change.batches:
-            return False
+        self.conclude(record, is_written, now_ms)
         return self.advance() or self.has_available or self.holdback is not None
 
-    def _complete_run(self, run: Run, is_written: bool, now_ms: int) -> None:
-        if is_written:
-            run.commit()
-            self.delay(run, now_ms)
-        else:
-            run.undo(self.limits, now_ms)
-        if run.state in FREE and run.last < self.start_offset:
-            run.archive()
+    def conclude(self, record: StateRecord, is_written: bool, now_ms: int) -> None:
+        """Completes or undoes a change, without moving the start offset."""
+        self.reserved = [reserved for reserved in self.reserved if reserved is not record]
+        runs = self.uncommitted(record)
+        limits = self.limits
+        for run in runs:
+            if is_written:
+                run.commit()
+                self._delay(run, limits, now_ms)
+            else:
+                run.undo(limits, now_ms)
+            if run.state in FREE and run.last < self.start_offset:
+                run.archive()
+        self.cache.join(runs)
 
-    def delay(self, run: Run, now_ms: int) -> None:
+    def _delay(self, run: Run, limits: Limits, now_ms: int) -> None:
         """Delays released records before they are offered again, if the group has a backoff."""
-        backoff_ms = self.limits.redelivery_backoff_ms
+        backoff_ms = limits.redelivery_backoff_ms
         if backoff_ms and run.state is AVAILABLE:
-            pause_ms = min(backoff_ms << min(run.delivery_count - 1, 30), self.limits.redelivery_backoff_max_ms)
+            pause_ms = min(backoff_ms << min(run.delivery_count - 1, 30), limits.redelivery_backoff_max_ms)
             run.delay(now_ms + pause_ms)
 
-    def seal(self, change: Change) -> Change:
-        """Returns the change, complete with the offsets that are written with it."""
-        change.start_offset = self.start_offset
-        change.delivery_complete_count = self.delivery_complete_count
-        return change
+    # Time.
+
+    def expire(self, now_ms: int) -> Result[StateRecord]:
+        """Releases records whose lock has expired, and ends delays that are over. If the write fails, the records are
+        available all the same."""
+        due = self.cache.index.timed.up_to(now_ms)[:EXPIRED_AT_ONCE]
+        delayed = [run for run in due if run.state is DELAYED]
+        record = self.released(run for run in due if run.state is not DELAYED)
+        end_locks = (partial(self.conclude, record, True, now_ms),) if record else ()
+        end_delays = (partial(self.end_delays, delayed),) if delayed else ()
+        return Result((record,) if record else (), (), (*end_locks, *end_delays, self._wake))
+
+    def released(self, runs: Iterable[Run]) -> list[StateBatch]:
+        """Returns the states of runs after their release: below the start offset they are archived."""
+        start, limits = self.start_offset, self.limits
+        record: list[StateBatch] = []
+        for run in runs:
+            count = run.delivery_count
+            if run.first < start:
+                record.append(StateBatch(run.first, min(run.last, start - 1), ARCHIVED, count))
+            if run.last >= start:
+                record.append(StateBatch(max(run.first, start), run.last, settled(AVAILABLE, count, limits), count))
+        return record
+
+    def end_delays(self, runs: Sequence[Run]) -> None:
+        """Makes delayed records available."""
+        for run in runs:
+            run.become(AVAILABLE)
+        self.cache.join(runs)
+
+    def next_deadline_ms(self) -> int | None:
+        return self.cache.index.timed.least()
+
+    def expire_failed(self, error: Exception, now_ms: int) -> int:
+        """Leaves the locks as they are, for the next attempt."""
+        return now_ms + EXPIRY_RETRY_MS
+
+    # The start offset.
 
     def advance(self) -> bool:
         """Moves the start offset over terminal records, which leave the cache, and over missing offsets. True if it

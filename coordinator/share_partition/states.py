@@ -1,4 +1,4 @@
-"""The states of a record in flight and of a share partition, and what may follow what.
+"""The states of a record in flight, and the states that may follow each.
 
     AVAILABLE ─acquire→ ACQUIRED ─accept→ ACKNOWLEDGED
       ↑   ↑                │ ├─reject, or delivered too often→ ARCHIVED
@@ -6,13 +6,13 @@
       ├─before its time, or in its backoff→ DELAYED
       └─time──────────────────────────────────┘
 
-Source: Kafka's RecordState, SharePartitionState (KIP-932), ARCHIVING (KIP-1191), RENEW (KIP-1222).
+Source: Kafka's RecordState (KIP-932), ARCHIVING (KIP-1191), RENEW (KIP-1222).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import Final
 
 
@@ -74,22 +74,3 @@ MEANS: Final[Mapping[int, RecordState]] = {
     AcknowledgeType.REJECT: ARCHIVED,
 }
 """The state after an acknowledgement; RENEW changes no state."""
-
-
-class Lifecycle(Enum):
-    """The lifecycle of a share partition on its leader."""
-
-    EMPTY = "empty"
-    INITIALIZING = "initializing"
-    ACTIVE = "active"
-    FAILED = "failed"
-    FENCED = "fenced"
-
-
-LIFE: Final[Mapping[Lifecycle, frozenset[Lifecycle]]] = {
-    Lifecycle.EMPTY: frozenset({Lifecycle.INITIALIZING, Lifecycle.FENCED}),
-    Lifecycle.INITIALIZING: frozenset({Lifecycle.ACTIVE, Lifecycle.FAILED, Lifecycle.FENCED}),
-    Lifecycle.ACTIVE: frozenset({Lifecycle.FENCED}),
-    Lifecycle.FAILED: frozenset({Lifecycle.FENCED}),
-    Lifecycle.FENCED: frozenset(),
-}

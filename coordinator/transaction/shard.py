@@ -27,7 +27,7 @@ from protocol.types import TopicPartition
 TransactionResult: TypeAlias = Result[TransactionRecord]
 
 MAX_TOMBSTONE_BYTES = 256 * 1024
-"""Maximum of ids in a batch of tombstones, so that it stays below max.message.bytes; the remaining expired ids follow
+"""Maximum bytes of the ids in a batch of tombstones, so that it stays below max.message.bytes. Other expired ids follow
 at once."""
 
 NEVER = 1 << 62
@@ -78,7 +78,7 @@ class TransactionShard:
     # Records
 
     def apply(self, record: TransactionRecord) -> None:
-        """Changes durable state, as no other method does."""
+        """Applies a record; no other method changes durable state."""
         transactional_id, transaction = record
         self._ongoing.pop(transactional_id, None)
         self._missing.pop(transactional_id, None)
@@ -260,7 +260,7 @@ class TransactionShard:
         ]
 
     def _note_progress(self, left: Missing, progress: MarkerProgress) -> None:
-        """An effect: transactions that need no more markers are no longer in the table by now."""
+        """Stores the progress; an effect. The table no longer has transactions that need no more markers."""
         self._missing.update((name, names) for name, names in left.items() if names)
         self._progress = progress._replace(failed=progress.failed.intersection(self._missing))
 

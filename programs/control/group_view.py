@@ -141,7 +141,7 @@ def share_offsets(broker: Broker, group_id: str) -> list[dict[str, object]]:
     ]
     at_work.sort(key=lambda entry: entry[:2])
     return [
-        {**offset_row(broker, topic, index, hosted.engine.start_offset), "lag": hosted.lag}
+        {**offset_row(broker, topic, index, hosted.machine.start_offset), "lag": hosted.lag}
         for topic, index, hosted in at_work
     ]
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.disks.cleaner import Cleaner
-from broker.disks.failures import DiskFailures
 from broker.network.listener import Listener
-from broker.replica.followers import shrink_isr
+from broker.replica.disk_failures import DiskFailures
 from broker.requests.broker import Broker
 from broker.workers import Workers
 from programs.run.jobs import COMMON_JOBS, Job, Keeper
@@ -83,7 +82,7 @@ class Housekeeping(Keeper):
         if self.broker.config.has_peers:  # else no partition has another replica
             now_ms = self.broker.clock.now_ms()
             for partition in self.broker.replicas:
-                shrink_isr(partition, now_ms)
+                partition.shrink_isr(now_ms)
 
     def forget_clients(self) -> None:
         if self.broker.has_telemetry:

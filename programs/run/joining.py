@@ -16,7 +16,6 @@ from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, Quorum
 from broker.metadata.observing import QuorumTimes
 from broker.metadata.opening import Metadata, MetadataSettings
 from broker.metadata.remote_node import LifecycleTimes
-from broker.peers import Address, Peer
 from broker.replica.alter_partition import AlterPartition, AlterPartitionManager, altered_by
 from broker.replica.partition import Partition
 from broker.replica.throttle import follower_throttle
@@ -26,6 +25,8 @@ from broker.requests.api import Apis
 from broker.requests.broker import Broker
 from broker.requests.forwarding import ForwardingApis
 from broker.security.outbound import broker_settings, controller_settings
+from client.address import Address
+from client.pool import Peer
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.configs.alter import refused_by_broker
 from coordinator.cluster.configs.rules import ConfigRules

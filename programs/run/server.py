@@ -15,13 +15,13 @@ from broker.config import BrokerConfig
 from broker.config.layers import Layers
 from broker.config.listeners import ListenerAddress
 from broker.config.live import LiveConfig
-from broker.disks.failures import DiskFailures
 from broker.disks.open_logs import open_logs
 from broker.handlers import APIS
 from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
 from broker.network import descriptors
 from broker.network.listener import Listener
 from broker.replica.assignments import Assignments
+from broker.replica.disk_failures import DiskFailures
 from broker.requests.api import Apis
 from broker.requests.broker import Broker
 from broker.requests.dispatch import Dispatcher

@@ -101,8 +101,7 @@ class Registry:
         return name not in self._closed and (view is not None or name in self._registered)
 
     def _look_below(self, client: ZookeeperClient, name: str, target: Target) -> None:
-        """Reads all znodes below those to be deleted, because a znode with children can't be deleted, whoever created
-        them."""
+        """Reads all znodes below the znodes to be deleted, because a znode with children can't be deleted."""
         registered = self._registered.get(name, {})
         try:
             if not target:

@@ -12,6 +12,8 @@ from coordinator.engine.result import Result, Ticket
 from coordinator.group.state import GroupEnvironment, GroupState
 from coordinator.group.subscription_metadata import TopicWatch
 from coordinator.group.timers import Timers
+from coordinator.share_partition.run import Run
+from coordinator.share_partition.share_partition import SharePartition
 from protocol.errors import KafkaError
 
 R = TypeVar("R")
@@ -30,6 +32,10 @@ def picture(thing: object, whole: object = None) -> Any:
         return id(thing)
     if isinstance(thing, Timers):
         return _timers(thing)
+    if isinstance(thing, SharePartition):
+        return _share_partition(thing)
+    if isinstance(thing, Run):
+        return _run(thing)
     if isinstance(thing, FunctionType | MethodType):
         return thing.__qualname__, _bound(thing)
     if isinstance(thing, partial):
@@ -49,6 +55,18 @@ def picture(thing: object, whole: object = None) -> Any:
 def _timers(timers: Timers) -> Any:
     """Returns the deadlines; the heap may be put in order at any time."""
     return [(key, timer.deadline_ms, timer.failures) for key in timers for timer in (timers._timers[key],)]
+
+
+def _share_partition(partition: SharePartition) -> Any:
+    """Returns the records in flight; the index of their runs follows from them, and its heaps may be put in order."""
+    runs = [(batch.first, batch.last, batch.is_tracked, list(map(_run, batch.runs))) for batch in partition.cache]
+    offsets = (partition.start_offset, partition.end_offset, partition.delivery_complete_count, partition.gap)
+    due = (partition.next_deadline_ms(), partition.cache.index.available.least(), partition.is_active)
+    return runs, offsets, due, [id(record) for record in partition.reserved], sorted(partition.rejected)
+
+
+def _run(run: Run) -> Any:
+    return run.first, run.last, run.state, run.delivery_count, run.member_id, run.lock_until_ms, id(run.change)
 
 
 def _bound(thing: object) -> int:

@@ -9,7 +9,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from broker.clock import SystemClock
-from broker.peers import Address, Peer, Peers, Settings, connect
+from client.address import Address
+from client.aio import connect
+from client.errors import PeerError, PeerUnavailable, RequestTimedOut
+from client.pending import InFlightLimits
+from client.pool import Peer, Peers
+from client.settings import Settings
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -26,8 +31,6 @@ from protocol.messages.list_offsets import (
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from protocol.peer_errors import PeerError, PeerUnavailable, RequestTimedOut
-from protocol.pending import InFlightLimits
 from protocol.records.building import build
 from protocol.records.record import Record
 from tests.interop.brokers import Broker

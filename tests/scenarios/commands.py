@@ -11,7 +11,7 @@ from typing import Any
 
 from coordinator.engine.result import Reply, Result
 from coordinator.group import requests
-from coordinator.group.groups import delete_groups, describe_classic, list_groups
+from coordinator.group.groups import GroupFilter, delete_groups, describe_classic, list_groups, state_key
 from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.offsets.delete import delete
 from coordinator.group.offsets.fetch import fetch
@@ -26,7 +26,6 @@ from protocol.consumer_protocol import (
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -81,7 +80,7 @@ def options(scenario: Scenario, words: Words) -> None:
 
 def advance(scenario: Scenario, words: Words) -> None:
     (by_ms,) = words.plain
-    scenario.pass_time(int(by_ms))
+    scenario.advance(int(by_ms))
 
 
 def reload(scenario: Scenario, words: Words) -> None:
@@ -261,9 +260,8 @@ def delete_offsets(scenario: Scenario, words: Words) -> None:
 
 
 def groups(scenario: Scenario, words: Words) -> None:
-    request = ListGroupsRequest(states_filter=words.list("states"), types_filter=words.list("types"))
-    requester = Client(5)
-    scenario.perform("admin", list_groups, request, requester)
+    states, types = map(state_key, words.list("states")), map(str.lower, words.list("types"))
+    scenario.perform("admin", list_groups, GroupFilter(frozenset(states), frozenset(types)), Client(5))
 
 
 def describe(scenario: Scenario, words: Words) -> None:

@@ -56,7 +56,7 @@ def committed_before_it_is_on_the_device(patch: pytest.MonkeyPatch) -> None:
 
     def too_early(self: LedLog, *arguments: object) -> int:
         end_offset = append(self, *arguments)  # type: ignore[arg-type]
-        self._commit(end_offset)
+        self._steps.run(self._commit(end_offset))
         return end_offset
 
     patch.setattr(LedLog, "_append", too_early)

@@ -55,7 +55,7 @@ async def envelope(call: HostCall[EnvelopeRequest]) -> EnvelopeResponse:
             check_active(call)
         except ProtocolError as error:
             check_active(call)
-            log.warning("a forwarded request was refused", peer=call.context.peer, client=client.ip, reason=str(error))
+            log.warning("a forwarded request was rejected", peer=call.context.peer, client=client.ip, reason=str(error))
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION) from error
     except KafkaError as error:
         return EnvelopeResponse(response_data=None, error_code=error.code)

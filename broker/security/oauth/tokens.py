@@ -19,7 +19,7 @@ logger = get_logger("broker.security.oauth")
 def validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitStack) -> Validate:
     """Returns a function that validates the tokens of a listener until `closing` is closed. Raises ConfigError."""
     if isinstance(options, UnsecuredTokenOptions):
-        logger.warning("tokens are not signed: anybody is let in as anybody", listener=listener)
+        logger.warning("unsigned tokens are accepted: any client can claim any name", listener=listener)
         return lambda token: unsecured(token, options, clock.now_ms())
     try:
         from broker.security.oauth import signed

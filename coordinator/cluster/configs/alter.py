@@ -179,7 +179,7 @@ class _Alteration:
                 self._records += alter(index, self._resource(requested))
                 results.append(AlteredResource(requested.type_code, requested.name))
             except KafkaError as error:
-                results.append(AlteredResource(requested.type_code, requested.name, error))
+                results.append(AlteredResource(requested.type_code, requested.name, error.detached()))
         return results
 
     def problems(

@@ -69,7 +69,7 @@ def alter_client_quotas(
             records += _records(entity, alterations, image.quotas.of(entity))
             errors[entity] = None
         except KafkaError as error:
-            errors[entity] = error
+            errors[entity] = error.detached()
     if len(records) > MAX_RECORDS:
         raise too_large()
     entries = [_entry(entity, error) for entity, error in errors.items()]

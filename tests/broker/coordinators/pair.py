@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import pytest
 
+from client.errors import PeerUnavailable
 from coordinator.cluster.record import MetadataBatch, MetadataRecord
 from protocol.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
-from protocol.peer_errors import PeerUnavailable
 from protocol.schema import identity
 from protocol.types import TopicPartition
 from tests.broker.inprocess import Client, InProcess

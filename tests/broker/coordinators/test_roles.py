@@ -11,10 +11,10 @@ import pytest
 from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.storage import PartitionStorage
 from broker.replica.partition import Partition
-from broker.replica.roles import Following, Leading, led_alone
 from coordinator.engine.result import Result, Ticket, reply
 from coordinator.group.records import AnyRecord
 from coordinator.group.serde import EncodedRecord
+from coordinator.replication.roles import Following, Leading, led_alone
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,

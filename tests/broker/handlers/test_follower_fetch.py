@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from broker.handlers import delete_records
-from broker.replica.isr import NEVER_MS, Follower, IsrRules
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading, next_role
 from broker.requests import dispatch, parts
 from coordinator.cluster.topics import topic
+from coordinator.replication.isr import NEVER_MS, Follower, IsrRules
+from coordinator.replication.roles import Leading, next_role
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,

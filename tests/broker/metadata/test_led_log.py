@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from broker.metadata.led_log import LedLog
 from broker.metadata.log import log_config
 from broker.metadata.opening import Metadata
 from broker.metadata.snapshots import SnapshotRules
+from broker.steps import STEP_MS
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.formatting import WrongOwner, claim
 from coordinator.cluster.record import decode_batches
@@ -27,6 +29,7 @@ from protocol.records.control import (
     VotersRecord,
 )
 from tests.broker.metadata.harness import OPTIONS, MetadataHarness, now
+from tests.coordinator.cluster import given
 
 REACHABLE = OPTIONS._replace(controller_listeners=(Endpoint("CONTROLLER", "c.example", 9093),), is_reachable=True)
 LEVEL = 30
@@ -155,6 +158,21 @@ def test_an_epoch_ends_where_the_next_begins(tmp_path: Path) -> None:
     assert before == change.base_offset
     assert log.epoch_end(log.epoch - 1) == LogEnd(change.base_offset, log.epoch - 1)
     assert log.epoch_end(log.epoch) == LogEnd(log.end_offset, log.epoch)
+
+
+async def test_others_run_while_a_large_batch_is_committed(tmp_path: Path) -> None:
+    harness = MetadataHarness(tmp_path)
+    harness.clock.monotonic_ms = count(step=STEP_MS).__next__  # type: ignore[method-assign]
+    metadata = harness.open()
+    log, image = led(metadata), metadata.image
+    before = image.offset
+    end = log.append(given.topic("orders", 2_000), LEVEL)
+    committed = asyncio.ensure_future(log.committed(end))
+    await asyncio.sleep(0)
+    assert (log.high_watermark, image.offset, image.topic("orders")) == (end, before, None)
+    await committed
+    assert image.offset == end - 1
+    assert image.topic("orders") is not None
 
 
 def test_who_waits_for_more_is_woken_by_a_commit(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from broker.metrics.ends import EndsElsewhere
 from broker.metrics.groups import known_end
 from broker.replica.partition import Partition
 from broker.requests.broker import Broker
+from client.errors import PeerUnavailable
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
@@ -25,7 +26,6 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from protocol.peer_errors import PeerUnavailable
 from protocol.types import TopicPartition
 from tests.broker.asking import batch, produce
 from tests.broker.inprocess import Client, InProcess

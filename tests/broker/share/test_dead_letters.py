@@ -87,7 +87,7 @@ async def settled(fetching: Fetching, offset: int) -> None:
     """The share partition has come to this start offset."""
     hosted = fetching.broker.server.broker.share_groups.hosted(GROUP, _named(fetching))
     async with asyncio.timeout(10):
-        while hosted.engine.start_offset < offset:  # noqa: ASYNC110 (the log is what is waited for)
+        while hosted.machine.start_offset < offset:  # noqa: ASYNC110 (the log is what is waited for)
             await asyncio.sleep(0.01)
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from broker.share.hosted import Hosted
-from coordinator.share_partition.states import Lifecycle
+from coordinator.engine.engine import Engine
+from coordinator.share.key import ShareKey
+from coordinator.share_partition.run import StateRecord
 from tests.broker.inprocess import InProcess
 
 
@@ -15,9 +17,11 @@ async def test_a_share_partition_that_is_fenced_before_it_is_loaded_stays_so(tmp
         await served.create_topic("t")
         broker = served.server.broker
         nobody = cast(Any, None)
-        hosted = Hosted(
-            nobody, broker.replicas.partition("t", 0), nobody, nobody, nobody, broker.clock, nobody, lambda hosted: None
-        )
+        engine = Engine[StateRecord](broker.clock, lambda key, error: None)
+        partition = broker.replicas.partition("t", 0)
+        key = ShareKey("group", bytes(16), 0)
+        hosted = Hosted(key, partition, nobody, engine, nobody, nobody, broker.clock, nobody, lambda hosted: None)
         hosted.stop()
         await hosted.load()
-        assert hosted.engine.lifecycle is Lifecycle.FENCED
+        assert engine.status(key) is None
+        assert not hosted.machine.is_active

@@ -153,7 +153,7 @@ def test_a_delayed_record_comes_after_those_behind_it(directory: Path) -> None:
         assert now_ms() >= record.timestamp + 400
         await fetching.fetch(epoch + 1, (0, 0, ACCEPT))
         (hosted,) = fetching.broker.server.broker.share_groups._hosted.values()
-        assert hosted.engine.start_offset == 4
+        assert hosted.machine.start_offset == 4
 
     run(directory, test, odradek_share_delivery_delay_header=HEADER)
 
@@ -267,7 +267,7 @@ def test_a_rejected_record_frees_its_key_while_its_dead_letter_is_still_to_be_wr
         (hosted,) = fetching.broker.server.broker.share_groups._hosted.values()
         await fetching.fetch(epoch, (0, 0, REJECT), max_records=0)
         assert acquired(await fetching.fetch(epoch + 1)) == [(1, 2, 1)]
-        while hosted.engine.start_offset < 1:  # noqa: ASYNC110 (the letter is written in the loop)
+        while hosted.machine.start_offset < 1:  # noqa: ASYNC110 (the letter is written in the loop)
             await asyncio.sleep(0)
 
     async def whole() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from broker.share import hosted
 from coordinator.share.key import ShareKey
+from coordinator.share_partition.share_partition import SharePartition
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_dead_letters import DLQ_OPTIONS, begin, headers_of, letters
 from tests.broker.share.test_share_fetch import GROUP, Fetching, acquired, eventually, run
@@ -34,13 +35,14 @@ def test_an_alarm_that_fails_has_the_share_partition_loaded_anew(
         key = ShareKey(GROUP, fetching.topic_id, 0)
         before = groups._hosted[key]
         with monkeypatch.context() as patched:
-            patched.setattr(hosted, "expire", fail)
-            before._expire()
-        assert key not in groups._hosted
+            patched.setattr(SharePartition, "expire", fail)
+            async with asyncio.timeout(10):
+                while groups._hosted.get(key) is before:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
         _, response = await eventually(fetching, epoch)
         assert acquired(response) == [(0, 2, 1)]
 
-    run(tmp_path, test)
+    run(tmp_path, test, **{"group.share.record.lock.duration.ms": "1000"})
 
 
 def test_a_load_that_fails_is_tried_again_by_whoever_asks_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.engine.result import Ticket
 from coordinator.group import requests
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rendezvous import STABLE
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.records import GroupResult
+from coordinator.group.records import AnyRecord, GroupResult
 from coordinator.group.state import Client
 from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, read
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from tests.coordinator.driver import Asked
 from tests.coordinator.group.consumer_mixed import assignment, subscription
 from tests.coordinator.group.consumer_simulation import TOPICS, Consumer, Owned, Simulation
 from tests.coordinator.group.consumer_world import GROUP
@@ -45,7 +45,8 @@ class ClassicConsumer:
         self.heard_ms = simulation.groups.now_ms
         self.due_ms = simulation.groups.now_ms
         self.stalled_until_ms = 0
-        self.waits: Ticket[Any] | None = None
+        self.asked: Asked[Any, AnyRecord] | None = None
+        """The request whose answer it waits for."""
         self.joined = False
         self.dealt = 0
         """As leader of a classic group: how many partitions it knew of."""
@@ -65,11 +66,8 @@ class ClassicConsumer:
         groups = self.simulation.groups
         if groups.now_ms < self.stalled_until_ms:
             return
-        if self.waits is not None:
-            answer = groups.replies.pop(self.waits, None)
-            if answer is not None:
-                self.waits = None
-                self.take(answer)
+        if self.asked is not None:
+            self.receive(self.asked)
         elif not self.joined or self.dealt not in (0, self.partition_count):
             self.join()
         elif groups.now_ms >= self.due_ms:
@@ -77,23 +75,16 @@ class ClassicConsumer:
             self.ask(requests.heartbeat, self.heartbeat_request(), 4)
 
     def ask(self, decide: Callable[..., GroupResult], request: object, version: int) -> None:
-        ticket: Ticket[Any] = Ticket()
-        groups, client = self.simulation.groups, Client(version, self.name, "/127.0.0.1")
-        try:
-            groups.take(decide(groups.shard.state, request, client, ticket, groups.now_ms))
-        except KafkaError as error:
-            self.on_error(error.code)
-            return
-        answer = groups.replies.pop(ticket, None)
-        if answer is None:
-            self.waits = ticket
-        else:
-            self.take(answer)
+        self.receive(self.simulation.groups.ask(decide, request, Client(version, self.name, "/127.0.0.1")))
 
-    def take(self, answer: Any) -> None:
-        if isinstance(answer, KafkaError):
-            self.on_error(answer.code)
+    def receive(self, asked: Asked[Any, AnyRecord]) -> None:
+        self.asked = asked if asked.waits else None
+        if asked.waits:
             return
+        if asked.error is not None:
+            self.on_error(asked.error)
+            return
+        answer = asked.answer
         self.heard_ms = self.simulation.groups.now_ms
         if isinstance(answer, JoinGroupResponse) and answer.member_id:
             self.member_id = answer.member_id
@@ -166,8 +157,8 @@ class ClassicConsumer:
 
     def cut_off(self) -> None:
         """Its connection is gone, and what it waited for with it."""
-        if self.waits is not None:
-            self.waits = None
+        if self.asked is not None:
+            self.asked = None
             self.joined = False
 
 

@@ -8,7 +8,6 @@ from random import Random
 
 import pytest
 
-from coordinator.engine.result import Ticket
 from coordinator.group import requests
 from coordinator.group.classic.forked_dict import ForkedDict
 from coordinator.group.state import Client
@@ -80,12 +79,7 @@ def work_of_one_more_member(members: int) -> int:
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name="range", metadata=b"metadata")],
     )
-
-    def join() -> None:
-        state, ticket = groups.shard.state, Ticket[object]()
-        groups.take(requests.join_group(state, request, Client(3, "one more"), ticket, groups.now_ms))  # type: ignore[arg-type]
-
-    return calls(join)
+    return calls(lambda: groups.ask(requests.join_group, request, Client(3, "one more")))
 
 
 def test_a_member_joins_a_thousand_with_no_more_work_than_ten() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from coordinator.engine.result import Reply, Ticket
 from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.state import Client
 from protocol.errors import ErrorCode
@@ -18,21 +15,16 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.coordinator.group.classic_world import ClassicGroups, joined
+from tests.coordinator.group.classic_world import ClassicGroups
 from tests.coordinator.group.consumer_world import Groups
 
 CLIENT = Client(9, "client", "/10.0.0.1")
 
 
-def answered(reply: Reply) -> Any:
-    """Returns the response in a reply."""
-    return reply.answer
-
-
 def test_a_full_classic_group_takes_nobody_new() -> None:
     groups = ClassicGroups(group_max_size=2)
     one, two = groups.stable(2)
-    assert joined(groups.join()).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert groups.join().answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert groups.join(one).waits
     assert two in groups.classic.members
 
@@ -48,9 +40,7 @@ def test_metadata_of_an_offset_has_a_greatest_length() -> None:
             member_id="",
             topics=[OffsetCommitRequestTopic(name="t", partitions=[part])],
         )
-        outcome = commit(groups.shard.state, request, CLIENT, Ticket(), groups.now_ms)
-        (reply,) = outcome.replies
-        codes.append(answered(reply).topics[0].partitions[0].error_code)
+        codes.append(groups.ask(commit, request, CLIENT).answer.topics[0].partitions[0].error_code)
     assert codes == [0, ErrorCode.OFFSET_METADATA_TOO_LARGE]
 
 
@@ -66,16 +56,14 @@ def test_metadata_of_a_transactions_offset_has_a_greatest_length() -> None:
             producer_epoch=0,
             topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[part])],
         )
-        outcome = commit_transactional(groups.shard.state, request, CLIENT, Ticket(), groups.now_ms)
-        (reply,) = outcome.replies
-        codes.append(answered(reply).topics[0].partitions[0].error_code)
+        codes.append(groups.ask(commit_transactional, request, CLIENT).answer.topics[0].partitions[0].error_code)
     assert codes == [0, ErrorCode.OFFSET_METADATA_TOO_LARGE]
 
 
 def test_a_member_id_that_is_never_used_is_forgotten_after_its_session_timeout() -> None:
     groups = ClassicGroups()
-    given = joined(groups.join(version=4))
+    given = groups.join(version=4).answer
     assert given.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert given.member_id in groups.classic.pending_joins
-    groups.sleep(10_000)
+    groups.advance(10_000)
     assert given.member_id not in groups.classic.pending_joins

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from coordinator.engine.result import Ticket
 from coordinator.group.offsets.commit import commit
 from coordinator.group.offsets.delete import GROUPS_AT_ONCE, PAUSE_MS
 from coordinator.group.offsets.offsets import Offsets
@@ -15,7 +14,8 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.types import NO_UUID, TopicPartition
-from tests.coordinator.group.consumer_world import START_MS, Groups
+from tests.coordinator.driver import START_MS
+from tests.coordinator.group.consumer_world import Groups
 
 KEY = OffsetCommitKey(group="g", topic="t", partition=0)
 ID, OTHER_ID = b"1" * 16, b"2" * 16
@@ -102,8 +102,7 @@ def commit_of_version(version: int, **fields: object) -> OffsetCommitValue:
         topics=[OffsetCommitRequestTopic(name="t", partitions=[partition])],
         **fields,  # type: ignore[arg-type]
     )
-    outcome = commit(groups.shard.state, request, Client(version), Ticket(), groups.now_ms)
-    (record,) = outcome.records
+    (record,) = groups.ask(commit, request, Client(version)).records
     written = record.value  # type: ignore[union-attr]
     assert isinstance(written, OffsetCommitValue)
     return written

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
 
+from coordinator.engine.result import Result, Ticket
 from coordinator.share.batches import StateBatch
-from coordinator.share_partition.acknowledge import Acknowledgement, acknowledge
+from coordinator.share_partition import acknowledge as acknowledging
+from coordinator.share_partition import expiry
+from coordinator.share_partition.acknowledge import Acknowledgement, ReservedPart
 from coordinator.share_partition.acquire import acquire
 from coordinator.share_partition.holdback import Holdback
 from coordinator.share_partition.request import BATCH_OPTIMIZED, Acquired, AcquireRequest, FetchedBatch
-from coordinator.share_partition.run import Change, Limits
+from coordinator.share_partition.run import Limits, StateRecord
 from coordinator.share_partition.share_partition import SharePartition
-from coordinator.share_partition.states import AcknowledgeType, Lifecycle
+from coordinator.share_partition.states import AcknowledgeType
 
 NOW_MS = 1_000_000
 ALL = 1 << 30
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
+
+Decision = Callable[[], Result[StateRecord]]
+Decide = Callable[[SharePartition, Decision], Result[StateRecord]]
+
+
+class Change(NamedTuple):
+    """What a decision writes."""
+
+    start_offset: int
+    delivery_complete_count: int
+    batches: StateRecord
 
 
 def share_partition(
@@ -25,10 +41,69 @@ def share_partition(
     limits: Limits = Limits(),  # noqa: B008 (immutable)
 ) -> SharePartition:
     """One that has just been loaded."""
-    partition = SharePartition(limits)
-    partition.enter(Lifecycle.INITIALIZING)
-    partition.load(start, batches)
+    partition = SharePartition(lambda: limits, lambda: None)
+    partition.begin_at(start)
+    partition.apply(batches)
+    partition.activate()
     return partition
+
+
+def once(partition: SharePartition, decision: Decision) -> Result[StateRecord]:
+    return decision()
+
+
+def changed(partition: SharePartition, decision: Decision, decide: Decide = once) -> tuple[Change | None, object]:
+    """Decides and applies; what is to be written, and the answer."""
+    result = decide(partition, decision)
+    for record in result.records:
+        partition.apply(record)
+    for effect in result.effects:
+        effect()
+    answer = result.replies[0].answer if result.replies else None
+    if not result.records:
+        return None, answer
+    return Change(partition.start_offset, partition.delivery_complete_count, result.records[0]), answer
+
+
+def acknowledge(
+    partition: SharePartition,
+    member: str,
+    acknowledgements: Sequence[Acknowledgement],
+    now_ms: int = NOW_MS,
+    decide: Decide = once,
+) -> Change | None:
+    """Acknowledges; what is to be written."""
+    decision = partial(acknowledging.acknowledge, partition, member, acknowledgements, True, Ticket(), now_ms)
+    change, part = changed(partition, decision, decide)
+    assert part is None
+    return change
+
+
+def acknowledge_part(
+    partition: SharePartition, member: str, acknowledgements: Sequence[Acknowledgement], *, is_first: bool
+) -> ReservedPart:
+    """Acknowledges a part of what is too long."""
+    decision = partial(acknowledging.acknowledge, partition, member, acknowledgements, is_first, Ticket(), NOW_MS)
+    change, part = changed(partition, decision)
+    assert change is None
+    assert isinstance(part, ReservedPart)
+    return part
+
+
+def release(partition: SharePartition, member: str, decide: Decide = once) -> Change | None:
+    return changed(partition, partial(expiry.release, partition, member, Ticket(), NOW_MS), decide)[0]
+
+
+def expire(partition: SharePartition, now_ms: int, decide: Decide = once) -> Change | None:
+    """Ends what is due; what is to be written of the last locks that end."""
+    change = None
+    while (due_ms := partition.next_deadline_ms()) is not None and due_ms <= now_ms:
+        change = changed(partition, partial(partition.expire, now_ms), decide)[0] or change
+    return change
+
+
+def buried(partition: SharePartition, ranges: Iterable[tuple[int, int]], decide: Decide = once) -> Change | None:
+    return changed(partition, partial(expiry.buried, partition, ranges, Ticket(), NOW_MS), decide)[0]
 
 
 def holdback_of(partition: SharePartition) -> Holdback:
@@ -68,14 +143,14 @@ def say(
 def write(partition: SharePartition, change: Change | None, now_ms: int = NOW_MS) -> list[tuple[int, int, int, int]]:
     """The write succeeds; what it had."""
     assert change is not None
-    partition.complete(change, True, now_ms)
+    partition.complete(change.batches, True, now_ms)
     return [tuple(batch) for batch in change.batches]  # type: ignore[misc]
 
 
 def fail(partition: SharePartition, change: Change | None, now_ms: int = NOW_MS) -> None:
     """The write fails."""
     assert change is not None
-    partition.complete(change, False, now_ms)
+    partition.complete(change.batches, False, now_ms)
 
 
 def states(partition: SharePartition) -> list[str]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from coordinator.share_partition.acknowledge import Acknowledgement, acknowledge
+from coordinator.share_partition.acknowledge import Acknowledgement
 from coordinator.share_partition.acquire import acquire
-from coordinator.share_partition.expiry import expire, move_log_start, release
+from coordinator.share_partition.expiry import move_log_start
 from coordinator.share_partition.holdback import Facts, HoldbackRules, hold_back
 from coordinator.share_partition.request import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, TERMINAL
-from tests.coordinator.share_partition.given import holdback_of
+from tests.coordinator.share_partition.given import acknowledge, expire, holdback_of, release
 from tests.coordinator.share_partition.simulation import LARGEST_BATCH, LOCK_MS, MEMBERS, Simulation
 
 KEYS = 6
@@ -161,7 +161,7 @@ class HoldbackSimulation(Simulation):
                 self.writing.append(change)
         for turn in range(200 * (len(self.batches) + 10)):
             while self.writing:
-                self.partition.complete(self.writing.pop(0), True, self.now_ms)
+                self.partition.complete(self.writing.pop(0).batches, True, self.now_ms)
             self.now_ms += LOCK_MS
             if (change := expire(self.partition, self.now_ms)) is not None:
                 self.writing.append(change)

@@ -17,15 +17,23 @@ from coordinator.share.key import ShareKey
 from coordinator.share.records import ShareResult, ShareSerde, ShareState
 from coordinator.share.settings import ShareSettings
 from coordinator.share.shard import ShareShard, StateWrite
-from coordinator.share_partition.acknowledge import Acknowledgement, acknowledge
+from coordinator.share_partition.acknowledge import Acknowledgement
 from coordinator.share_partition.acquire import acquire
-from coordinator.share_partition.expiry import expire, move_log_start, release
+from coordinator.share_partition.expiry import move_log_start
 from coordinator.share_partition.request import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
-from coordinator.share_partition.run import Change, Limits
+from coordinator.share_partition.run import Limits
 from coordinator.share_partition.share_partition import SharePartition
-from coordinator.share_partition.states import ACQUIRED, TERMINAL, AcknowledgeType, Lifecycle
+from coordinator.share_partition.states import ACQUIRED, TERMINAL, AcknowledgeType
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
+from tests.coordinator.purity import decided
+from tests.coordinator.share_partition.given import (
+    Change,
+    acknowledge,
+    expire,
+    release,
+    share_partition,
+)
 
 TOPIC_ID = b"t" * 16
 KEY = ShareKey("group", TOPIC_ID, 0)
@@ -94,9 +102,8 @@ class Simulation:
         self._apply(result)
         state = result.replies[0].answer
         assert isinstance(state, ShareState)
-        partition = SharePartition(self.limits)
-        partition.enter(Lifecycle.INITIALIZING)
-        partition.load(0 if state.start_offset == NO_START_OFFSET else state.start_offset, state.batches)
+        start = 0 if state.start_offset == NO_START_OFFSET else state.start_offset
+        partition = share_partition(start, state.batches, self.limits)
         self.loaded = partition.in_flight_count  # a start offset that was not stored brings back more than the cap
         return partition
 
@@ -118,7 +125,7 @@ class Simulation:
                 1, self.leader_epoch, change.start_offset, change.delivery_complete_count, change.batches
             )
             self._apply(self.shard.write(KEY, written, Ticket(), self.now_ms))
-        self.partition.complete(change, is_written, self.now_ms)
+        self.partition.complete(change.batches, is_written, self.now_ms)
         if is_written:
             for first, last, state, _ in change.batches:
                 if state in TERMINAL:
@@ -184,7 +191,9 @@ class Simulation:
         else:
             types = [int(self.random.choice(SAID))]
         try:
-            self._write(acknowledge(self.partition, member, [Acknowledgement(first, last, types)], self.now_ms))
+            self._write(
+                acknowledge(self.partition, member, [Acknowledgement(first, last, types)], self.now_ms, decided)
+            )
         except KafkaError as error:
             if error.code not in (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST):
                 raise
@@ -193,12 +202,11 @@ class Simulation:
         """A member's connection closes."""
         member = self.random.choice(MEMBERS)
         self.held[member].clear()
-        self._write(release(self.partition, member))
+        self._write(release(self.partition, member, decided))
 
     def wait(self) -> None:
         self.now_ms += self.random.randint(1, LOCK_MS)
-        if self.partition.next_lock_ms <= self.now_ms:
-            self._write(expire(self.partition, self.now_ms))
+        self._write(expire(self.partition, self.now_ms, decided))
 
     def restart(self) -> None:
         """Whatever was not written is lost, leases with it."""
@@ -258,12 +266,12 @@ class Simulation:
         """Nobody stalls any more: everything that is still in the log comes to an end, nothing is forgotten."""
         for member in MEMBERS:
             self.held[member].clear()
-            change = release(self.partition, member)
+            change = release(self.partition, member, decided)
             if change is not None:
                 self.writing.append(change)
         for _ in range(100 * (len(self.batches) + 10)):
             while self.writing:
-                self.partition.complete(self.writing.pop(0), True, self.now_ms)
+                self.partition.complete(self.writing.pop(0).batches, True, self.now_ms)
             self.now_ms += LOCK_MS
             if (change := expire(self.partition, self.now_ms)) is not None:
                 self.writing.append(change)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from coordinator.share_partition.acknowledge import PIECE, Acknowledgement, acknowledge, begin
-from coordinator.share_partition.expiry import expire
-from coordinator.share_partition.run import Change, Limits
-from coordinator.share_partition.share_partition import SharePartition
+from coordinator.engine.result import Ticket
+from coordinator.share_partition.acknowledge import Acknowledgement, withdraw
+from coordinator.share_partition.acknowledge import write as write_part
+from coordinator.share_partition.run import Limits
+from coordinator.share_partition.share_partition import PIECE, SharePartition
 from protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.share_partition.given import (
     ACCEPT,
@@ -16,6 +19,10 @@ from tests.coordinator.share_partition.given import (
     REJECT,
     RELEASE,
     RENEW,
+    acknowledge,
+    acknowledge_part,
+    changed,
+    expire,
     fail,
     fetch,
     say,
@@ -191,33 +198,37 @@ TYPES = [ACCEPT, RELEASE] * (SIZE // 2)
 LONG_LIMITS = Limits(max_in_flight_records=SIZE)
 
 
-def test_an_acknowledgement_that_is_given_up_between_pieces_changes_nothing() -> None:
+def test_an_acknowledgement_that_is_given_up_between_parts_changes_nothing() -> None:
     partition = share_partition(limits=LONG_LIMITS)
     fetch(partition, "m1", (0, SIZE - 1))
-    pieces = begin(partition, "m1", [Acknowledgement(0, SIZE - 1, TYPES)], Change(), NOW_MS)
-    next(pieces)
+    part = acknowledge_part(partition, "m1", [Acknowledgement(0, SIZE - 1, TYPES)], is_first=True)
     assert error_of(partition, "m1", 0, 0, ACCEPT) is ErrorCode.INVALID_RECORD_STATE
-    pieces.close()
+    changed(partition, partial(withdraw, partition, [part.record], Ticket(), NOW_MS))
     assert states(partition) == [f"0-{SIZE - 1} acquired 1 m1"]
 
 
-def test_an_acknowledgement_whose_records_are_released_between_pieces_changes_nothing() -> None:
+def test_an_acknowledgement_whose_records_are_released_between_parts_changes_nothing() -> None:
     partition = share_partition(limits=LONG_LIMITS)
     fetch(partition, "m1", (0, SIZE - 1))
-    pieces = begin(partition, "m1", [Acknowledgement(0, SIZE - 1, TYPES)], Change(), NOW_MS)
-    next(pieces)
+    part = acknowledge_part(partition, "m1", [Acknowledgement(0, SIZE - 1, TYPES)], is_first=True)
     later_ms = NOW_MS + LONG_LIMITS.lock_duration_ms
     expire(partition, later_ms)
     assert states(partition)[-1] == f"{PIECE}-{SIZE - 1} available 1"
     with pytest.raises(KafkaError, match="not in the acquired state"):
-        next(pieces)
-    expire(partition, later_ms)
+        acknowledge_part(partition, "m1", part.remaining, is_first=False)
+    changed(partition, partial(withdraw, partition, [part.record], Ticket(), later_ms))
     assert states(partition) == [f"0-{SIZE - 1} available 1"]
 
 
-def test_a_long_acknowledgement_is_as_a_short_one() -> None:
+def test_the_parts_of_a_long_acknowledgement_are_written_one_by_one() -> None:
     partition = share_partition(limits=LONG_LIMITS)
     fetch(partition, "m1", (0, SIZE - 1))
-    written = write(partition, say(partition, "m1", 0, SIZE - 1, *TYPES))
+    parts = [acknowledge_part(partition, "m1", [Acknowledgement(0, SIZE - 1, TYPES)], is_first=True)]
+    while parts[-1].remaining:
+        parts.append(acknowledge_part(partition, "m1", parts[-1].remaining, is_first=False))
+    assert len(parts) == 3
+    written = []
+    for part in parts:
+        written += write(partition, changed(partition, partial(write_part, part.record, Ticket(), NOW_MS))[0])
     assert written == [(offset, offset, 2 - offset % 2 * 2, 1) for offset in range(SIZE)]
     assert partition.start_offset == 1

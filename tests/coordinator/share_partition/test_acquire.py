@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from coordinator.share.batches import StateBatch
-from coordinator.share_partition.expiry import archive_aborted, expire
+from coordinator.share_partition.expiry import archive_aborted
 from coordinator.share_partition.request import RECORD_LIMIT
 from coordinator.share_partition.run import Limits
 from tests.coordinator.share_partition.given import (
     ACCEPT,
     NOW_MS,
     RELEASE,
+    expire,
     fetch,
     say,
     share_partition,
@@ -148,14 +149,14 @@ def test_a_stored_lease_is_over() -> None:
 
 def test_nothing_is_acquired_before_it_is_loaded_or_after_it_is_fenced() -> None:
     partition = share_partition()
-    partition.fence()
+    partition.is_active = False
     assert fetch(partition, "m1", (0, 4), offset=0) == []
 
 
 def test_locks_run_out_when_the_group_says() -> None:
     partition = share_partition(limits=Limits(lock_duration_ms=100))
     fetch(partition, "m1", (0, 4))
-    assert partition.next_lock_ms == NOW_MS + 100
+    assert partition.next_deadline_ms() == NOW_MS + 100
     assert expire(partition, NOW_MS + 99) is None
     assert expire(partition, NOW_MS + 100) is not None
 

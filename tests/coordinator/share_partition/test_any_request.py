@@ -8,15 +8,22 @@ from random import Random
 import pytest
 
 from broker.share.acknowledging import AcknowledgeRules, check
-from coordinator.share_partition.acknowledge import acknowledge
 from coordinator.share_partition.acquire import acquire
-from coordinator.share_partition.expiry import expire, move_log_start, release
+from coordinator.share_partition.expiry import move_log_start
 from coordinator.share_partition.request import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
-from coordinator.share_partition.run import Change, Limits
+from coordinator.share_partition.run import Limits
 from coordinator.share_partition.states import ACQUIRED
 from protocol.errors import KafkaError
 from protocol.messages.share_acknowledge import AcknowledgementBatch
-from tests.coordinator.share_partition.given import NOW_MS, share_partition
+from tests.coordinator.purity import decided
+from tests.coordinator.share_partition.given import (
+    NOW_MS,
+    Change,
+    acknowledge,
+    expire,
+    release,
+    share_partition,
+)
 
 SEEDS, STEPS = range(60), 150
 LARGEST = (1 << 63) - 1
@@ -96,16 +103,16 @@ class Hunt:
             member = run.member_id
             raw = [AcknowledgementBatch(first_offset=run.first, last_offset=run.last, acknowledge_types=[1])]
         acknowledgements = check(raw, AcknowledgeRules(2, self.random.random() < 0.2))
-        change = acknowledge(self.partition, member, acknowledgements, self.now_ms)
+        change = acknowledge(self.partition, member, acknowledgements, self.now_ms, decided)
         self.taken += 1
         self.keep(change)
 
     def let_go(self) -> None:
-        self.keep(release(self.partition, self.random.choice(MEMBERS)))
+        self.keep(release(self.partition, self.random.choice(MEMBERS), decided))
 
     def let_time_pass(self) -> None:
         self.now_ms += self.random.choice((1, LOCK_MS // 2, LOCK_MS, 10 * LOCK_MS))
-        self.keep(expire(self.partition, self.now_ms))
+        self.keep(expire(self.partition, self.now_ms, decided))
 
     def retain(self) -> None:
         if self.random.random() < 0.1:
@@ -117,7 +124,7 @@ class Hunt:
 
     def write(self) -> None:
         if self.writing:
-            self.partition.complete(self.writing.pop(0), self.random.random() < 0.8, self.now_ms)
+            self.partition.complete(self.writing.pop(0).batches, self.random.random() < 0.8, self.now_ms)
 
     def look(self) -> None:
         """Asserts the invariants."""

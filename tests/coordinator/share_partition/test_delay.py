@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.share_partition.expiry import expire, move_log_start
+from coordinator.share_partition.expiry import move_log_start
 from coordinator.share_partition.run import Limits
 from protocol.errors import ErrorCode, KafkaError
-from tests.coordinator.share_partition.given import ACCEPT, NOW_MS, RELEASE, fetch, say, share_partition, states, write
+from tests.coordinator.share_partition.given import (
+    ACCEPT,
+    NOW_MS,
+    RELEASE,
+    expire,
+    fetch,
+    say,
+    share_partition,
+    states,
+    write,
+)
 
 LIMITS = Limits(redelivery_backoff_ms=100, redelivery_backoff_max_ms=150, lock_duration_ms=1_000)
 
@@ -18,7 +28,7 @@ def test_a_released_record_is_offered_again_after_the_pause() -> None:
     write(partition, say(partition, "m1", 0, 4, RELEASE))
     assert partition.next_fetch_offset() == 5
     assert fetch(partition, "m2", (0, 4), offset=0) == []
-    assert partition.next_lock_ms == NOW_MS + 100
+    assert partition.next_deadline_ms() == NOW_MS + 100
     assert expire(partition, NOW_MS + 99) is None
     assert fetch(partition, "m2", (0, 4), offset=0) == []
     assert expire(partition, NOW_MS + 100) is None

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from coordinator.share.batches import StateBatch
-from coordinator.share_partition.expiry import expire, move_log_start, release
+from coordinator.share_partition.expiry import move_log_start
 from coordinator.share_partition.run import Limits
-from coordinator.share_partition.share_partition import NO_DEADLINE
 from tests.coordinator.share_partition.given import (
     ACCEPT,
     NOW_MS,
     RELEASE,
     RENEW,
+    expire,
     fail,
     fetch,
+    release,
     say,
     share_partition,
     states,
@@ -28,7 +29,7 @@ def test_a_lock_that_runs_out_makes_the_records_available() -> None:
     change = expire(partition, LATER_MS)
     assert states(partition) == ["0-9 available 1"]
     assert write(partition, change) == [(0, 9, 0, 1)]
-    assert partition.next_lock_ms == NO_DEADLINE
+    assert partition.next_deadline_ms() is None
     assert fetch(partition, "m2", (0, 9)) == [(0, 9, 2)]
 
 
@@ -60,7 +61,7 @@ def test_a_renewed_lock_runs_out_later() -> None:
     fetch(partition, "m1", (0, 9))
     say(partition, "m1", 0, 4, RENEW, now_ms=NOW_MS + 1)
     assert write(partition, expire(partition, LATER_MS)) == [(5, 9, 0, 1)]
-    assert partition.next_lock_ms == LATER_MS + 1
+    assert partition.next_deadline_ms() == LATER_MS + 1
 
 
 def test_a_member_that_goes_gives_back_what_it_has_and_nothing_else() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from coordinator.share.batches import StateBatch
-from coordinator.share_partition.expiry import buried, expire, move_log_start, release
+from coordinator.share_partition.expiry import move_log_start
 from coordinator.share_partition.holdback import LARGEST_BATCH, Facts, HoldbackRules, hold_back
 from coordinator.share_partition.request import FetchedBatch
 from coordinator.share_partition.run import Limits
@@ -17,9 +17,12 @@ from tests.coordinator.share_partition.given import (
     NOW_MS,
     REJECT,
     RELEASE,
+    buried,
+    expire,
     fail,
     fetch,
     holdback_of,
+    release,
     say,
     share_partition,
     states,
@@ -123,7 +126,7 @@ def test_a_pause_holds_its_key_and_no_other() -> None:
 def test_a_delay_holds_its_key_and_no_other() -> None:
     partition = held_back(BY_BOTH, (0, 2), keys={0: 7, 1: 7, 2: 8}, times={0: NOW_MS + 495})
     assert take(partition, "m1") == [(2, 2, 1)]
-    assert partition.next_lock_ms == NOW_MS + 500
+    assert partition.next_deadline_ms() == NOW_MS + 500
     expire(partition, NOW_MS + 499)
     assert take(partition, "m1") == []
     expire(partition, NOW_MS + 500)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator.share.batches import StateBatch
-from coordinator.share_partition.run import Change, Limits, Run, settled
+from coordinator.share_partition.run import Limits, Run, settled
 from coordinator.share_partition.run_index import RunIndex
-from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import (
     ACKNOWLEDGED,
     ACQUIRED,
@@ -15,15 +14,14 @@ from coordinator.share_partition.states import (
     ARCHIVING,
     AVAILABLE,
     DELAYED,
-    LIFE,
     MEANS,
     STORED,
     TERMINAL,
     AcknowledgeType,
-    Lifecycle,
     RecordState,
 )
 from protocol.errors import ErrorCode, KafkaError
+from tests.coordinator.share_partition.given import share_partition
 
 ALLOWED = {
     (AVAILABLE, ACQUIRED),
@@ -43,12 +41,11 @@ def test_a_record_goes_where_the_table_says_and_nowhere_else(before: RecordState
     run = Run(0, 9, before, 1, "m")
     run.enter(RunIndex())
     if (before, after) in ALLOWED:
-        run.begin(after, Change())
+        run.begin(after, [])
         assert run.state is after
     else:
-        with pytest.raises(KafkaError) as refused:
-            run.begin(after, Change())
-        assert refused.value.code is ErrorCode.INVALID_RECORD_STATE
+        with pytest.raises(AssertionError, match="cannot become"):
+            run.begin(after, [])
         assert run.state is before
 
 
@@ -92,34 +89,8 @@ def test_what_was_delivered_too_often_is_given_up(
     assert settled(next_state, count, limits) is result
 
 
-@pytest.mark.parametrize("before", Lifecycle)
-@pytest.mark.parametrize("after", Lifecycle)
-def test_a_share_partition_lives_as_its_table_says(before: Lifecycle, after: Lifecycle) -> None:
-    partition = SharePartition(Limits())
-    partition.lifecycle = before
-    if after in LIFE[before]:
-        partition.enter(after)
-        assert partition.lifecycle is after
-    else:
-        with pytest.raises(AssertionError):
-            partition.enter(after)
-
-
-def test_life_ends_fenced_from_anywhere() -> None:
-    assert {
-        Lifecycle.EMPTY: {Lifecycle.INITIALIZING, Lifecycle.FENCED},
-        Lifecycle.INITIALIZING: {Lifecycle.ACTIVE, Lifecycle.FAILED, Lifecycle.FENCED},
-        Lifecycle.ACTIVE: {Lifecycle.FENCED},
-        Lifecycle.FAILED: {Lifecycle.FENCED},
-        Lifecycle.FENCED: frozenset(),
-    } == LIFE
-
-
 @pytest.mark.parametrize("state", [-1, 5])
 def test_a_state_that_no_batch_can_have_fails_the_share_partition(state: int) -> None:
-    partition = SharePartition(Limits())
-    partition.enter(Lifecycle.INITIALIZING)
     with pytest.raises(KafkaError) as refused:
-        partition.load(0, [StateBatch(0, 9, state, 1)])
+        share_partition(batches=[StateBatch(0, 9, state, 1)])
     assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert partition.lifecycle is Lifecycle.FAILED

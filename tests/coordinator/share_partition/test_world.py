@@ -8,9 +8,9 @@ import pytest
 
 from coordinator.share import redundant
 from coordinator.share.shard import ShareShard, StateWrite
-from coordinator.share_partition import acknowledge, acquire, expiry, share_partition
+from coordinator.share_partition import acknowledge, acquire, share_partition
 from coordinator.share_partition.run import Limits, Run
-from coordinator.share_partition.run_index import RunIndex
+from coordinator.share_partition.run_index import RunIndex, RunsByKey
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, AVAILABLE, TERMINAL, RecordState
 from tests.coordinator.share_partition.world import LOCK_MS, Broken, SharePartitionWorld, State
@@ -26,15 +26,17 @@ def start_passes_what_is_acquired(patch: Patch) -> None:
 
 
 def locks_run_out_early(patch: Patch) -> None:
-    real = expiry.expire
-    patch.setattr(expiry, "expire", lambda partition, now_ms: real(partition, now_ms + LOCK_MS // 2))
+    real = RunsByKey.up_to
+    patch.setattr(RunsByKey, "up_to", lambda self, now_ms: real(self, now_ms + LOCK_MS // 2))
+    soon = SharePartition.next_deadline_ms
+    patch.setattr(SharePartition, "next_deadline_ms", lambda self: (soon(self) or 1 << 62) - LOCK_MS // 2)
 
 
 def deliveries_have_no_end(patch: Patch) -> None:
     def settled(next_state: RecordState, delivery_count: int, limits: Limits) -> RecordState:
         return next_state
 
-    for module in (expiry, acknowledge):
+    for module in (share_partition, acknowledge):
         patch.setattr(module, "settled", settled)
 
 

@@ -16,16 +16,18 @@ from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.records import ShareResult, ShareSerde, ShareState
 from coordinator.share.settings import ShareSettings
 from coordinator.share.shard import ShareShard, StateWrite
-from coordinator.share_partition import acknowledge as acknowledging
 from coordinator.share_partition import acquire as acquiring
 from coordinator.share_partition import expiry
 from coordinator.share_partition.acknowledge import Acknowledgement
 from coordinator.share_partition.request import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
-from coordinator.share_partition.run import Change, Limits
+from coordinator.share_partition.run import Limits
 from coordinator.share_partition.share_partition import SharePartition
-from coordinator.share_partition.states import ACQUIRED, ARCHIVING, RENEW, TERMINAL, AcknowledgeType, Lifecycle
+from coordinator.share_partition.states import ACQUIRED, ARCHIVING, RENEW, TERMINAL, AcknowledgeType
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
+from tests.coordinator.purity import decided
+from tests.coordinator.share_partition import given
+from tests.coordinator.share_partition.given import Change
 from tests.coordinator.share_partition.simulation import KEY, Topics
 
 LOCK_MS, COLD_MS = 1_000, 3_000
@@ -129,9 +131,8 @@ class SharePartitionWorld:
         assert isinstance(loaded, ShareState)
         must(loaded.start_offset >= self.durable_start, "the start offset is monotonic", loaded)
         self._ended_survive(loaded)
-        partition = SharePartition(self.limits)
-        partition.enter(Lifecycle.INITIALIZING)
-        partition.load(0 if loaded.start_offset == NO_START_OFFSET else loaded.start_offset, loaded.batches)
+        start = 0 if loaded.start_offset == NO_START_OFFSET else loaded.start_offset
+        partition = given.share_partition(start, loaded.batches, self.limits)
         self.loaded = partition.in_flight_count
         """A start offset that was not stored brings back more than the cap."""
         self.start = self.durable_start
@@ -175,7 +176,7 @@ class SharePartitionWorld:
             self.state.take(self.state.shard.write(KEY, written, Ticket(), self.now_ms), self.now_ms)
             self.durable_start = max(self.durable_start, change.start_offset)
             self.doubtful.update(offset for offset, kind in acknowledged.items() if kind in ENDS or kind == 0)
-        self.partition.complete(change, is_told, self.now_ms)
+        self.partition.complete(change.batches, is_told, self.now_ms)
         if is_told:
             self.ended.update(offset for offset, kind in acknowledged.items() if kind == AcknowledgeType.ACCEPT)
             for offset in acknowledged:
@@ -258,8 +259,8 @@ class SharePartitionWorld:
             for offset in range(first, last + 1)
         }
         try:
-            change = acknowledging.acknowledge(
-                self.partition, member, [Acknowledgement(first, last, types)], self.now_ms
+            change = given.acknowledge(
+                self.partition, member, [Acknowledgement(first, last, types)], self.now_ms, decided
             )
         except KafkaError as error:
             if error.code not in (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST):
@@ -275,17 +276,16 @@ class SharePartitionWorld:
         member = self.random.choice(MEMBERS)
         self.held[member].clear()
         mine = {at: AcknowledgeType.RELEASE for at, lease in self.leases.items() if lease.member == member}
-        self._write(expiry.release(self.partition, member), mine)
+        self._write(given.release(self.partition, member, decided), mine)
 
     def wait(self) -> None:
         self.now_ms += self.random.randint(1, LOCK_MS)
-        if self.partition.next_lock_ms <= self.now_ms:
-            self._write(expiry.expire(self.partition, self.now_ms))
+        self._write(given.expire(self.partition, self.now_ms, decided))
 
     def bury(self) -> None:
         runs = [(run.first, run.last) for run in self.partition.to_bury()]
         if runs:
-            self._write(expiry.buried(self.partition, runs))
+            self._write(given.buried(self.partition, runs, decided))
 
     # The broker.
 
@@ -350,7 +350,7 @@ class SharePartitionWorld:
         for _ in range(20 * (len(self.batches) + 10)):
             self.bury()
             self.now_ms += LOCK_MS
-            self._write(expiry.expire(self.partition, self.now_ms))
+            self._write(given.expire(self.partition, self.now_ms, decided))
             for first, last in self._fetch("m1", 100):
                 self._say("m1", first, last, [int(AcknowledgeType.ACCEPT)])
             self.check()

@@ -9,7 +9,8 @@ from coordinator.transaction.settings import TransactionSettings
 from coordinator.transaction.state import State
 from coordinator.transaction.transaction import LAST_CLIENT_EPOCH, Producer
 from protocol.errors import ErrorCode
-from tests.coordinator.transaction.given import ID, PRODUCER, START_MS, TIMEOUT_MS, A, Given, transaction
+from tests.coordinator.driver import START_MS
+from tests.coordinator.transaction.given import ID, PRODUCER, TIMEOUT_MS, A, Given, transaction
 
 LOOK_MS = 10_000
 WEEK_MS = 604_800_000

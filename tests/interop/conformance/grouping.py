@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 
 from protocol.consumer_protocol import ConsumerProtocolSubscription, write
@@ -30,7 +29,8 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from protocol.types import NO_UUID, Uuid
-from tests.interop.conformance.peers import Peer, decode_response, request_frame
+from tests.interop.conformance.peers import Peer, response_class
+from tests.wire import decode_response, request_frame
 
 GROUP = 0
 FIRST_BATCHED_LEAVE, FIRST_BATCHED_FETCH, FIRST_TOPIC_ID = 3, 8, 10
@@ -62,8 +62,7 @@ class Member:
         """The answer to what was sent, on record."""
         assert self._sent is not None
         request, version = self._sent
-        (size,) = struct.unpack(">i", self._line._read(4))
-        answer = decode_response(self._line._read(size), request, version)
+        answer: object = decode_response(self._line.line().receive(), response_class(request), version)
         if isinstance(answer, JoinGroupResponse) and answer.member_id:
             self.member_id = answer.member_id
             self.generation = answer.generation_id
