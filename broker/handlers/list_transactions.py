@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import re2
+
 from broker.exchange.authorisation import DESCRIBE_TRANSACTIONAL_ID
 from broker.requests.api import Api, Handle
 from broker.requests.call import Call
@@ -58,8 +60,6 @@ def filter_of(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transa
 def matcher(pattern: str | None) -> Callable[[str], bool] | None:
     if not pattern:
         return None
-    import re2  # imported only for requests with a pattern
-
     try:
         compiled = regex.compiled(pattern)
     except re2.error as error:

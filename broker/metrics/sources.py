@@ -16,16 +16,6 @@ from broker.requests.host import Host
 from storage.disk import Disk
 
 
-class ListenerConnections(Protocol):
-    """A listener whose connections are counted."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def connections(self) -> Sized: ...
-
-
 class HeldMemory(Protocol):
     """The memory that clients make the process use."""
 
@@ -33,13 +23,27 @@ class HeldMemory(Protocol):
     def held_bytes(self) -> int: ...
 
 
+class ListenerView(Protocol):
+    """A listener. All listeners of a process share their memory accounting."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def connections(self) -> Sized: ...
+
+    @property
+    def memory(self) -> HeldMemory: ...
+
+    @property
+    def unread(self) -> HeldMemory: ...
+
+
 class ProcessSources(NamedTuple):
     """The parts of every process, broker or controller."""
 
     host: Host
-    listeners: tuple[ListenerConnections, ...]
-    request_memory: HeldMemory
-    unread_answers: HeldMemory
+    listeners: tuple[ListenerView, ...]
     cluster: ClusterPart
     loop: LoopWatch
     disk: Disk

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from broker.clock import Clock
-from broker.config import BrokerConfig
 from broker.config.live import LiveConfig
 from broker.coordinators.environment import Environment
 from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.hosting import KeyCoordinator
 from broker.coordinators.markers import MarkerWriter
-from broker.coordinators.neighbours import PeerNeighbours
+from broker.coordinators.neighbours import Neighbours
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
 from broker.disks.work import DiskWork
@@ -27,8 +26,10 @@ from broker.metadata.opening import Metadata
 from broker.replica.moves import Moves
 from broker.replica.replicas import Replicas
 from broker.replica.throttle import moves_throttle
+from broker.replica.topics import DEFAULT_COUNT, OwnTopic
 from broker.requests.api import Apis
 from broker.requests.host import Host
+from broker.requests.requester import requester_of
 from broker.requests.settling import RecordWork
 from broker.share.groups import ShareGroups
 from coordinator.cluster.controller import Asker
@@ -40,15 +41,11 @@ from storage.logs import Logs
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
     from broker.telemetry.telemetry import Telemetry
-    from client.settings import Settings
-    from protocol.messages.create_topics import CreatableTopic
     from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 
 GROUP, TRANSACTION, SHARE = range(3)
 """The types of a key of FindCoordinator."""
-
-AUTO_CREATE_TIMEOUT_MS = 30_000
 
 
 class OldOffsets(Protocol):
@@ -61,13 +58,6 @@ class OldOffsets(Protocol):
     async def fetch(self, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
         """Returns a group's offsets."""
         ...
-
-
-def settings_of_brokers(config: BrokerConfig, client_id: str) -> Settings:
-    """Returns the settings of connections to other brokers, whose code a single broker doesn't import."""
-    from broker.security.outbound import broker_settings
-
-    return broker_settings(config, client_id)
 
 
 class Broker(Host):
@@ -90,8 +80,7 @@ class Broker(Host):
         self.disk_work = DiskWork(logs, clock)
         self.moves = Moves(logs, self.node, clock, self.disk_work, moves_throttle(clock, live_config))
         self.producer_ids = ProducerIdPool(self.node.allocate_producer_ids)
-        neighbours = partial(PeerNeighbours, settings_of_brokers, self.loader, live_config, clock)
-        environment = Environment(clock, live_config, self.loader, self.replicas, self.topics, neighbours)
+        environment = Environment(clock, live_config, self.loader, self.replicas, self.topics, self._neighbours)
         self.groups = GroupCoordinator(environment)
         self.marker_writer = MarkerWriter(environment, self.groups)
         self.transactions = TransactionCoordinator(environment, self.producer_ids, self.marker_writer)
@@ -122,6 +111,12 @@ class Broker(Host):
             self.limited_lines[f"pushes to the {receiver} dropped without a line"] = queue.lines
         return telemetry
 
+    def _neighbours(self, purpose: str) -> Neighbours:
+        from broker.coordinators.peer_neighbours import PeerNeighbours  # a broker that is alone needs none
+        from broker.security.outbound import broker_settings
+
+        return PeerNeighbours(broker_settings, self.loader, self.live_config, self.clock, purpose)
+
     @property
     def has_telemetry(self) -> bool:
         """True once a client, or a scrape, has used it."""
@@ -130,30 +125,21 @@ class Broker(Host):
     async def auto_create_topics(self, names: Sequence[str], context: Context) -> Mapping[str, ErrorCode]:
         """Creates topics for the client of a request, within its quota, and returns the errors of topics that could not
         be created."""
-        from broker.requests.requester import requester_of
-        from protocol.messages.create_topics import CreateTopicsRequest
-
         internal = {coordinator.topic.name: coordinator.topic for coordinator in self.coordinators.values()}
         topics = [
             internal[name].creatable(self.config) if name in internal else self._auto_created(name) for name in names
         ]
-        request = CreateTopicsRequest(topics=topics, timeout_ms=AUTO_CREATE_TIMEOUT_MS)
         quota = self.mutation_quotas.find(context, is_strict=True)
         charge = unlimited if quota is None else quota.charge
-        response = await self.topics.create(request, Asker(requester_of(context), charge=charge))
+        response = await self.topics.create_own(topics, Asker(requester_of(context), charge=charge))
         return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}
 
-    def _auto_created(self, name: str) -> CreatableTopic:
+    def _auto_created(self, name: str) -> OwnTopic:
         """Returns a topic with the partitions and replicas that this broker's options set. The controller's defaults
         apply to a number that is not set here (DefaultAutoTopicCreationManager of 4.3)."""
-        from coordinator.cluster.topics.create import DEFAULT
-        from protocol.messages.create_topics import CreatableTopic
-
         config, is_set = self.config, self.config.explicit
-        return CreatableTopic(
-            name=name,
-            num_partitions=config.num_partitions if "num.partitions" in is_set else DEFAULT,
-            replication_factor=config.default_replication_factor if "default.replication.factor" in is_set else DEFAULT,
-            assignments=[],
-            configs=[],
+        return OwnTopic(
+            name,
+            config.num_partitions if "num.partitions" in is_set else DEFAULT_COUNT,
+            config.default_replication_factor if "default.replication.factor" in is_set else DEFAULT_COUNT,
         )

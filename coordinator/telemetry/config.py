@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from protocol.config import INT, LIST, Config, ConfigError, option
+from protocol.patterns import python_pattern
 
 MIN_INTERVAL_MS: Final = 100
 MAX_INTERVAL_MS: Final = 3_600_000
@@ -45,8 +46,6 @@ class ClientMetricsConfig(Config):
 
 
 def _is_pattern(text: str) -> bool:
-    from protocol.patterns import python_pattern
-
     key, equals, expression = text.partition("=")
     if not equals or key.strip() not in MATCH_KEYS:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import random
 import sys
@@ -16,6 +17,9 @@ from cli.actions import Actions
 from cli.exits import FAILED, fail
 from cli.flags import DATA, LISTEN, Flag, integer
 from cli.parser import Parser
+from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
+from coordinator.cluster.formatting import NewMetadata, random_uuid
+from coordinator.cluster.voters import InitialVoter
 from programs.cluster.directory import (
     ClusterState,
     WrongShape,
@@ -38,8 +42,12 @@ from programs.cluster.plan import (
     nodes,
     parse_address,
 )
+from programs.cluster.process import ChildProcess, start_process, write_line
+from programs.cluster.supervisor import STOP_SIGNALS, Supervisor
 from programs.command import add_settings
+from programs.format.format import NodeFormat, format_node
 from protocol.config import ConfigError
+from protocol.types import uuid_to_text
 from storage.disk import Disk, OsDisk
 from storage.meta_properties import META_PROPERTIES
 
@@ -143,18 +151,10 @@ def _prepare(options: argparse.Namespace, data: str, metrics: FirstAddress | Non
 
 
 def _new_cluster_id() -> str:
-    from coordinator.cluster.formatting import random_uuid
-    from protocol.types import uuid_to_text
-
     return uuid_to_text(random_uuid(os.urandom))
 
 
 def _format(plan: NodePlan, shape: Shape, disk: Disk) -> None:
-    from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
-    from coordinator.cluster.formatting import NewMetadata, random_uuid
-    from coordinator.cluster.voters import InitialVoter
-    from programs.format.format import NodeFormat, format_node
-
     voter = InitialVoter(CONTROLLER_ID, LOOPBACK, shape.controller_port, random_uuid(os.urandom))
     node = NodeFormat(
         shape.cluster_id,
@@ -176,11 +176,6 @@ def _format(plan: NodePlan, shape: Shape, disk: Disk) -> None:
 
 
 def _supervise(plans: Sequence[NodePlan], environment: Mapping[str, str], assignments: Sequence[str]) -> int:
-    import asyncio
-
-    from programs.cluster.process import ChildProcess, start_process, write_line
-    from programs.cluster.supervisor import STOP_SIGNALS, Supervisor
-
     extra = [word for text in assignments for word in ("--set", text)]
 
     async def start(plan: NodePlan) -> ChildProcess:

@@ -85,9 +85,9 @@ class Replication(NamedTuple):
         await self.isr_manager.stop()
 
 
-def replicate(broker: Broker, alter: AlterPartition) -> Replication:
+def replicate(broker: Broker, alter: AlterPartition | None) -> Replication:
     """Starts replication: this broker's followers fetch from leaders on other brokers, as roles and options change, and
-    its leaders propose ISR changes."""
+    its leaders propose ISR changes: by `alter`, or to the controller in this process."""
 
     def connect(address: Address, client_id: str) -> Peer:
         return Peer(address, broker_settings(broker.config, client_id), broker.clock, random.random)
@@ -106,7 +106,7 @@ def replicate(broker: Broker, alter: AlterPartition) -> Replication:
         fetchers.role_changed(partition)
     broker.replicas.subscribe_to_roles(fetchers.role_changed)
     broker.loader.subscribe(lambda _: fetchers.config_changed(broker.replicas))
-    return Replication(fetchers, manage_isrs(broker, alter))
+    return Replication(fetchers, manage_isrs(broker, alter or altered_by(broker.controller)))
 
 
 def manage_isrs(broker: Broker, alter: AlterPartition) -> AlterPartitionManager:

@@ -105,7 +105,7 @@ async def pair_on(
     directory: Path, monkeypatch: pytest.MonkeyPatch, options: Mapping[str, str] | None = None
 ) -> AsyncIterator[Pair]:
     pair = Pair()
-    monkeypatch.setattr("broker.requests.broker.PeerNeighbours", lambda *_: PairNeighbours(pair))
+    monkeypatch.setattr("broker.coordinators.peer_neighbours.PeerNeighbours", lambda *_: PairNeighbours(pair))
     async with contextlib.AsyncExitStack() as stack:
         for node_id in IDS:
             own = {**OPTIONS, "node.id": str(node_id), **(options or {})}
