@@ -32,8 +32,8 @@ E = TypeVar("E")
 
 
 EXPIRIES_AT_ONCE: Final = 100
-"""Maximum of deadlines of one machine that the engine decides on before other work of the event loop: one takes some
-microseconds, and a whole group's sessions may expire together."""
+"""Maximum number of deadlines of one machine that the engine decides on before other work of the event loop: each takes
+some microseconds, and a whole group's sessions may expire together."""
 
 OnFault = Callable[[Hashable, Exception], None]
 """Called with the machine's key and an exception that no client can cause."""

@@ -49,8 +49,8 @@ def begin(
     change: Change,
     now_ms: int,
 ) -> Generator[None, None, None]:
-    """Begins these acknowledgements piece by piece, and yields after each: other requests may change the records that
-    are not begun yet, and not those that are.
+    """Begins these acknowledgements piece by piece, and yields after each: until the last piece, other requests may
+    change the records of later pieces, but not the records of begun pieces.
 
     Raises as `acknowledge`. Nothing is changed either if the generator is closed before its end.
     """
