@@ -28,7 +28,7 @@ from broker.replica.replicas import Replicas
 from broker.replica.throttle import moves_throttle
 from broker.requests.api import Apis
 from broker.requests.host import Host
-from broker.requests.settling import RecordWork
+from broker.requests.record_work import RecordWork
 from broker.share.groups import ShareGroups
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.producer_ids import ProducerIdPool
