@@ -34,8 +34,8 @@ def out_of_time(timeout_ms: int) -> KafkaError | None:
 
 
 def error_message(error: KafkaError) -> str | None:
-    """Returns the message of an error for a response; None if it says no more than the code, for which clients have
-    their own text.
+    """Returns the message of an error for a response; None if it only repeats the code, for which clients have their
+    own text.
     """
     return None if error.message == error.code.message else error.message
 

@@ -27,7 +27,7 @@ class Machine(Protocol[R]):
     """The methods of a state machine that the engine calls; its decisions have the shape `Decision`."""
 
     def apply(self, record: R) -> None:
-        """Changes durable state, as no other method does: for each new record, and for each loaded record."""
+        """Applies a new or a loaded record; no other method changes durable state."""
         ...
 
     def expire(self, now_ms: int) -> Result[R]:

@@ -34,7 +34,8 @@ class FileCheck(NamedTuple):
 
 
 Checker = Callable[[str, Texts], FileCheck | None]
-"""(resource's name, all its configs) → raises ConfigError or KafkaError, or returns the check that is left."""
+"""(resource's name, all its configs) → raises ConfigError or KafkaError; returns the check of files that must still
+run, or None."""
 
 
 class FilesUnchecked(Undecided):
