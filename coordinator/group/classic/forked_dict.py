@@ -48,9 +48,8 @@ class ForkedDict(MutableMapping[K, V]):
         below, gone = self._below, self._gone
         if not gone and self._size == len(below):
             return iter(below)  # at most, values are replaced
-        return chain(
-            (key for key in below if key not in gone), (key for key in self._new if key not in below or key in gone)
-        )
+        added = [key for key in self._new if key not in below or key in gone]
+        return chain((key for key in below if key not in gone), added)
 
     def __len__(self) -> int:
         return self._size

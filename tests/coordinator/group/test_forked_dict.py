@@ -42,6 +42,14 @@ def test_a_fork_reads_like_a_changed_copy_and_becomes_it(seed: int) -> None:
     assert list(below.items()) == list(copy.items())
 
 
+def test_values_may_be_replaced_while_the_keys_are_iterated() -> None:
+    fork = ForkedDict({1: "below", 2: "below"})
+    fork[3] = "added"
+    for key in fork:
+        fork[key] = "replaced"
+    assert dict(fork) == dict.fromkeys((1, 2, 3), "replaced")
+
+
 def test_a_key_that_is_gone_is_not_found() -> None:
     fork = ForkedDict({1: 1})
     del fork[1]
