@@ -117,8 +117,9 @@ crowding: $(SETUP) ## how long others wait for one client's large requests: ENTR
 		--place $(or $(PLACE),node) $(if $(APIS),--api $(APIS))
 
 .PHONY: callbacks
-callbacks: $(SETUP) ## the longest callback of the event loop for large requests, of all versions: ENTRIES=20000 APIS=FETCH
-	$(BIN)/python -m tests.fuzz.callbacks --all-versions --entries $(or $(ENTRIES),20000) $(if $(APIS),--api $(APIS))
+callbacks: $(SETUP) ## the longest callback of the event loop for large requests, of all versions: ENTRIES=20000 APIS=FETCH PLACE=controller
+	$(BIN)/python -m tests.fuzz.callbacks --all-versions --entries $(or $(ENTRIES),20000) --place $(or $(PLACE),node) \
+		$(if $(APIS),--api $(APIS))
 
 .PHONY: fuzz-differential
 fuzz-differential: $(SETUP) ## send the same random requests to Odradek and Apache Kafka: REQUESTS=100000 SEED=0, a single EPISODE=17
