@@ -77,8 +77,16 @@ class BlockingPeer:
         return self.ask(request, response, timeout_ms=timeout_ms, max_version=max_version)
 
     async def tell(self, request: object, *, timeout_ms: int, max_version: int = ANY_VERSION) -> None:
+        """Sends a request that has no answer. Raises the errors of `ask`."""
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
         self._request(request, None, timeout_ms, max_version)
-        self._flush()
+        assert self._stream is not None, "there is a stream as long as there is a client"
+        try:
+            self._stream.settimeout(max(deadline_ms - self._clock.monotonic_ms(), 1) / 1000)
+            self._flush()
+        except OSError as error:
+            self.close()
+            raise PeerUnavailable(str(self.address), f"the connection is lost: {error}", sent=True) from error
 
     def ask(self, request: object, response: type[R], *, timeout_ms: int, max_version: int = ANY_VERSION) -> R:
         """Returns the answer, of class `response`. Raises the errors of `client.aio.Connection.send`."""

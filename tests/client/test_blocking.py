@@ -14,6 +14,7 @@ from client.errors import PeerError, PeerUnavailable, RequestTimedOut
 from client.settings import Settings
 from protocol.errors import ProtocolError
 from protocol.messages.metadata import MetadataResponse
+from protocol.messages.produce import ProduceRequest
 from tests.client.scripted import METADATA, PATIENCE_S, Script, Talk, answer_all, metadata, scripted
 from tests.client.talk import answer
 
@@ -68,6 +69,25 @@ async def test_a_connection_that_was_lost_is_made_anew_for_the_next_request() ->
         with pytest.raises(PeerUnavailable, match="the peer closed the connection"):
             await cluster_id(peer)
         assert await cluster_id(peer) == "2"
+
+
+async def test_a_request_without_an_answer_fails_on_a_connection_that_was_lost() -> None:
+    request = ProduceRequest(acks=0, timeout_ms=0, topic_data=[])
+    closed = asyncio.Event()
+
+    async def script(talk: Talk) -> None:
+        await talk.greet()
+        await talk.request()
+        talk.writer.close()
+        await talk.writer.wait_closed()
+        closed.set()
+
+    async with peer_of(script) as peer:
+        await asyncio.to_thread(drive, peer.tell(request, timeout_ms=TIME_MS))
+        await closed.wait()
+        with pytest.raises(PeerUnavailable, match="the connection is lost"):
+            for _ in range(3):  # the first is answered by a reset
+                await asyncio.to_thread(drive, peer.tell(request, timeout_ms=TIME_MS))
 
 
 async def test_who_is_silent_is_waited_for_no_longer_than_asked() -> None:
