@@ -114,7 +114,8 @@ class ShareGroups:
         try:
             self.partition(named)
         except KafkaError as error:
-            return error
+            error.__context__ = None  # a session may have many errors: their frames are many objects
+            return error.with_traceback(None)
         return None
 
     def find(self, group_id: str, named: PartitionId) -> Hosted | None:
@@ -231,7 +232,7 @@ class ShareGroups:
     # Share sessions.
 
     def open_session(
-        self, key: SessionKey, partitions: list[PartitionId], connection: ClientConnection
+        self, key: SessionKey, partitions: dict[PartitionId, bool], connection: ClientConnection
     ) -> ShareSession:
         """Opens a session. Raises SHARE_SESSION_LIMIT_REACHED."""
         limit = self.environment.config.group_share_max_share_sessions

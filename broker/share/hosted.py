@@ -263,7 +263,7 @@ class Hosted:
 
     def release(self, member_id: str) -> None:
         """Releases the records of a member that is gone: many of them in several turns."""
-        if self.machine.is_active:
+        if self.machine.is_active and member_id in self.machine.cache.index.by_member:
             self.submit(partial(release, self.machine, member_id)).add_done_callback(
                 lambda released: self._released(member_id, released)
             )
