@@ -129,7 +129,10 @@ class Hosted:
         return partition.high_watermark
 
     def stop(self) -> None:
-        """Fences the share partition: waiting fetches try again, and load it again."""
+        """Fences the share partition: waiting fetches try again, and load it again. Has no effect if it is fenced: the
+        engine may have its successor."""
+        if self._is_stopped:
+            return
         self._is_stopped = True
         self.machine.is_active = False
         self._engine.unload(self.key)
