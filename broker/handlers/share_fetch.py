@@ -6,7 +6,8 @@ locks (KIP-1222). A fetch with epoch -1 ends the share session, and takes acknow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeVar
 
@@ -22,7 +23,6 @@ from broker.requests.rules import in_order, of_group, whole
 from broker.requests.share_access import OF_SESSION, take_unreadable, unreadable
 from broker.share.acknowledging import AcknowledgedBatch, AcknowledgeRules, Acknowledging, code_of, message_of
 from broker.share.fetching import PartitionAnswer, ShareFetching
-from broker.share.groups import ShareGroups
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession
 from coordinator.share_partition.request import AcquireRequest
 from protocol.errors import ErrorCode, KafkaError
@@ -59,7 +59,7 @@ async def share_fetch(
         if not key.group_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
         check_renewal(call.request)
-        session = open_session(call, key, await named(call))
+        session = await open_session(call, key, await named(call))
     except KafkaError as error:
         rejection = ShareFetchResponse(
             error_code=error.code, error_message=error.message, acquisition_lock_timeout_ms=0, responses=[],
@@ -79,7 +79,7 @@ async def share_fetch(
 async def gather(fetching: ShareFetching, acknowledging: Acknowledging, turns: Turns, *, may_wait: bool) -> None:
     """Acquires records, at once if enough are available. A member that has just acknowledged records comes after the
     members that already wait."""
-    if may_wait and acknowledging.is_used and fetching.others_wait:
+    if may_wait and acknowledging.is_used and await fetching.others_wait(turns):
         await fetching.wait(comes_last=True)
     elif not await fetching.attempt(turns, is_last=not may_wait):
         await fetching.wait(comes_last=False)
@@ -119,8 +119,8 @@ def check_renewal(request: ShareFetchRequest) -> None:
 class NamedPartitions(NamedTuple):
     """The partitions that a request adds to its session, and the partitions that it removes."""
 
-    added: list[PartitionId]
-    forgotten: list[PartitionId]
+    added: dict[PartitionId, bool]
+    forgotten: dict[PartitionId, bool]
 
 
 async def named(call: Call[ShareFetchRequest]) -> NamedPartitions:
@@ -134,18 +134,18 @@ async def named(call: Call[ShareFetchRequest]) -> NamedPartitions:
 
 async def partition_ids(
     call: Call[ShareFetchRequest], topics: Iterable[tuple[Uuid, Sequence[int]]]
-) -> list[PartitionId]:
-    """Returns the partitions of topics in a request."""
+) -> dict[PartitionId, bool]:
+    """Returns the partitions of topics in a request, as a session has them."""
     turns = call.turns()
-    ids: list[PartitionId] = []
+    ids: dict[PartitionId, bool] = {}
     for topic_id, indexes in topics:
         for some in batches(indexes):
             await turns.next()
-            ids += [PartitionId(topic_id, index) for index in some]
+            ids.update((PartitionId(topic_id, index), False) for index in some)
     return ids
 
 
-def open_session(call: Call[ShareFetchRequest], key: SessionKey, named: NamedPartitions) -> ShareSession | None:
+async def open_session(call: Call[ShareFetchRequest], key: SessionKey, named: NamedPartitions) -> ShareSession | None:
     """Returns the session, new or advanced by an epoch; None if the request ends it. Raises KafkaError."""
     request, groups = call.request, call.broker.share_groups
     if request.share_session_epoch == FINAL_EPOCH:
@@ -156,7 +156,13 @@ def open_session(call: Call[ShareFetchRequest], key: SessionKey, named: NamedPar
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         return groups.open_session(key, named.added, call.connection)
     session = groups.sessions.go_on(key, request.share_session_epoch)
-    session.update(*named)
+    turns = call.turns()
+    for added in batches(list(named.added)):
+        await turns.next()
+        session.update(added, ())
+    for forgotten in batches(list(named.forgotten)):
+        await turns.next()
+        session.update((), forgotten)
     return session
 
 
@@ -192,11 +198,22 @@ async def begin_fetch(
     checked = list(session.partitions)  # another connection may add partitions between the turns
     denied = await unreadable(call, checked)
     groups = call.broker.share_groups
-    named = [partition_id for partition_id in checked if partition_id not in denied]
-    failures = await call.turns().map(lambda partition_id: failure(groups, partition_id), named)
-    partitions = [partition_id for partition_id, failed in zip(named, failures, strict=True) if failed is None]
-    errors = {partition_id: failed for partition_id, failed in zip(named, failures, strict=True) if failed is not None}
-    if not named:
+    partitions: list[PartitionId] = []
+    errors: dict[PartitionId, PartitionAnswer] = {}
+    shared: dict[str, PartitionAnswer] = {}
+    """Answers by their error: each is one object, however many partitions have it."""
+    turns = call.turns()
+    for some in batches(checked):
+        await turns.next()
+        for partition_id in some:
+            if partition_id in denied:
+                continue
+            error = groups.error_of(partition_id)
+            if error is None:
+                partitions.append(partition_id)
+            else:
+                errors[partition_id] = shared.setdefault(str(error), PartitionAnswer(error=error))
+    if not partitions and not errors:
         return None
     turn = request.share_session_epoch % max(len(partitions), 1)
     max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
@@ -204,12 +221,6 @@ async def begin_fetch(
     isolation_level = isolation(groups.config(key.group_id).share_isolation_level)
     limits = FetchParams(min(request.min_bytes, max_bytes), max_bytes, request.max_wait_ms, isolation_level)
     return ShareFetching(groups, key.group_id, partitions[turn:] + partitions[:turn], errors, acquire_request, limits)
-
-
-def failure(groups: ShareGroups, partition_id: PartitionId) -> PartitionAnswer | None:
-    """Returns the answer of a partition that this broker doesn't lead; None if it leads it."""
-    error = groups.error_of(partition_id)
-    return None if error is None else PartitionAnswer(error=error)
 
 
 def isolation(name: str) -> int:
@@ -228,19 +239,27 @@ async def build_response(
     fetching: ShareFetching | None,
 ) -> ShareFetchResponse:
     groups = call.broker.share_groups
-    acquisitions: dict[PartitionId, PartitionAnswer] = {} if fetching is None else dict(fetching.answers)
+    acquisitions: dict[PartitionId, PartitionAnswer] = {} if fetching is None else fetching.answers
+    due: list[PartitionId] = []
+    """The partitions that the answer includes though they returned no records: new partitions, and partitions whose
+    last answer was an error."""
     if session is not None:
-        denied = await unreadable(call, dict.fromkeys((*acquisitions, *session.partitions)))
+        denied = await unreadable(call, chain(acquisitions, session.partitions))
         acquisitions |= {partition_id: PartitionAnswer(error=error) for partition_id, error in denied.items()}
-    partitions = dict.fromkeys((*acquisitions, *updates(session, acquisitions), *acknowledging.results))
-    call.context.is_large |= len(partitions) > PART_ENTRIES
+        due = [partition_id for partition_id, is_due in session.partitions.items() if is_due]
     turns = call.turns()
     topics: dict[bytes, ShareFetchableTopicResponse] = {}
+    answered: set[PartitionId] = set()
     leaders_lost = False
-    for number, partition_id in enumerate(partitions):
+    for number, partition_id in enumerate(chain(acquisitions, due, acknowledging.results)):
         if number % ENTRIES == 0:
             await turns.next()
+        if partition_id in answered:
+            continue
+        answered.add(partition_id)
         acquisition = acquisitions.get(partition_id, PartitionAnswer())
+        if session is not None and partition_id in session.partitions:
+            session.partitions[partition_id] = acquisition.error is not None
         data = answer(partition_id, acquisition, acknowledging.results.get(partition_id))
         if data.error_code in NEW_LEADER:
             leaders_lost = True
@@ -251,6 +270,7 @@ async def build_response(
                 topic_id=partition_id.topic_id, partitions=[]
             )
         topic.partitions.append(data)
+    call.context.is_large |= len(answered) > PART_ENTRIES
     if session is None:
         groups.close_session(key)
     return ShareFetchResponse(
@@ -259,20 +279,6 @@ async def build_response(
         responses=list(topics.values()),
         node_endpoints=endpoints(call) if leaders_lost else [],
     )
-
-
-def updates(session: ShareSession | None, acquisitions: Mapping[PartitionId, PartitionAnswer]) -> Sequence[PartitionId]:
-    """Returns the partitions that the answer must include though they returned no records: new partitions, and
-    partitions whose last answer was an error."""
-    if session is None:
-        return ()
-    due = [partition_id for partition_id, is_due in session.partitions.items() if is_due]
-    for partition_id in due:
-        session.partitions[partition_id] = False
-    for partition_id, acquisition in acquisitions.items():
-        if acquisition.error is not None and partition_id in session.partitions:
-            session.partitions[partition_id] = True
-    return due
 
 
 def answer(

@@ -8,6 +8,7 @@ flight. Source: DelayedShareFetch, ShareFetchUtils (KIP-932, KIP-1206).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -23,6 +24,9 @@ from coordinator.share_partition.expiry import move_log_start
 from coordinator.share_partition.request import Acquired, AcquireRequest
 from protocol.errors import KafkaError
 from protocol.types import Buffer
+
+UNWATCHED_AT_ONCE: Final = 5_000
+"""Share partitions that a fetch no longer waits for: each takes a microsecond."""
 
 LOOKAHEAD_RECORDS: Final = 100
 """Records that are scanned beyond those requested, because records may be held back by their delivery time or key."""
@@ -91,11 +95,13 @@ class ShareFetching:
             left -= count
             if count:
                 self.answers[candidate.partition_id] = answer
-        if not self.answers and any(
-            self._fetch_offset(candidate.hosted) != candidate.offset for candidate in candidates
-        ):
-            return None  # all records read were aborted, deleted, or held back: there may be more after them
-        return is_last or bool(self.answers)
+        if self.answers:
+            return True
+        for candidate in candidates:
+            await turns.next()
+            if self._fetch_offset(candidate.hosted) != candidate.offset:
+                return None  # all records read were aborted, deleted, or held back: there may be more after them
+        return is_last
 
     @property
     def _needs_no_records(self) -> bool:
@@ -129,7 +135,11 @@ class ShareFetching:
 
     async def _read(self, partitions: Sequence[tuple[PartitionId, Hosted]], turns: Turns) -> list[Candidate]:
         """Reads the logs of the share partitions that may acquire more, from the fetch offset of each."""
-        ready = [named for named in partitions if self._fetch_offset(named[1]) is not None]
+        ready = []
+        for named in partitions:
+            await turns.next()
+            if self._fetch_offset(named[1]) is not None:
+                ready.append(named)
         candidates: list[Candidate] = []
         for partition_id, share in ready:
             await turns.next()
@@ -181,11 +191,14 @@ class ShareFetching:
         hosted.partition.traffic.bytes_out += len(records)
         return PartitionAnswer(records, acquired), sum(acquired_range.size for acquired_range in acquired)
 
-    @property
-    def others_wait(self) -> bool:
+    async def others_wait(self, turns: Turns) -> bool:
         """True if other fetches already wait for records of these partitions."""
-        partitions = (self._groups.find(self._group_id, partition_id) for partition_id in self._partition_ids)
-        return any(hosted is not None and hosted.queue for hosted in partitions)
+        for partition_id in self._partition_ids:
+            await turns.next()
+            hosted = self._groups.find(self._group_id, partition_id)
+            if hosted is not None and hosted.queue:
+                return True
+        return False
 
     async def wait(self, *, comes_last: bool) -> None:
         """Waits until there are enough records, or the time is over. With `comes_last`, fetches that wait already go
@@ -210,9 +223,7 @@ class ShareFetching:
                     is_over = await self.attempt(turns, is_last=deadline.is_over)
             finally:
                 timer.cancel()
-                for hosted in watched:
-                    hosted.partition.waiters.pop(waiter, None)
-                    hosted.queue.done(waiter)
+                _unwatch(waiter, watched)
 
     async def _watch(self, waiter: Sleeper, watched: list[Hosted], turns: Turns) -> None:
         """Registers the waiter with the share partitions, which it adds to `watched`, and with the logs that may be
@@ -224,3 +235,13 @@ class ShareFetching:
             scanner = hosted.scanner
             if self._fetch_offset(hosted) is not None if scanner is None else scanner.awaits_log:
                 hosted.partition.add_waiter(waiter)
+
+
+def _unwatch(waiter: Sleeper, watched: list[Hosted]) -> None:
+    """Removes the waiter from share partitions, thousands of them in several turns of the event loop."""
+    for hosted in watched[:UNWATCHED_AT_ONCE]:
+        hosted.partition.waiters.pop(waiter, None)
+        hosted.queue.done(waiter)
+    del watched[:UNWATCHED_AT_ONCE]
+    if watched:
+        asyncio.get_running_loop().call_soon(_unwatch, waiter, watched)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from broker.coordinators.environment import Environment
 from broker.coordinators.groups import GroupCoordinator
@@ -37,9 +37,6 @@ if TYPE_CHECKING:  # imported when a share partition is first loaded
 
 FEATURE = "share.version"
 
-EXPIRIES_AT_ONCE: Final = 20
-"""Expiries that are decided together: each may release a hundred runs of records."""
-
 logger = get_logger("broker.share")
 
 
@@ -62,7 +59,6 @@ class ShareGroups:
             lambda key, error: None,  # whoever loads a share partition handles the error
             as_answer=seen_by_share_member,
             on_fault=self._fault,
-            expiries_at_once=EXPIRIES_AT_ONCE,
         )
         self._hosted: dict[ShareKey, Hosted] = {}
         self._by_group: dict[str, dict[ShareKey, None]] = {}
@@ -231,7 +227,7 @@ class ShareGroups:
     # Share sessions.
 
     def open_session(
-        self, key: SessionKey, partitions: list[PartitionId], connection: ClientConnection
+        self, key: SessionKey, partitions: dict[PartitionId, bool], connection: ClientConnection
     ) -> ShareSession:
         """Opens a session. Raises SHARE_SESSION_LIMIT_REACHED."""
         limit = self.environment.config.group_share_max_share_sessions

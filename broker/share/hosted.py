@@ -127,7 +127,10 @@ class Hosted:
         return partition.high_watermark
 
     def stop(self) -> None:
-        """Fences the share partition: waiting fetches try again, and load it again."""
+        """Fences the share partition: waiting fetches try again, and load it again. Has no effect if it is fenced: the
+        engine may have its successor."""
+        if self._is_stopped:
+            return
         self._is_stopped = True
         self.machine.is_active = False
         self._engine.unload(self.key)
@@ -259,7 +262,7 @@ class Hosted:
 
     def release(self, member_id: str) -> None:
         """Releases the records of a member that is gone: many of them in several turns."""
-        if self.machine.is_active:
+        if self.machine.is_active and member_id in self.machine.cache.index.by_member:
             self.submit(partial(release, self.machine, member_id)).add_done_callback(
                 lambda released: self._released(member_id, released)
             )

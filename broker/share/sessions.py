@@ -38,11 +38,11 @@ class ShareSession:
 
     __slots__ = ("connection", "epoch", "key", "partitions")
 
-    def __init__(self, key: SessionKey, partitions: Iterable[PartitionId], connection: ClientConnection) -> None:
+    def __init__(self, key: SessionKey, partitions: dict[PartitionId, bool], connection: ClientConnection) -> None:
         self.key = key
         self.epoch = 1
         self.connection = connection
-        self.partitions: dict[PartitionId, bool] = dict.fromkeys(partitions, False)
+        self.partitions = partitions
         """The partitions, each with True if the next answer must include it even without records."""
 
     def advance(self) -> None:
@@ -87,7 +87,7 @@ class ShareSessions:
         return session
 
     def open(
-        self, key: SessionKey, partitions: Iterable[PartitionId], connection: ClientConnection, limit: int
+        self, key: SessionKey, partitions: dict[PartitionId, bool], connection: ClientConnection, limit: int
     ) -> ShareSession:
         """Opens a session; replaces the member's old session. Raises SHARE_SESSION_LIMIT_REACHED."""
         self.remove(key)

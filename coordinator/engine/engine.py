@@ -47,9 +47,9 @@ P = TypeVar("P")
 """A piece of a storage's content."""
 
 
-EXPIRIES_AT_ONCE: Final = 200
-"""Deadlines and their records that the engine handles before other work of the event loop: one takes some
-microseconds, and a whole group's sessions, or a member's locks, may expire together."""
+EXPIRIES_AT_ONCE: Final = 20
+"""Deadlines and their records that the engine handles before other work of the event loop: a group's session takes some
+microseconds, the locks of a share partition up to a few milliseconds, and thousands may expire together."""
 
 OnFault = Callable[[Hashable, Exception], None]
 """Called with the machine's key and an exception that no client can cause."""
@@ -70,7 +70,6 @@ class Engine(Generic[R]):
         write_timeout_ms: Callable[[Sequence[R]], int] | None = None,
         as_answer: AsAnswer = lambda error: error,
         on_fault: OnFault = raise_fault,
-        expiries_at_once: int = EXPIRIES_AT_ONCE,
     ) -> None:
         """`write_timeout_ms` returns the longest time that answers wait for the commit of the given records, or of
         earlier records if there are none; then they fail with REQUEST_TIMED_OUT. None sets no limit. `as_answer`
@@ -81,7 +80,6 @@ class Engine(Generic[R]):
         self._as_answer = as_answer
         self._on_failure = on_failure
         self._on_fault = on_fault
-        self._expiries_at_once = expiries_at_once
         self._machines: dict[Hashable, LoadedMachine[R]] = {}
         self._timer: Alarm | None = None
         self._alarm_ms = 0
@@ -311,7 +309,7 @@ class Engine(Generic[R]):
         """Expires the machines that are due; an error in one doesn't stop the others. If there is too much to expire,
         the rest comes in the event loop's next turn."""
         self._timer = None
-        now_ms, left = self._clock.now_ms(), self._expiries_at_once
+        now_ms, left = self._clock.now_ms(), EXPIRIES_AT_ONCE
         while left > 0 and self._due and self._due[0][0] <= now_ms:
             armed_ms, _, key, loaded = heappop(self._due)
             if loaded.status is not Status.ACTIVE or armed_ms != loaded.armed_ms:

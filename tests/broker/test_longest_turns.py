@@ -19,7 +19,7 @@ from protocol.messages.share_fetch import FetchPartition, FetchTopic
 from tests.broker.asking import batch
 from tests.broker.call_counter import LongestTurn
 from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
-from tests.broker.share.test_share_fetch import GROUP, MEMBER, OPTIONS, Fetching
+from tests.broker.share.test_share_fetch import GROUP, MEMBER, OPTIONS, Fetching, acquired, eventually
 from tests.broker.ticking import Ticking
 
 Case = Callable[[Fetching, int], Awaitable[int]]
@@ -81,6 +81,20 @@ async def many_batches(fetching: Fetching, count: int) -> int:
     return await longest(fetching.client, acknowledgement([topic], 1))
 
 
+async def many_types(fetching: Fetching, count: int) -> int:
+    """The records of a batch are acknowledged in turns, and written in turns."""
+    fetching.append(8 * count)
+    epoch, response = await eventually(fetching, 0)
+    ((first, last, _),) = acquired(response)
+    batches = [said(first, last, *([1, 2] * (4 * count)))]
+    partition = AcknowledgePartition(partition_index=0, acknowledgement_batches=batches)
+    topic = AcknowledgeTopic(topic_id=fetching.topic_id, partitions=[partition])
+    turn = await longest(fetching.client, acknowledgement([topic], epoch))
+    ((_, hosted),) = fetching.broker.server.broker.share_groups.at_work()
+    assert hosted.machine.next_fetch_offset() == hosted.machine.start_offset == first + 1
+    return turn
+
+
 async def new_session(fetching: Fetching, count: int) -> int:
     partitions = [FetchPartition(partition_index=i, acknowledgement_batches=[]) for i in range(1, count)]
     request = fetching.request(0, topics=[FetchTopic(topic_id=fetching.topic_id, partitions=partitions)])
@@ -119,7 +133,7 @@ async def test_a_turn_of_produce_is_no_longer_for_twice_the_entries(
     await compare(tmp_path, lambda fetching, count: case(fetching, count, version))
 
 
-@pytest.mark.parametrize("case", [many_topics, many_partitions, many_batches, new_session, old_session])
+@pytest.mark.parametrize("case", [many_topics, many_partitions, many_batches, many_types, new_session, old_session])
 async def test_a_turn_is_no_longer_for_twice_the_entries(case: Case, tmp_path: Path) -> None:
     await compare(tmp_path, case)
 

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from broker.share import hosted
+from broker.share.sessions import PartitionId
 from coordinator.share.key import ShareKey
 from coordinator.share_partition.share_partition import SharePartition
+from protocol.errors import ErrorCode
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_dead_letters import DLQ_OPTIONS, begin, headers_of, letters
+from tests.broker.share.test_persisting import code
 from tests.broker.share.test_share_fetch import GROUP, Fetching, acquired, eventually, run
 
 REJECT = 3
@@ -43,6 +46,21 @@ def test_an_alarm_that_fails_has_the_share_partition_loaded_anew(
         assert acquired(response) == [(0, 2, 1)]
 
     run(tmp_path, test, **{"group.share.record.lock.duration.ms": "1000"})
+
+
+def test_a_share_partition_that_is_given_up_twice_leaves_its_successor_alone(tmp_path: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        fetching.append(3)
+        epoch, _ = await eventually(fetching, 0)
+        groups = fetching.broker.server.broker.share_groups
+        before = groups.find(GROUP, PartitionId(fetching.topic_id, 0))
+        assert before is not None
+        groups.give_up(before)
+        epoch, _ = await eventually(fetching, epoch)
+        groups.give_up(before)
+        assert code(await fetching.acknowledge(epoch, (0, 2, 1))) == ErrorCode.NONE
+
+    run(tmp_path, test)
 
 
 def test_a_load_that_fails_is_tried_again_by_whoever_asks_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
