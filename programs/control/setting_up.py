@@ -50,11 +50,7 @@ async def create_topic(broker: Broker, fields: Fields) -> dict[str, object]:
     configs = [CreatableTopicConfig(name=key, value=value) for key, value in texts_in(fields, "configs").items()]
     fields.end()
     creatable = CreatableTopic(
-        name=name,
-        num_partitions=partitions,
-        replication_factor=replication_factor,
-        assignments=[],
-        configs=configs,
+        name=name, num_partitions=partitions, replication_factor=replication_factor, assignments=[], configs=configs
     )
     response = await broker.topics.create(CreateTopicsRequest(topics=[creatable], timeout_ms=TIMEOUT_MS))
     (made,) = response.topics
