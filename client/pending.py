@@ -43,7 +43,7 @@ class Pending:
         self.deadline_ms = deadline_ms
         self.timeout_ms = timeout_ms
         self.abandoned = False
-        """True if no caller waits for the response any longer. A sent request keeps its place in flight."""
+        """True if no caller waits for the response. A sent request keeps its place in flight."""
         self.correlation_id = -1
         """The correlation id; -1 before the request is sent."""
         self.codec: ClientCodec | None = None

@@ -9,7 +9,7 @@ from typing import TypeVar
 from client.address import Address
 from client.aio import Connection, connect, retrieve
 from client.clock import Clock, done_by, pause
-from client.errors import ConnectionClosed, HandshakeFailed, PeerError, PeerUnavailable, RequestTimedOut
+from client.errors import ConnectionClosed, HandshakeFailed, PeerError, PeerUnavailable
 from client.settings import Settings
 from protocol.schema import ANY_VERSION
 
@@ -148,7 +148,7 @@ class Peer:
 
 
 class Peers:
-    """The other brokers of a cluster by node id, and their addresses."""
+    """The brokers of a cluster by node id, and those to ask first."""
 
     def __init__(
         self, settings: Settings, clock: Clock, draw: Callable[[], float], bootstrap: Sequence[Address] = ()
@@ -176,33 +176,6 @@ class Peers:
             raise PeerUnavailable(f"node {node}", "has no address")
         return peer
 
-    async def send(
-        self, node: int, request: object, response: type[R], *, timeout_ms: int, max_version: int = ANY_VERSION
-    ) -> R:
-        """Returns the answer of one node, as `Peer.send` does."""
-        return await self.node(node).send(request, response, timeout_ms=timeout_ms, max_version=max_version)
-
-    async def send_any(
-        self, request: object, response: type[R], *, timeout_ms: int, max_version: int = ANY_VERSION
-    ) -> R:
-        """Returns the answer of any broker that can be reached. Tries connected brokers first, then the others, again
-        and again until the timeout. For requests that every broker answers alike, such as Metadata.
-
-        If no broker can be reached, raises the error of the last attempt.
-        """
-        deadline_ms = self.clock.monotonic_ms() + timeout_ms
-        last: PeerError = PeerUnavailable("bootstrap servers", "there are none")
-        peers = self._in_turn()
-        while peers and deadline_ms > self.clock.monotonic_ms():
-            for number, peer in enumerate(peers):
-                left_ms = deadline_ms - self.clock.monotonic_ms()
-                share_ms = left_ms // (len(peers) - number)  # a silent broker leaves time for the others
-                try:
-                    return await peer.send(request, response, timeout_ms=share_ms, max_version=max_version, max_dials=1)
-                except (PeerUnavailable, RequestTimedOut) as error:
-                    last = error
-        raise last
-
     async def together(self, awaitables: Iterable[Awaitable[T]]) -> list[T]:
         """Returns the results of all awaitables, which run at the same time."""
         return list(await asyncio.gather(*awaitables))
@@ -218,8 +191,3 @@ class Peers:
 
     def _peer(self, address: Address) -> Peer:
         return Peer(address, self._settings, self.clock, self._draw)
-
-    def _in_turn(self) -> list[Peer]:
-        """Returns all brokers: connected brokers first, and the rest in random order."""
-        peers = [*self._nodes.values(), *self.bootstrap]
-        return sorted(peers, key=lambda peer: (not peer.is_connected, self._draw()))

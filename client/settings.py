@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     import ssl
 
 SOFTWARE_NAME: Final = "odradek"
+SOFTWARE_VERSION: Final = "unknown"
 
 
 class Settings(NamedTuple):
     """The settings of a connection, and its limits on requests in flight."""
 
     client_id: str | None = SOFTWARE_NAME
-    software_version: str = "unknown"
-    """Letters, digits, dots and dashes (KIP-511)."""
     limits: InFlightLimits = InFlightLimits()
     """The limits of each connection."""
     backoff: Backoff = Backoff()
@@ -45,7 +44,7 @@ class Settings(NamedTuple):
         return OutboundConnection(
             str(address),
             client_id=self.client_id,
-            hello=ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self.software_version),
+            hello=ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION),
             authenticators=self.authenticators,
             limits=self.limits,
         )

@@ -56,7 +56,7 @@ class AddPartitionsRequests:
         request = AddPartitionsToTxnRequest(transactions=[transaction_of(query) for query in batch])
         response = await self._neighbours.send(coordinator_id, request, AddPartitionsToTxnResponse)
         if response.error_code:
-            raise refusal(error_code(response.error_code))
+            raise rejection(error_code(response.error_code))
         if not response.results_by_transaction:
             message = f"broker {coordinator_id} does not support AddPartitionsToTxn v4, which verifies partitions"
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
@@ -64,7 +64,7 @@ class AddPartitionsRequests:
         return [codes_of(query, codes.get(query.transactional_id, {})) for query in batch]
 
 
-def refusal(code: ErrorCode) -> KafkaError:
+def rejection(code: ErrorCode) -> KafkaError:
     """Returns the error of a request that the coordinator's broker rejected. A producer can't act on this broker's
     missing authorization: for the producer, its transaction isn't verified."""
     return KafkaError(ErrorCode.INVALID_TXN_STATE if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else code)

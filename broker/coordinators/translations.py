@@ -60,7 +60,8 @@ PRODUCES_OF_OLD_TRANSACTIONS: Final[Translation] = {
     **PRODUCES,
     ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.NOT_ENOUGH_REPLICAS,
 }
-"""The same for producers before KIP-890, which don't expect CONCURRENT_TRANSACTIONS from Produce."""
+"""For producers before KIP-890 whose records wait for their transaction's coordinator: they don't expect
+CONCURRENT_TRANSACTIONS from Produce."""
 
 MARKERS: Final[Translation] = dict.fromkeys(
     (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR),

@@ -64,8 +64,8 @@ class AuthorizationRule:
     how: str
     """The rule in words, for the documentation."""
     answer: Callable[[Any, Any], Coroutine[Any, Any, Any]] | None = None
-    """(call, its handler) → the response, of which the handler answers what the client is authorised for. None if there
-    is nothing to check before the handler."""
+    """(call, its handler) → the response; the handler answers the parts that the client is authorised for. None if
+    there is nothing to check before the handler."""
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.requirements)) or "nothing"
@@ -85,8 +85,8 @@ NO_RULE: Final = AuthorizationRule((), "")
 
 
 def inside(how: str, *requirements: Requirement) -> AuthorizationRule:
-    """Returns the rule of an API whose handler checks the requirements itself, with `HostCall.may`; `how` says for
-    what."""
+    """Returns the rule of an API whose handler checks the requirements itself, with `HostCall.may`; `how` describes the
+    check."""
     return AuthorizationRule(requirements, how)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from broker.exchange.authorisation import CLUSTER_NAME, Authorizer, Operation, Resource
 from broker.exchange.context import Context
-from broker.fetch.doubtful import topic_of
+from broker.fetch.checks import topic_of
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch
 from broker.replica.replicas import Replicas

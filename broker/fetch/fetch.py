@@ -92,9 +92,9 @@ class Fetch:
         return gather(self.fetches.replicas, self.request, self.partitions, is_warm)
 
     def has_no_news(self, watched: list[Partition]) -> bool:
-        """True for a follower that knows the offsets of all its partitions, which are `watched`, and has all their
-        records: it is due an answer without partitions, as are most fetches of an idle broker with thousands of
-        them."""
+        """True for a follower that has all records of its partitions, and knows their current offsets: its answer has
+        no partitions, as do most answers of an idle broker with thousands of partitions. The partitions are `watched`.
+        """
         session = self.session
         if session is None or self.is_full or self.request.replica is None or len(watched) != len(session.partitions):
             return False

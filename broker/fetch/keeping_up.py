@@ -1,6 +1,6 @@
 """Partitions of a caught-up follower that had all records at its last fetch too: the usual state of most partitions.
 
-Their answer has only offsets, and only the time of the follower's fetch changes. Every other case is for `doubtful`,
+Their answer has only offsets, and only the time of the follower's fetch changes. Every other case is for `checks`,
 which gives the same result for any partition; the tests compare both.
 """
 

@@ -62,7 +62,7 @@ class FetchedPartition(LogOffsetSnapshot):
         """Transactions whose records a read-committed consumer drops (KIP-98); None for a consumer that reads
         uncommitted."""
         self.is_special = False
-        """True if any of the fields below is set."""
+        """True if the answer has an error code, or one of `is_missing`, `diverging`, `leader` and `preferred`."""
         self.error_code = 0
         self.is_missing = False
         """True if this broker has no such partition. It is answered last, and doesn't end the wait for the others:

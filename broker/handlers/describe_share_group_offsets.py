@@ -54,8 +54,8 @@ async def one_group(
             topics.append(
                 DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=answers)
             )
-    except KafkaError as refusal:
-        error, topics = seen_by_client(refusal), []
+    except KafkaError as rejection:
+        error, topics = seen_by_client(rejection), []
     return DescribeShareGroupOffsetsResponseGroup(
         group_id=described_group.group_id, topics=topics, error_code=code_of(error), error_message=message_of(error)
     )
@@ -111,7 +111,8 @@ def answer(index: int, described: OffsetDescription) -> DescribeShareGroupOffset
 async def permitted_offsets(
     call: Call[DescribeShareGroupOffsetsRequest], handle: Handle
 ) -> DescribeShareGroupOffsetsResponse:
-    """For each group, then for each of its topics; without a list of topics, denied topics are left out."""
+    """Authorizes the client for each group, then for each of its topics; without a list of topics, denied topics are
+    left out."""
     request = call.request
     requested = request.groups
     permitted, denied = await split(call, DESCRIBE_GROUP, requested, of_group)

@@ -20,7 +20,7 @@ from broker.exchange.turns import batches
 from broker.fetch import wire
 from broker.fetch.fetch import Outcome, accept, serve
 from broker.fetch.fetches import Fetches
-from broker.fetch.many import serve_many
+from broker.fetch.in_turns import serve_in_turns
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import FIRST_BATCH_VERSION, FIRST_TOPIC_ID_VERSION, FetchingReplica, ParsedFetch, PartitionKey
 from broker.message_sets import serve_messages
@@ -56,7 +56,7 @@ def accept_and_serve(fetches: Fetches, context: Context, request: ParsedFetch) -
         fetch = accept(fetches, context, request)
     except KafkaError as error:
         return FetchResponse(error_code=error.code, responses=[])
-    return begin(serve_many(fetch)) if fetch.is_many else serve(fetch)
+    return begin(serve_in_turns(fetch)) if fetch.is_many else serve(fetch)
 
 
 async def parsed(call: Call[FetchRequest]) -> ParsedFetch:

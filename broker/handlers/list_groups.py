@@ -36,7 +36,8 @@ async def list_groups(call: Call[ListGroupsRequest]) -> ListGroupsResponse:
 
 
 async def listed_for(call: Call[ListGroupsRequest], handle: Handle) -> ListGroupsResponse:
-    """For each group that would be listed, unless DESCRIBE on CLUSTER is allowed: other groups are left out."""
+    """Authorizes the client for each group in the list, unless DESCRIBE on CLUSTER is allowed; denied groups are left
+    out."""
     response: ListGroupsResponse = await handle(call)
     if not call.may(DESCRIBE_CLUSTER, quiet=True):
         names = await call.permitted(DESCRIBE_GROUP, (group.group_id for group in response.groups), quiet=True)

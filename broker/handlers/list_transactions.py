@@ -69,7 +69,7 @@ def matcher(pattern: str | None) -> Callable[[str], bool] | None:
 
 
 async def listed_for(call: Call[ListTransactionsRequest], handle: Handle) -> ListTransactionsResponse:
-    """For each transactional id that would be listed: others are left out."""
+    """Authorizes the client for each transactional id in the list; denied ids are left out."""
     response: ListTransactionsResponse = await handle(call)
     states = response.transaction_states
     names = await call.permitted(DESCRIBE_TRANSACTIONAL_ID, (state.transactional_id for state in states), quiet=True)

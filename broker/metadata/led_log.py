@@ -18,7 +18,7 @@ from broker.metadata.log import MetadataLog, Worker
 from broker.steps import Steps
 from coordinator.cluster.quorum import encode_quorum
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
-from coordinator.cluster.record import MetadataBatch, MetadataRecord, encode_batch
+from coordinator.cluster.record import MetadataBatch, MetadataRecord
 from coordinator.cluster.snapshot import SnapshotId, snapshot_path
 from coordinator.quorum.log_end import LogEnd
 from coordinator.quorum.pieces import SnapshotPiece
@@ -30,10 +30,10 @@ from storage.producers.entry import Origin
 
 
 class CommitWaiter(NamedTuple):
-    """A request that waits until every record before an offset is committed."""
+    """Is called once every record before an offset is committed, or can't be."""
 
     offset: int
-    committed: asyncio.Future[None]
+    then: Callable[[KafkaError | None], None]
 
 
 class LedLog(MetadataLog):
@@ -54,7 +54,7 @@ class LedLog(MetadataLog):
 
     @property
     def uncommitted(self) -> Sequence[MetadataBatch]:
-        """The batches that were appended and are not committed yet, in order."""
+        """The batches that were appended and that listeners don't have yet, in order."""
         return tuple(self._uncommitted)
 
     def recover(self) -> None:
@@ -117,13 +117,9 @@ class LedLog(MetadataLog):
             self._advanced = asyncio.get_running_loop().create_future()
         return self._advanced
 
-    def append(self, records: Sequence[MetadataRecord], metadata_version: int) -> int:
-        """Appends the records in one batch, and returns the offset after it. Raises KafkaError, with nothing
-        written."""
-        return self.append_encoded(encode_batch(records, metadata_version, self._clock.now_ms()), records)
-
-    def append_encoded(self, encoded: bytearray, records: Sequence[MetadataRecord]) -> int:
-        """Appends the records, which are encoded as a batch. Returns and raises as `append` does."""
+    def append(self, encoded: bytearray, records: Sequence[MetadataRecord]) -> int:
+        """Appends the records, which are encoded as a batch, and returns the offset after it. Raises KafkaError, with
+        nothing written."""
         return self._append(encoded, records, ())
 
     def _append(self, encoded: bytearray, records: Sequence[MetadataRecord], quorum: Sequence[QuorumRecord]) -> int:
@@ -139,20 +135,21 @@ class LedLog(MetadataLog):
         self._uncommitted.append(batch)
         return batch.next_offset
 
-    async def committed(self, offset: int) -> None:
-        """Returns once every record before `offset` is committed. One flush serves all callers that waited before it
-        began.
+    def when_committed(self, offset: int, then: Callable[[KafkaError | None], None]) -> None:
+        """Calls `then` once every record before `offset` is committed, or with the error of a flush that failed. One
+        flush serves all callers that waited before it began."""
+        if self.failed is not None or offset <= self._committed_to:
+            then(None if offset <= self._committed_to else self.failed)
+            return
+        self._waiters.append(CommitWaiter(offset, then))
+        self.commit_soon()
 
-        Raises KafkaError if a flush fails.
-        """
-        if offset > self._committed_to:
-            self.commit_soon()
-        if self.failed is not None:
-            raise self.failed
-        if offset > self._committed_to:
-            waiter = CommitWaiter(offset, asyncio.get_running_loop().create_future())
-            self._waiters.append(waiter)
-            await waiter.committed
+    async def committed(self, offset: int) -> None:
+        """Returns once every record before `offset` is committed. Raises KafkaError if a flush fails."""
+        committed: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+        self.when_committed(offset, lambda error: None if committed.done() else committed.set_result(error))
+        if (error := await committed) is not None:
+            raise error
 
     def commit_soon(self) -> None:
         """Starts to commit the appended records, unless a commit is in progress."""
@@ -193,9 +190,7 @@ class LedLog(MetadataLog):
             self._uncommitted.popleft()
         self._committed_to = offset
         while self._waiters and self._waiters[0].offset <= offset:
-            future = self._waiters.popleft().committed
-            if not future.done():  # the request may have been cancelled
-                future.set_result(None)
+            self._waiters.popleft().then(None)
         advanced, self._advanced = self._advanced, None
         if advanced is not None and not advanced.done():
             advanced.set_result(None)
@@ -204,7 +199,5 @@ class LedLog(MetadataLog):
         message = f"the cluster metadata could not be made durable: {error}"
         self.failed = error if isinstance(error, KafkaError) else KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
         while self._waiters:
-            future = self._waiters.popleft().committed
-            if not future.done():
-                future.set_exception(self.failed)
+            self._waiters.popleft().then(self.failed)
         self.on_failure(self.failed)

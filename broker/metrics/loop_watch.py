@@ -10,7 +10,7 @@ from broker.logging import get_logger
 
 INTERVAL_MS: Final = 100
 LATENESSES: Final = 600
-"""Number of remembered delays: those of a minute."""
+"""Number of remembered delays, as many as are measured in a minute."""
 
 NS_PER_S: Final = 1_000_000_000
 

@@ -77,7 +77,7 @@ class Scraper:
 
     async def page(self, request: HttpRequest) -> HttpResponse:
         """Returns the page in the format that the request accepts. The page is completed for the next scraper even if
-        no request waits for it any longer.
+        no request waits for it now.
         """
         is_open_metrics = prefers_open_metrics(request.headers.get("accept", ""))
         making = self._pages.get(is_open_metrics)

@@ -24,7 +24,7 @@ UNBLOCKED_SECONDS: Final = 1
 again."""
 
 REMEMBERED: Final = 10_000
-"""Addresses up to which the limiter doesn't search for entries to remove."""
+"""Number of remembered addresses above which the limiter searches for entries to remove."""
 SEARCH_AGAIN_NS: Final = 100 * NS_PER_MS
 
 

@@ -38,7 +38,7 @@ Ready: TypeAlias = Callable[[ConnectionView, bytes | None], None]
 Raises ProtocolError."""
 
 Refuse: TypeAlias = Callable[[ConnectionView, str], None]
-"""Called when the handshake has failed, with the reason: closes the connection once its peer has read the alert."""
+"""Called with the reason when the handshake has failed; closes the connection once its peer has read the alert."""
 
 
 class TlsState(Enum):

@@ -70,7 +70,7 @@ class ProducedPartition:
         self.end_offset = NO_OFFSET
         """The offset after the last record, while its commit is awaited."""
         self.tenure = 0
-        """The partition's tenure at the time of the append."""
+        """The value of `Partition.tenure` at the append."""
         self.error_code: int = 0
         self.error_message: str | None = None
         self.record_errors = NO_RECORD_ERRORS

@@ -448,6 +448,6 @@ class Partition(Replica):
             waiter.wake()
 
     def wake_all(self) -> None:
-        """Wakes all waiters after something other than an append."""
+        """Wakes all waiters after a change other than an append."""
         for waiter in (*self.waiters, *self.append_waiters):
             waiter.wake()

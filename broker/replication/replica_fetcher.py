@@ -44,7 +44,7 @@ SOON_OVER: Final = frozenset({
 """Errors that a leader returns for a moment, if it gets a new topic, or its role, later than its followers."""
 
 REFUSED_MS: Final = 10_000
-"""Time for which replicas get such errors before they are logged: ten attempts with the default backoff."""
+"""Time for which replicas get the errors of SOON_OVER before they are logged: ten attempts with the default backoff."""
 
 logger = get_logger("broker.replication")
 

@@ -29,8 +29,8 @@ from broker.replica.throttle import moves_throttle
 from broker.replica.topics import DEFAULT_COUNT, OwnTopic
 from broker.requests.api import Apis
 from broker.requests.host import Host
+from broker.requests.record_work import RecordWork
 from broker.requests.requester import requester_of
-from broker.requests.settling import RecordWork
 from broker.share.groups import ShareGroups
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.producer_ids import ProducerIdPool

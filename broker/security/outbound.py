@@ -1,4 +1,4 @@
-"""How this node connects to other nodes: with the security protocol of their listener.
+"""The settings with which this node connects to other nodes: those of the security protocol of their listener.
 
 Source: org.apache.kafka.common.network.ChannelBuilders.clientChannelBuilder, with a broker's own options.
 """

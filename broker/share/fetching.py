@@ -99,7 +99,7 @@ class ShareFetching:
 
     @property
     def _needs_no_records(self) -> bool:
-        """True if the request asks for no records, and only gets the errors of partitions."""
+        """True if the request asks for no records, and so gets only the errors of partitions."""
         return self._acquire_request.max_records <= 0 or self._limits.max_bytes <= 0
 
     async def _hosted(self, turns: Turns) -> list[tuple[PartitionId, Hosted]]:
@@ -183,7 +183,7 @@ class ShareFetching:
 
     @property
     def others_wait(self) -> bool:
-        """True if other fetches wait already for records of these partitions."""
+        """True if other fetches already wait for records of these partitions."""
         partitions = (self._groups.find(self._group_id, partition_id) for partition_id in self._partition_ids)
         return any(hosted is not None and hosted.queue for hosted in partitions)
 

@@ -38,7 +38,7 @@ NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
 
 
 class PointKind(Enum):
-    """How a point's value relates to the previous point's."""
+    """The relation of a point's value to the value of the previous point."""
 
     GAUGE = "gauge"
     DELTA = "delta"

@@ -28,7 +28,7 @@ Handle = Callable[[GroupState, Any, Any, Client, Any, int], GroupResult]
 """(state, group, request, client, ticket, now_ms) → Result."""
 
 JOIN: Mapping[GroupType, Handle] = {GroupType.CONSUMER: consumer_classic.join}
-"""Groups with members, other than classic groups, that a classic member may join."""
+"""The types of groups, besides classic groups, that a classic member may join although they have members."""
 
 SYNC: Mapping[GroupType, Handle] = {GroupType.CLASSIC: classic_sync.sync, GroupType.CONSUMER: consumer_classic.sync}
 HEARTBEAT: Mapping[GroupType, Handle] = {

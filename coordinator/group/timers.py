@@ -68,8 +68,8 @@ class Timers:
         return iter(self._timers)
 
     def set(self, key: Hashable, deadline_ms: int, action: Action) -> None:
-        """Sets `action` to decide at `deadline_ms`, in place of the key's present timer; a little later if it has run
-        MAX_RUNS times by then."""
+        """Sets a timer that runs `action` at `deadline_ms`, and replaces the key's present timer. If the key has
+        already run MAX_RUNS times at that time, the timer runs a little later."""
         if deadline_ms <= self._ran_at_ms and self._runs.get(key, 0) >= MAX_RUNS:
             deadline_ms = self._ran_at_ms + EXPIRY_RETRY_MS
         self._timers[key] = ShardTimer(deadline_ms, action)

@@ -17,13 +17,13 @@ class FetchState(Enum):
 
     FETCHING = "fetching"
     DELAYED = "delayed"
-    """Left out of requests until its pause is over."""
+    """The partition is left out of requests until its pause is over."""
     CORRECTING = "correcting"
     """A thread truncates or flushes the log."""
     OUT_OF_RANGE = "out of range"
     """The leader is asked for the start and end of its log."""
     FAILED = "failed"
-    """No longer fetched until its leader epoch changes."""
+    """The partition is not fetched until its leader epoch changes."""
 
 
 MAY_FOLLOW: Final[dict[FetchState, frozenset[FetchState]]] = {

@@ -241,7 +241,7 @@ def acquire(
 
 
 def pass_over(partition: SharePartition, fetch_offset: int, base: int) -> None:
-    """Archives records that were requested but not read: compaction has removed them from the log."""
+    """Archives records that were requested but could not be read, because compaction has removed them from the log."""
     if partition.gap is not None and fetch_offset <= partition.first_missing(partition.gap.start) < base:
         partition.close_gap(base)
     if archive(partition, fetch_offset, base - 1, FREE):

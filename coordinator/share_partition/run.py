@@ -186,7 +186,7 @@ class Run:
         return part
 
     def absorb(self, following: Run) -> None:
-        """Extends the run by the following run, which is like it and no longer in the batch."""
+        """Extends the run by the following run, which differs only in its offsets and is no longer in the batch."""
         self.index.remove_part(following)
         self.last = following.last
 

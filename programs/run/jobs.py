@@ -80,7 +80,7 @@ class Keeper:
                 else:
                     job.run(self)
             except StorageError:
-                pass  # already reported and handled, or logged if it is a bug
+                pass  # it was reported and handled, or logged as a bug
             except Exception:
                 logger.exception("periodic job failed", job=job.name)
 

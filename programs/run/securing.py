@@ -45,7 +45,7 @@ class Doors(NamedTuple):
 
 
 class Certificates(NamedTuple):
-    """What a listener shows and trusts, loaded from its stores."""
+    """The certificate of a listener, and the authorities that it trusts, loaded from its stores."""
 
     context: ssl.SSLContext
     own: bytes | None

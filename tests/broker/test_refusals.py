@@ -15,7 +15,7 @@ from broker.metadata.forwarding import FORWARDED, body, envelope
 from broker.requests.api import Api, Apis
 from broker.requests.call import HostCall
 from broker.requests.dispatch import Dispatcher
-from broker.requests.refusal import EMPTY, ERROR_FIELDS, refusal
+from broker.requests.rejection import EMPTY, ERROR_FIELDS, rejection
 from coordinator.cluster.requester import Requester
 from protocol.api_key import ApiKey
 from protocol.codec import decode
@@ -137,5 +137,5 @@ def test_a_request_without_a_list_is_refused_with_none_in_the_answer() -> None:
     api = handlers.APIS.find(ApiKey.OFFSET_FETCH)
     assert api is not None
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
-    response = refusal(api, request, 8, KafkaError(CODE))
+    response = rejection(api, request, 8, KafkaError(CODE))
     assert [(group.group_id, group.error_code, group.topics) for group in response.groups] == [("g", CODE, [])]  # type: ignore[attr-defined]

@@ -228,8 +228,8 @@ async def test_closing_ends_who_waits_for_a_connection(clock: ManualClock) -> No
 
 
 @asynccontextmanager
-async def peers_of(clock: ManualClock, *bootstrap: Address, settings: Settings = SETTINGS) -> AsyncIterator[Peers]:
-    peers = Peers(settings, clock, half, bootstrap)
+async def peers_of(clock: ManualClock) -> AsyncIterator[Peers]:
+    peers = Peers(SETTINGS, clock, half)
     yield peers
     await peers.close()
 
@@ -242,14 +242,14 @@ async def test_a_node_is_asked_where_it_is_said_to_be(clock: ManualClock) -> Non
 
     async with scripted(answer_all) as here, scripted(other) as there, peers_of(clock) as peers:
         peers.place({1: here})
-        assert (await peers.send(1, METADATA, MetadataResponse, timeout_ms=100)).cluster_id == "1"
+        assert (await peers.node(1).send(METADATA, MetadataResponse, timeout_ms=100)).cluster_id == "1"
         peers.place({1: here})
         assert peers.node(1).is_connected
         peers.place({1: there})
-        assert (await peers.send(1, METADATA, MetadataResponse, timeout_ms=100)).cluster_id == "other"
+        assert (await peers.node(1).send(METADATA, MetadataResponse, timeout_ms=100)).cluster_id == "other"
         peers.place({})
         with pytest.raises(PeerUnavailable, match="node 1: has no address"):
-            await peers.send(1, METADATA, MetadataResponse, timeout_ms=100)
+            peers.node(1)
 
 
 async def test_what_was_asked_of_a_node_that_is_gone_ends(clock: ManualClock) -> None:
@@ -263,50 +263,8 @@ async def test_what_was_asked_of_a_node_that_is_gone_ends(clock: ManualClock) ->
 
     async with scripted(silent) as address, peers_of(clock) as peers:
         peers.place({1: address})
-        answer = asyncio.create_task(peers.send(1, METADATA, MetadataResponse, timeout_ms=100))
+        answer = asyncio.create_task(peers.node(1).send(METADATA, MetadataResponse, timeout_ms=100))
         await received.wait()
         peers.place({})
         with pytest.raises(ConnectionClosed):
             await answer
-
-
-async def test_bootstrap_goes_on_to_the_next_address_until_one_answers(clock: ManualClock) -> None:
-    async def closes(talk: Talk) -> None:
-        await talk.request()
-
-    async with scripted(closes) as bad, scripted(answer_all) as good:
-        for order in ((bad, good), (good, bad), (NOWHERE._replace(host="127.0.0.1"), bad, good)):
-            async with peers_of(clock, *order) as peers:
-                assert (await peers.send_any(METADATA, MetadataResponse, timeout_ms=3000)).cluster_id
-
-
-async def test_bootstrap_leaves_a_silent_address_time_for_the_others(clock: ManualClock) -> None:
-    greeted = asyncio.Event()
-
-    async def silent(talk: Talk) -> None:
-        await talk.request()
-        greeted.set()
-        await talk.gone()
-
-    async with scripted(silent) as bad, scripted(answer_all) as good, peers_of(clock, bad, good) as peers:
-        answer = asyncio.create_task(peers.send_any(METADATA, MetadataResponse, timeout_ms=400))
-        await greeted.wait()
-        clock.advance(200)
-        assert (await answer).cluster_id == "1"
-
-
-async def test_bootstrap_has_an_end(clock: ManualClock) -> None:
-    Dials(clock)
-    async with peers_of(clock, NOWHERE, NOWHERE._replace(port=10)) as peers:
-        answer = asyncio.create_task(peers.send_any(METADATA, MetadataResponse, timeout_ms=400))
-        while not answer.done():
-            clock.advance(10)
-            await asyncio.sleep(0)
-        with pytest.raises(PeerUnavailable):
-            await answer
-
-
-async def test_without_an_address_nobody_is_asked(clock: ManualClock) -> None:
-    async with peers_of(clock) as peers:
-        with pytest.raises(PeerUnavailable, match="there are none"):
-            await peers.send_any(METADATA, MetadataResponse, timeout_ms=100)

@@ -158,13 +158,12 @@ async def test_a_request_behind_a_long_poll_times_out_alone(either: Broker) -> N
 
 
 async def test_bootstrap_finds_the_broker_and_its_nodes(either: Broker) -> None:
-    addresses = [Address("127.0.0.1", 1), Address.parse(either.bootstrap)]
-    peers = Peers(Settings(), SystemClock(), lambda: 0.5, addresses)
+    peers = Peers(Settings(), SystemClock(), lambda: 0.5, [Address.parse(either.bootstrap)])
     request = MetadataRequest(topics=[])
-    metadata = await peers.send_any(request, MetadataResponse, timeout_ms=TIMEOUT_MS)
+    metadata = await peers.bootstrap[0].send(request, MetadataResponse, timeout_ms=TIMEOUT_MS)
     peers.place({broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers})
     for broker in metadata.brokers:
-        answer = await peers.send(broker.node_id, request, MetadataResponse, timeout_ms=TIMEOUT_MS)
+        answer = await peers.node(broker.node_id).send(request, MetadataResponse, timeout_ms=TIMEOUT_MS)
         assert answer.cluster_id == metadata.cluster_id
     await peers.close()
 

@@ -177,3 +177,12 @@ class Unregistered(NamedTuple):
 
     def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
         sessions.forget(self.broker_id)
+
+
+class BrokerSessionEnded(NamedTuple):
+    """The session of a broker is over, and the broker is fenced."""
+
+    broker_id: int
+
+    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
+        sessions.end(self.broker_id)

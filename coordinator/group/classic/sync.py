@@ -36,7 +36,8 @@ def sync(
     ticket: Ticket[SyncGroupResponse],
     now_ms: int,
 ) -> GroupResult:
-    """Stores a leader's assignments, or answers a member with its own. Raises KafkaError, the answer's error."""
+    """Stores a leader's assignments, or answers a member with its own. Raises KafkaError with the error of the
+    answer."""
     draft = Draft()
     _check(group, request)
     if group.state is PREPARING_REBALANCE:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from coordinator.group.offsets.commit import commit
+from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.offsets.delete import GROUPS_AT_ONCE, PAUSE_MS
 from coordinator.group.offsets.offsets import Offsets
-from coordinator.group.records import EndTransaction, committed, offset_commit
+from coordinator.group.records import EndTransaction, GroupRecord, committed, offset_commit
 from coordinator.group.state import Client
-from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from protocol.coordinator_records.offsets import (
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from protocol.types import NO_UUID, TopicPartition
 from tests.coordinator.driver import START_MS
-from tests.coordinator.group.consumer_world import Groups
+from tests.coordinator.group.consumer_world import GROUP, SOON_MS, Groups
 
 KEY = OffsetCommitKey(group="g", topic="t", partition=0)
 ID, OTHER_ID = b"1" * 16, b"2" * 16
@@ -132,3 +143,39 @@ def test_many_groups_expire_in_several_goes() -> None:
     assert len(groups.advance(PAUSE_MS)) == 2
     assert groups.shard.state.groups == {}
     assert groups.advance(interval_ms - 1) == []
+
+
+def test_offsets_that_kafka_0_8_wrote_are_loaded() -> None:
+    groups = Groups()
+    key = LegacyOffsetCommitKey(group="g", topic="t", partition=0)
+    old = LegacyOffsetCommitValue(offset=5, metadata="note", commit_timestamp=START_MS)
+    groups.machine.apply(GroupRecord(key, old))
+    offset = groups.shard.state.offsets.get("g", "t", 0)
+    assert offset is not None
+    assert (offset.offset, offset.metadata, offset.commit_timestamp_ms) == (5, "note", START_MS)
+    groups.machine.apply(GroupRecord(key))
+    assert groups.shard.state.offsets.get("g", "t", 0) is None
+
+
+def commit_in_transaction(groups: Groups, epoch: int, topic: str, partition: int = 0) -> ErrorCode | None:
+    part = TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=5, committed_metadata="")
+    request = TxnOffsetCommitRequest(
+        transactional_id="t", group_id=GROUP, producer_id=1, producer_epoch=0, member_id="a",
+        generation_id_or_member_epoch=epoch, topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[part])],
+    )  # fmt: skip
+    return groups.ask(commit_transactional, request, Client(5)).error
+
+
+def test_a_producer_of_a_member_commits_by_the_epoch_at_which_the_partition_was_assigned() -> None:
+    groups = Groups()
+    groups.create_topic("foo", 1)
+    groups.join("a", ["foo"])
+    groups.create_topic("bar", 1)
+    groups.advance(SOON_MS)
+    assert groups.heartbeat("a", 2, topics=["foo", "bar"]).member_epoch == 3
+    assert commit_in_transaction(groups, 3, "bar") is None
+    assert commit_in_transaction(groups, 2, "foo") is None
+    assert commit_in_transaction(groups, 2, "bar") is ErrorCode.ILLEGAL_GENERATION, "it was assigned at epoch 3"
+    assert commit_in_transaction(groups, 2, "foo", 1) is ErrorCode.ILLEGAL_GENERATION, "it is not assigned"
+    assert commit_in_transaction(groups, 2, "nothing") is ErrorCode.ILLEGAL_GENERATION, "it does not exist"
+    assert commit_in_transaction(groups, 4, "foo") is ErrorCode.ILLEGAL_GENERATION, "the epoch is yet to come"

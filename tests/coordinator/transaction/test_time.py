@@ -75,6 +75,27 @@ def test_without_a_producer_id_at_hand_the_next_look_aborts_it() -> None:
     assert len(given.pass_time(LOOK_MS).records) == 1
 
 
+class Fault(Exception):
+    pass
+
+
+class WithoutIds(Given):
+    def _new_producer_id(self) -> int:
+        raise Fault
+
+
+def test_a_transaction_that_a_bug_keeps_open_keeps_no_other_open() -> None:
+    given = WithoutIds()
+    given.put(transaction(State.ONGOING, Producer(6, LAST_CLIENT_EPOCH))._replace(transactional_id="faulty"))
+    given.put(transaction(State.ONGOING))
+    with pytest.raises(Fault) as caught:
+        given.pass_time(TIMEOUT_MS + LOOK_MS)
+    assert given.transaction.state is State.PREPARE_ABORT
+    assert given.shard.transactions["faulty"].state is State.ONGOING
+    given.shard.expire_failed(caught.value, given.now_ms)
+    assert given.shard.next_deadline_ms() == given.now_ms + LOOK_MS
+
+
 def test_how_often_it_looks_is_a_setting() -> None:
     given = Given(settings=TransactionSettings(transaction_abort_timed_out_transaction_cleanup_interval_ms=50))
     given.put(transaction(State.ONGOING))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.fetch import doubtful
+from broker.fetch import checks
 from broker.replica import following
 from broker.replica.assignments import Assignments
 from coordinator.cluster.brokers import assign_directories, heartbeat
@@ -29,19 +29,19 @@ LATE_S = 0.3
 
 def nobody_is_fenced_by_its_epoch(patch: pytest.MonkeyPatch) -> None:
     """4, KIP-320: who takes a follower for the leader is told that what was committed is out of range."""
-    check: Callable[[Any, int], None] = getattr(doubtful, "check_readable")  # noqa: B009 (imported there)
-    patch.setattr(doubtful, "check_readable", lambda replica, _: check(replica, -1))
+    check: Callable[[Any, int], None] = getattr(checks, "check_readable")  # noqa: B009 (imported there)
+    patch.setattr(checks, "check_readable", lambda replica, _: check(replica, -1))
 
 
 def a_diverging_fetch_is_progress(patch: pytest.MonkeyPatch) -> None:
     """6, KAFKA-13141: a leader takes a log that is none of its own for one that has what it has."""
-    check = doubtful.check
+    check = checks.check
 
     def noted(request: Any, fetched: Any, replica: Any) -> None:
         check(request, fetched, replica)
-        doubtful.note_progress(request.replica, replica, fetched)
+        checks.note_progress(request.replica, replica, fetched)
 
-    patch.setattr(doubtful, "check", noted)
+    patch.setattr(checks, "check", noted)
 
 
 def the_former_fetcher_goes_on(patch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from storage.producers.entry import Origin
 
 T = TypeVar("T")
 
-log: Final = get_logger("broker.requests.settling")
+log: Final = get_logger("broker.requests.record_work")
 
 THREADS: Final = 2
 """Number of threads. Each works on one batch, and uses memory for a piece of the batch and for a codec's window: at

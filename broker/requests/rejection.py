@@ -69,7 +69,7 @@ EMPTY: Final[Mapping[ApiKey, Versions]] = {ApiKey.DESCRIBE_LOG_DIRS: parse_versi
 """The versions of APIs that have no place for the error: Apache Kafka answers with an empty response."""
 
 
-class RefusalBuilder:
+class RejectionBuilder:
     """The version and the error of a response that rejects a request."""
 
     def __init__(self, version: int, error: KafkaError, *, explains: bool = False) -> None:
@@ -141,11 +141,11 @@ def partition_number(item: object) -> int:
     return next((getattr(item, name) for name in NUMBER_KEYS if hasattr(item, name)), UNKNOWN)
 
 
-def refusal(api: Api, request: object, version: int, error: KafkaError, *, explains: bool = False) -> object:
+def rejection(api: Api, request: object, version: int, error: KafkaError, *, explains: bool = False) -> object:
     """Returns the response that rejects a whole request."""
     if api.refuse is not None:
         return api.refuse(request, error)
     if version in EMPTY.get(api.key, NONE):
         return api.response()
-    builder = RefusalBuilder(version, error, explains=explains)
+    builder = RejectionBuilder(version, error, explains=explains)
     return builder.response(api.response, request, repeats=version in BOTH.get(api.key, NONE))

@@ -1,7 +1,7 @@
 """Serves a Fetch of many partitions in turns, so that other connections are served meanwhile.
 
 Reading twenty thousand partitions takes half a second. A follower's incremental fetch isn't served in this way: it is
-parked and held (fetch.py), and leaders rely on its pace.
+delayed to batch records (fetch.py), and the leader relies on its regular fetches.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from broker.replica.partition import Partition
 
 
-async def serve_many(fetch: Fetch) -> FetchResponse:
-    """Returns the answer, at once or when appends bring enough. Another request of the session is refused meanwhile."""
+async def serve_in_turns(fetch: Fetch) -> FetchResponse:
+    """Returns the answer, at once or when appends bring enough. Other requests of the session are rejected
+    meanwhile."""
     session = fetch.session
     fetch.context.is_large = True
     if session is not None:
