@@ -53,9 +53,7 @@ def add_common(parser: Parser) -> None:
 
 
 PROGRAM: Final = Program(
-    run,
-    "0 done, 1 rejected by the cluster, 2 wrong arguments, 3 no broker reached, 130 interrupted",
-    add_common,
+    run, "0 done, 1 rejected by the cluster, 2 wrong arguments, 3 no broker reached, 130 interrupted", add_common
 )
 
 

@@ -35,9 +35,7 @@ FIRST_NULL_FOR_ALL_VERSION = 1
 FIRST_ID_ONLY_VERSION = 12
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 NOT_CREATED: Mapping[str, ErrorCode] = {}
-TOLD: Mapping[ErrorCode, ErrorCode] = {
-    ErrorCode.THROTTLING_QUOTA_EXCEEDED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-}
+TOLD: Mapping[ErrorCode, ErrorCode] = {ErrorCode.THROTTLING_QUOTA_EXCEEDED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 """The retriable error that replaces an error which clients don't expect in an answer to Metadata."""
 
 

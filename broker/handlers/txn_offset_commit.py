@@ -70,9 +70,7 @@ async def committed(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitRespon
 
 
 def existing(
-    call: Call[TxnOffsetCommitRequest],
-    topic: TxnOffsetCommitRequestTopic,
-    unknown: list[TxnOffsetCommitResponseTopic],
+    call: Call[TxnOffsetCommitRequest], topic: TxnOffsetCommitRequestTopic, unknown: list[TxnOffsetCommitResponseTopic]
 ) -> TxnOffsetCommitRequestTopic | None:
     """Returns the topic with its name and the partitions that exist, None if none does; adds the others to
     `unknown`."""

@@ -10,13 +10,7 @@ from broker.exchange.eager import begin
 from broker.exchange.leaders import nodes
 from broker.exchange.turns import Turns
 from broker.produce import writing
-from broker.produce.request import (
-    FIRST_TOPIC_ID_VERSION,
-    NO_RECORDS,
-    ParsedProduce,
-    ProducedPartition,
-    ProducedTopic,
-)
+from broker.produce.request import FIRST_TOPIC_ID_VERSION, NO_RECORDS, ParsedProduce, ProducedPartition, ProducedTopic
 from broker.produce.rules import RecordsRejected, batch_of, entry_error, is_transactional
 from broker.replica.replicas import compact
 from protocol.errors import ErrorCode

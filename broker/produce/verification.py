@@ -119,8 +119,7 @@ def _as_produced(error: KafkaError, supports: Supports) -> KafkaError:
     if code is None:
         return error
     return KafkaError(
-        code,
-        f"Unable to verify the partition has been added to the transaction. Underlying error: {error.code.name}",
+        code, f"Unable to verify the partition has been added to the transaction. Underlying error: {error.code.name}"
     )
 
 

@@ -238,11 +238,7 @@ class Route:
 class Dispatcher:
     """Answers frames by the table of APIs."""
 
-    def __init__(
-        self,
-        host: Host,
-        new_call: Callable[[Api, Context, Any, object], HostCall[object]] = Call,
-    ) -> None:
+    def __init__(self, host: Host, new_call: Callable[[Api, Context, Any, object], HostCall[object]] = Call) -> None:
         """`new_call` makes the argument of the handlers in the host's table."""
         self.host = host
         self._new_call = new_call

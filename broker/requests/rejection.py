@@ -49,15 +49,7 @@ SESSION_ID: Final = "session_id"
 
 UNKNOWN: Final = -1
 UNKNOWN_FIELDS: Final = frozenset(
-    {
-        "base_offset",
-        "committed_offset",
-        "end_offset",
-        "high_watermark",
-        "low_watermark",
-        "node_id",
-        "port",
-    }
+    {"base_offset", "committed_offset", "end_offset", "high_watermark", "low_watermark", "node_id", "port"}
 )
 """Numbers that are -1 in a rejection, though their schema's default is 0."""
 NULL_FIELDS: Final = frozenset({"protocol_name"})

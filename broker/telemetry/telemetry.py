@@ -35,10 +35,7 @@ class Telemetry:
     """Answers clients and passes on their pushes, until `close`."""
 
     def __init__(
-        self,
-        environment: Environment,
-        other_leaders: Callable[[], OtherLeaders],
-        random_bytes: Callable[[int], bytes],
+        self, environment: Environment, other_leaders: Callable[[], OtherLeaders], random_bytes: Callable[[int], bytes]
     ) -> None:
         self._random_bytes = random_bytes
         self._environment = environment

@@ -152,13 +152,7 @@ async def migrate(session: Session) -> int:
 
 def _row(step: MigrationStep) -> dict[str, object]:
     topic, partition = step.partition
-    return {
-        "topic": topic,
-        "partition": partition,
-        "source": step.source,
-        "target": step.target,
-        "action": step.action,
-    }
+    return {"topic": topic, "partition": partition, "source": step.source, "target": step.target, "action": step.action}
 
 
 async def _partitions(cluster: ClusterClient) -> dict[str, list[int]]:

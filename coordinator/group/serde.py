@@ -10,12 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from coordinator.group.records import (
-    NO_PRODUCER_ID,
-    AnyRecord,
-    EndTransaction,
-    GroupRecord,
-)
+from coordinator.group.records import NO_PRODUCER_ID, AnyRecord, EndTransaction, GroupRecord
 from protocol.codec import MALFORMED
 from protocol.coordinator_records import CONSUMER_OFFSETS, decode_record, encode_key, encode_value
 from protocol.errors import ErrorCode, KafkaError, ProtocolError

@@ -42,10 +42,7 @@ class TopicWatch:
     """
 
     def __init__(
-        self,
-        topics: TopicTable,
-        rack_of: RackOf = lambda _broker_id: None,
-        version: Callable[[], int] = lambda: 0,
+        self, topics: TopicTable, rack_of: RackOf = lambda _broker_id: None, version: Callable[[], int] = lambda: 0
     ) -> None:
         self.changes = 0
         """The number of changes of topics."""

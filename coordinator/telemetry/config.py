@@ -26,11 +26,9 @@ class ClientMetricsConfig(Config):
 
     KIND: ClassVar[str] = "client metrics"
 
-    interval_ms = option("interval.ms", INT, 300_000, doc="Interval between two pushes of a client.")
-    metrics = option(
-        "metrics", LIST, (), doc=("Prefixes of the names of metrics to push; * is all metrics, an empty list none.")
-    )
-    match = option("match", LIST, (), doc="Clients that push, as key=regular expression; an empty list is all clients.")
+    interval_ms = option(INT, 300_000, "Interval between two pushes of a client.")
+    metrics = option(LIST, (), "Prefixes of the names of metrics to push; * is all metrics, an empty list none.")
+    match = option(LIST, (), "Clients that push, as key=regular expression; an empty list is all clients.")
 
     def contradictions(self) -> Iterable[ConfigError]:
         """Yields an error for an interval out of bounds, and for each invalid pattern."""

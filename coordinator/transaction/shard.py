@@ -94,12 +94,7 @@ class TransactionShard:
     # Requests
 
     def init_producer_id(
-        self,
-        transactional_id: str,
-        timeout_ms: int,
-        expected: Producer | None,
-        ticket: Ticket[Producer],
-        now_ms: int,
+        self, transactional_id: str, timeout_ms: int, expected: Producer | None, ticket: Ticket[Producer], now_ms: int
     ) -> TransactionResult:
         """Decides InitProducerId, which fences earlier producers with this id. Raises INVALID_TRANSACTION_TIMEOUT,
         PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, which also answers while an open transaction is aborted first."""

@@ -116,11 +116,7 @@ def next_producer_id(
 
 def _at_rest(transaction: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
     after = transaction._replace(
-        state=State.EMPTY,
-        timeout_ms=timeout_ms,
-        partitions=frozenset(),
-        started_ms=NO_TIMESTAMP,
-        updated_ms=now_ms,
+        state=State.EMPTY, timeout_ms=timeout_ms, partitions=frozenset(), started_ms=NO_TIMESTAMP, updated_ms=now_ms
     )
     return _step(transaction, after)
 

@@ -20,10 +20,7 @@ def accepted(options: Namespace) -> AcceptedLosses:
 
 def connector(options: Namespace, settings: Mapping[str, str]) -> dict[str, str]:
     """Returns the options of Spark's Kafka connector."""
-    named = {
-        "minPartitions": options.min_partitions,
-        "maxRecordsPerPartition": options.max_records_per_partition,
-    }
+    named = {"minPartitions": options.min_partitions, "maxRecordsPerPartition": options.max_records_per_partition}
     return {**{name: value for name, value in named.items() if value}, **settings}
 
 

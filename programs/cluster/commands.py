@@ -20,14 +20,7 @@ from cli.parser import Parser
 from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
 from coordinator.cluster.formatting import NewMetadata, random_uuid
 from coordinator.cluster.voters import InitialVoter
-from programs.cluster.directory import (
-    ClusterState,
-    WrongShape,
-    check_brokers,
-    plan_shape,
-    read_state,
-    write_state,
-)
+from programs.cluster.directory import ClusterState, WrongShape, check_brokers, plan_shape, read_state, write_state
 from programs.cluster.plan import (
     CONTROLLER_ID,
     GIVEN,
@@ -166,11 +159,7 @@ def _format(plan: NodePlan, shape: Shape, disk: Disk) -> None:
         "CONTROLLER",
     )
     for _ in format_node(
-        node,
-        ignore_formatted=False,
-        disk=disk,
-        new_uuid=lambda: random_uuid(os.urandom),
-        now_ms=SystemClock().now_ms(),
+        node, ignore_formatted=False, disk=disk, new_uuid=lambda: random_uuid(os.urandom), now_ms=SystemClock().now_ms()
     ):
         pass  # its lines are for the `format` command
 

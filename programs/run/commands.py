@@ -8,14 +8,7 @@ import os
 from typing import Final
 
 from broker.config.files import read_file
-from broker.config.sources import (
-    Loaded,
-    from_assignments,
-    from_environment,
-    from_file,
-    from_flags,
-    load,
-)
+from broker.config.sources import Loaded, from_assignments, from_environment, from_file, from_flags, load
 from broker.logging import get_logger
 from cli.actions import Actions
 from cli.flags import DATA, LISTEN

@@ -112,11 +112,7 @@ JOBS: tuple[Job[Housekeeping], ...] = (
     Job("deletion", lambda c: DELETION_INTERVAL_MS, Housekeeping.delete_files, in_thread=True),
     Job("directories", lambda c: DIRECTORY_INTERVAL_MS, Housekeeping.check_directories, in_thread=True),
     Job("room", lambda c: ROOM_INTERVAL_MS, Housekeeping.check_room),
-    Job(
-        "in-sync replicas",
-        lambda c: max(c.replica_lag_time_max_ms // LAG_CHECKS, 1),
-        Housekeeping.shrink_isrs,
-    ),
+    Job("in-sync replicas", lambda c: max(c.replica_lag_time_max_ms // LAG_CHECKS, 1), Housekeeping.shrink_isrs),
     Job("telemetry", lambda c: TELEMETRY_INTERVAL_MS, Housekeeping.forget_clients),
     Job("producer ids", lambda c: c.producer_id_expiration_check_interval_ms, Housekeeping.forget_producers),
 )

@@ -18,14 +18,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import (
-    COMPRESSION_MASK,
-    LOG_OVERHEAD,
-    NO_TIMESTAMP,
-    TIMESTAMP_TYPE,
-    Buffer,
-    TimestampType,
-)
+from protocol.records.batch import COMPRESSION_MASK, LOG_OVERHEAD, NO_TIMESTAMP, TIMESTAMP_TYPE, Buffer, TimestampType
 from protocol.records.codecs import pieces, stream
 from protocol.records.compression import PIECE_BYTES, Compression, TooLarge
 from protocol.records.record import MAX_INFLATED_SIZE, Record

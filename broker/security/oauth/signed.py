@@ -17,15 +17,7 @@ from broker.security.named_files import read_named_file
 from broker.security.oauth.claims import proven
 from broker.security.oauth.endpoint import JwksEndpoint, RefreshTimes
 from broker.security.oauth.fetching import fetched
-from broker.security.oauth.keys import (
-    MAX_KEYS_BYTES,
-    KeySet,
-    UnknownKey,
-    UnreadableKeys,
-    claims_of,
-    header_of,
-    key_set,
-)
+from broker.security.oauth.keys import MAX_KEYS_BYTES, KeySet, UnknownKey, UnreadableKeys, claims_of, header_of, key_set
 from broker.workers import Workers
 from protocol.config import ConfigError
 from protocol.errors import ProtocolError

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 from broker.clock import Clock
 from broker.config.oauth import TokenOptions, UnsecuredTokenOptions
 from broker.logging import get_logger
 from broker.security.oauth.unsecured import unsecured
 from protocol.config import ConfigError
-from protocol.sasl.oauthbearer import Validate
+from protocol.sasl.oauthbearer import OAuthBearerServer, Validate
 
 NEEDED = "sasl.enabled.mechanisms: OAUTHBEARER needs PyJWT and cryptography: pip install 'odradek[oauth]'"
 
 logger = get_logger("broker.security.oauth")
 
 
-def validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitStack) -> Validate:
-    """Returns a function that validates the tokens of a listener until `closing` is closed. Raises ConfigError."""
+def beginner(options: TokenOptions, listener: str, clock: Clock, closing: ExitStack) -> Callable[[], OAuthBearerServer]:
+    """Returns a function that begins the exchange of a client of a listener, until `closing` is closed. Raises
+    ConfigError."""
+    return partial(OAuthBearerServer, _validator(options, listener, clock, closing))
+
+
+def _validator(options: TokenOptions, listener: str, clock: Clock, closing: ExitStack) -> Validate:
     if isinstance(options, UnsecuredTokenOptions):
         logger.warning("unsigned tokens are accepted: any client can claim any name", listener=listener)
         return lambda token: unsecured(token, options, clock.now_ms())

@@ -115,10 +115,7 @@ def _begin_generation(state: GroupState, group: ClassicGroup, draft: Draft, now_
     deadline_ms = now_ms + group.rebalance_timeout_ms
     group_id, generation = group.group_id, group.generation
     draft.effect(
-        state.timers.set,
-        sync_key(group_id),
-        deadline_ms,
-        lambda now: expire_syncs(state, group_id, generation, now),
+        state.timers.set, sync_key(group_id), deadline_ms, lambda now: expire_syncs(state, group_id, generation, now)
     )
 
 

@@ -44,13 +44,7 @@ def matching_key(group_id: str) -> tuple[str, str]:
 
 
 def change_pattern(
-    state: GroupState,
-    group: ConsumerGroup,
-    before: Member,
-    after: Member,
-    client: Client,
-    draft: Draft,
-    now_ms: int,
+    state: GroupState, group: ConsumerGroup, before: Member, after: Member, client: Client, draft: Draft, now_ms: int
 ) -> PatternChange:
     """Updates a member's pattern, and requests a match of the group's patterns if it is due. Raises
     INVALID_REGULAR_EXPRESSION."""

@@ -13,13 +13,7 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rebalance import watch
 from coordinator.group.classic.rendezvous import PREPARING_REBALANCE, STABLE
 from coordinator.group.group import CommitCheck, Group, any_partition
-from coordinator.group.records import (
-    NO_TIMESTAMP,
-    AnyRecord,
-    GroupResult,
-    committed,
-    offset_commit,
-)
+from coordinator.group.records import NO_TIMESTAMP, AnyRecord, GroupResult, committed, offset_commit
 from coordinator.group.state import Client, GroupState
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
