@@ -29,10 +29,11 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from protocol.messages.offset_fetch import OffsetFetchResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.records.building import build
 from protocol.records.record import Record
+from tests.group_requests import offset_fetch
 from tests.interop.brokers import Broker
 from tests.interop.conftest import make_broker
 
@@ -115,7 +116,7 @@ async def test_each_api_of_a_client_s_life_is_answered(either: Broker) -> None:
                 await asyncio.sleep(0.01)
         assert coordinators.coordinators[0].key == "g"
         offsets = await peer.send(
-            OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]),
+            offset_fetch("g"),
             OffsetFetchResponse,
             timeout_ms=TIMEOUT_MS,
         )

@@ -24,16 +24,11 @@ from protocol.consumer_protocol import (
 )
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.messages.sync_group import SyncGroupResponse
 from tests.coordinator.group.consumer_world import GROUP, Groups
+from tests.group_requests import fetched_group, join_group, offset_commit, sync_group
 
 TOPIC = "orders"
 PARTITIONS = 5
@@ -72,8 +67,7 @@ class Coordinator(Groups):
 
     def positions(self, partitions: Iterable[int]) -> dict[int, int]:
         """Returns the committed offsets, 0 where there is none."""
-        topics = [OffsetFetchRequestTopics(name=TOPIC, partition_indexes=list(partitions))]
-        request = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
+        request = fetched_group(GROUP, {TOPIC: partitions})
         answer = self.ask(fetch, request, False).answer
         return {
             partition.partition_index: max(partition.committed_offset, 0) for partition in answer.topics[0].partitions
@@ -123,37 +117,24 @@ class Member:
 
     def join(self) -> None:
         self.phase, self.owned = Phase.JOINING, {}
-        request = JoinGroupRequest(
-            group_id=GROUP,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
-            member_id=self.member_id,
+        request = join_group(
+            GROUP, self.member_id, metadata=SUBSCRIPTION, session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS,
             group_instance_id=self.instance_id,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
-        )
+        )  # fmt: skip
         self.ask("join", requests.join_group, request)
 
     def sync(self) -> None:
         self.phase = Phase.SYNCING
-        request = SyncGroupRequest(
-            group_id=GROUP,
-            generation_id=self.generation,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-            assignments=self.assign(self.leads) if self.leads is not None else [],
-        )
+        assignments = self.assign(self.leads) if self.leads is not None else None
+        request = sync_group(GROUP, self.member_id, self.generation, assignments, group_instance_id=self.instance_id)
         self.ask("sync", requests.sync_group, request)
 
     @staticmethod
-    def assign(members: list[str]) -> list[SyncGroupRequestAssignment]:
+    def assign(members: list[str]) -> dict[str, bytes]:
         shares: dict[str, list[int]] = {member_id: [] for member_id in members}
         for partition in range(PARTITIONS):
             shares[members[partition % len(members)]].append(partition)
-        return [
-            SyncGroupRequestAssignment(member_id=member_id, assignment=assignment(partitions))
-            for member_id, partitions in shares.items()
-        ]
+        return {member_id: assignment(partitions) for member_id, partitions in shares.items()}
 
     def heartbeat(self) -> None:
         request = HeartbeatRequest(
@@ -171,17 +152,10 @@ class Member:
             self.commit(self.generation)
 
     def commit(self, generation: int) -> None:
-        partitions = [
-            OffsetCommitRequestPartition(partition_index=partition, committed_offset=position, committed_metadata="")
-            for partition, position in self.owned.items()
-        ]
-        request = OffsetCommitRequest(
-            group_id=GROUP,
-            generation_id_or_member_epoch=generation,
-            member_id=self.member_id,
+        request = offset_commit(
+            GROUP, {TOPIC: self.owned}, generation_id_or_member_epoch=generation, member_id=self.member_id,
             group_instance_id=self.instance_id,
-            topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=partitions)],
-        )
+        )  # fmt: skip
         self.ask("commit", commit, request)
 
     def leave(self) -> None:

@@ -9,11 +9,12 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.records import AnyRecord
 from coordinator.group.state import Client
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.messages.sync_group import SyncGroupResponse
 from tests.coordinator.driver import Asked
 from tests.coordinator.group.consumer_world import GROUP, Groups
+from tests.group_requests import join_group, sync_group
 
 
 class ClassicGroups(Groups):
@@ -43,15 +44,10 @@ class ClassicGroups(Groups):
         version: int = 3,
         client_id: str = "client",
     ) -> Asked[JoinGroupResponse, AnyRecord]:
-        request = JoinGroupRequest(
-            group_id=GROUP,
-            session_timeout_ms=session_ms,
-            rebalance_timeout_ms=rebalance_ms,
-            member_id=member_id,
-            group_instance_id=instance_id,
-            protocol_type=protocol,
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in strategies],
-        )
+        request = join_group(
+            GROUP, member_id, strategies, metadata, session_ms=session_ms, rebalance_ms=rebalance_ms,
+            protocol_type=protocol, group_instance_id=instance_id,
+        )  # fmt: skip
         return self.ask(requests.join_group, request, Client(version, client_id, "/10.0.0.1"))
 
     def sync(
@@ -63,19 +59,10 @@ class ClassicGroups(Groups):
         instance_id: str | None = None,
         strategy: str = "range",
     ) -> Asked[SyncGroupResponse, AnyRecord]:
-        given = [
-            SyncGroupRequestAssignment(member_id=owner, assignment=assignment)
-            for owner, assignment in (assignments or {}).items()
-        ]
-        request = SyncGroupRequest(
-            group_id=GROUP,
-            generation_id=generation,
-            member_id=member_id,
-            group_instance_id=instance_id,
-            protocol_type="consumer",
+        request = sync_group(
+            GROUP, member_id, generation, assignments, group_instance_id=instance_id, protocol_type="consumer",
             protocol_name=strategy,
-            assignments=given,
-        )
+        )  # fmt: skip
         return self.ask(requests.sync_group, request, Client(5))
 
     def beat(self, member_id: str, generation: int = 1) -> Asked[HeartbeatResponse, AnyRecord]:

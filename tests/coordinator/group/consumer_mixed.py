@@ -16,11 +16,12 @@ from protocol.consumer_protocol import (
 )
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.messages.sync_group import SyncGroupResponse
 from tests.coordinator.driver import Asked
 from tests.coordinator.group.consumer_world import GROUP, Groups
+from tests.group_requests import join_group, sync_group
 
 Owned = dict[str, list[int]]
 
@@ -51,30 +52,17 @@ class MixedGroups(Groups):
         metadata: bytes | None = None,
     ) -> Asked[JoinGroupResponse, AnyRecord]:
         metadata = subscription(list(topics), owned) if metadata is None else metadata
-        request = JoinGroupRequest(
-            group_id=GROUP,
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=6_000,
-            member_id=member_id,
+        request = join_group(
+            GROUP, member_id, strategies, metadata, rebalance_ms=6_000, protocol_type=protocol_type,
             group_instance_id=instance_id,
-            protocol_type=protocol_type,
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in strategies],
-        )
+        )  # fmt: skip
         return self.ask(requests.join_group, request, Client(version, "classic", "/127.0.0.1"))
 
     def classic_sync(
         self, member_id: str, generation: int, given: dict[str, bytes] | None = None, **fields: str
     ) -> Asked[SyncGroupResponse, AnyRecord]:
-        request = SyncGroupRequest(
-            group_id=GROUP,
-            generation_id=generation,
-            member_id=member_id,
-            protocol_type=fields.get("protocol_type", "consumer"),
-            protocol_name=fields.get("protocol_name", "range"),
-            assignments=[
-                SyncGroupRequestAssignment(member_id=name, assignment=data) for name, data in (given or {}).items()
-            ],
-        )
+        names = {"protocol_type": "consumer", "protocol_name": "range", **fields}
+        request = sync_group(GROUP, member_id, generation, given, **names)
         return self.ask(requests.sync_group, request, Client(5, "classic", "/127.0.0.1"))
 
     def classic_heartbeat(self, member_id: str, generation: int) -> ErrorCode:

@@ -14,13 +14,14 @@ from coordinator.group.state import Client
 from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, read
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.messages.sync_group import SyncGroupResponse
 from tests.coordinator.driver import Asked
 from tests.coordinator.group.consumer_mixed import assignment, subscription
 from tests.coordinator.group.consumer_simulation import TOPICS, Consumer, Owned, Simulation
 from tests.coordinator.group.consumer_world import GROUP
+from tests.group_requests import join_group, sync_group
 
 SESSION_MS = 10_000
 HEARTBEAT_MS = 2_000
@@ -107,29 +108,20 @@ class ClassicConsumer:
 
     def join(self) -> None:
         self.owned, self.dealt = {}, 0
-        request = JoinGroupRequest(
-            group_id=GROUP,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
-            member_id=self.member_id,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription(self.topics))],
+        request = join_group(
+            GROUP, self.member_id, metadata=subscription(self.topics), session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS
         )
         self.ask(requests.join_group, request, 9)
 
     def sync(self, joined: JoinGroupResponse) -> None:
         self.epoch = joined.generation_id
-        request = SyncGroupRequest(
-            group_id=GROUP,
-            generation_id=self.epoch,
-            member_id=self.member_id,
-            protocol_type="consumer",
-            protocol_name="range",
-            assignments=self.lead(joined) if joined.leader == self.member_id else [],
+        assignments = self.lead(joined) if joined.leader == self.member_id else None
+        request = sync_group(
+            GROUP, self.member_id, self.epoch, assignments, protocol_type="consumer", protocol_name="range"
         )
         self.ask(requests.sync_group, request, 5)
 
-    def lead(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
+    def lead(self, joined: JoinGroupResponse) -> dict[str, bytes]:
         """Deal the partitions out among those who subscribe."""
         self.dealt = self.partition_count
         given: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in joined.members}
@@ -140,7 +132,7 @@ class ClassicConsumer:
             subscribed = [member_id for member_id, topics in readers.items() if name in topics]
             for index in topic.partitions:
                 given[subscribed[index % len(subscribed)]].setdefault(name, []).append(index)
-        return [SyncGroupRequestAssignment(member_id=one, assignment=assignment(what)) for one, what in given.items()]
+        return {member_id: assignment(partitions) for member_id, partitions in given.items()}
 
     def own(self, answer: SyncGroupResponse) -> None:
         topics = self.simulation.groups.topics.by_name

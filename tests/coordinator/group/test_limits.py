@@ -5,18 +5,9 @@ from __future__ import annotations
 from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.state import Client
 from protocol.errors import ErrorCode
-from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from tests.coordinator.group.classic_world import ClassicGroups
 from tests.coordinator.group.consumer_world import Groups
+from tests.group_requests import offset_commit, txn_offset_commit
 
 CLIENT = Client(9, "client", "/10.0.0.1")
 
@@ -33,13 +24,7 @@ def test_metadata_of_an_offset_has_a_greatest_length() -> None:
     groups = Groups(offset_metadata_max_bytes=4)
     codes = []
     for metadata in ("four", "fives"):
-        part = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata=metadata)
-        request = OffsetCommitRequest(
-            group_id="g",
-            generation_id_or_member_epoch=-1,
-            member_id="",
-            topics=[OffsetCommitRequestTopic(name="t", partitions=[part])],
-        )
+        request = offset_commit("g", {"t": {0: 1}}, metadata=metadata)
         codes.append(groups.ask(commit, request, CLIENT).answer.topics[0].partitions[0].error_code)
     assert codes == [0, ErrorCode.OFFSET_METADATA_TOO_LARGE]
 
@@ -48,14 +33,7 @@ def test_metadata_of_a_transactions_offset_has_a_greatest_length() -> None:
     groups = Groups(offset_metadata_max_bytes=4)
     codes = []
     for metadata in ("four", "fives"):
-        part = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata=metadata)
-        request = TxnOffsetCommitRequest(
-            transactional_id="t",
-            group_id="g",
-            producer_id=1,
-            producer_epoch=0,
-            topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[part])],
-        )
+        request = txn_offset_commit("g", "t", (1, 0), {"t": {0: 1}}, metadata=metadata)
         codes.append(groups.ask(commit_transactional, request, CLIENT).answer.topics[0].partitions[0].error_code)
     assert codes == [0, ErrorCode.OFFSET_METADATA_TOO_LARGE]
 

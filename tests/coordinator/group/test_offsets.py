@@ -19,14 +19,10 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from protocol.types import NO_UUID, TopicPartition
 from tests.coordinator.driver import START_MS
 from tests.coordinator.group.consumer_world import GROUP, SOON_MS, Groups
+from tests.group_requests import txn_offset_commit
 
 KEY = OffsetCommitKey(group="g", topic="t", partition=0)
 ID, OTHER_ID = b"1" * 16, b"2" * 16
@@ -158,11 +154,9 @@ def test_offsets_that_kafka_0_8_wrote_are_loaded() -> None:
 
 
 def commit_in_transaction(groups: Groups, epoch: int, topic: str, partition: int = 0) -> ErrorCode | None:
-    part = TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=5, committed_metadata="")
-    request = TxnOffsetCommitRequest(
-        transactional_id="t", group_id=GROUP, producer_id=1, producer_epoch=0, member_id="a",
-        generation_id_or_member_epoch=epoch, topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[part])],
-    )  # fmt: skip
+    request = txn_offset_commit(
+        GROUP, "t", (1, 0), {topic: {partition: 5}}, member_id="a", generation_id_or_member_epoch=epoch
+    )
     return groups.ask(commit_transactional, request, Client(5)).error
 
 
