@@ -89,7 +89,7 @@ class LocalController:
         self._sessions = BrokerSessions(options.broker_session_timeout_ms, options.own_broker_id)
         duties = Duties(options, configs, self._sessions, clock.now_ms)
         self._sessions_changed: asyncio.Future[None] | None = None
-        """Done when a stop of this node that waits for other brokers looks again; None if there is none."""
+        """A future that makes a waiting stop of this node check the other brokers again; None if no stop waits."""
         self._file_reads = FileReads(clock)
         self._long_decisions = LongDecisions()
         busy = self._long_decisions

@@ -18,7 +18,7 @@ class FollowerFetch(NamedTuple):
 
     broker_id: int
     broker_epoch: int
-    """-1 if the request's version has no broker epoch (KIP-903)."""
+    """The follower's broker epoch; -1 if the request's version has none (KIP-903)."""
     offset: int
     """The follower has every record below this offset."""
     log_start_offset: int

@@ -15,7 +15,7 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
 }
 
 KAFKAS_CLASSES: Final = "org.apache.kafka.coordinator.group.assignor."
-"""Package of Apache Kafka's assignor classes, which an operator may name instead: such as UniformAssignor for
+"""Package of Apache Kafka's assignor classes. An operator may also configure a class name, such as UniformAssignor for
 uniform."""
 
 
