@@ -212,9 +212,9 @@ CONNECTIONS = (
     ),
     Limit(
         "records of an acknowledgement by a share group's member that are handled in one turn",
-        "the constant, for records that are acknowledged unlike their neighbours",
+        "the constant, for neighbouring records with different acknowledgement types",
         ("coordinator.share_partition.acknowledge.PIECE",),
-        "others have their turn, and find the records that are not begun yet",
+        "other requests have their turn, and may change the records that are not begun yet",
         (
             "tests/coordinator/share_partition/test_acknowledge.py::"
             "test_an_acknowledgement_whose_records_are_released_between_pieces_changes_nothing",

@@ -184,8 +184,8 @@ class SinkRun:
         )
 
 
-def _within(file: File, one: Range) -> bool:
-    return file.key == one.key and file.first < one.end and file.last >= one.start
+def _within(file: File, span: Range) -> bool:
+    return file.key == span.key and file.first < span.end and file.last >= span.start
 
 
 def staged_files(spark: SparkSession, staging: Path) -> list[File]:

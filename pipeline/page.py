@@ -101,13 +101,13 @@ def head(facts: PageHead) -> str:
     )
 
 
-def section(one: Section, facts: PageHead, tables: Mapping[str, Sequence[Row]]) -> str:
-    rows = tables[one.table]
-    image = base64.b64encode(plots.svg(one.draw, rows, one.height).encode()).decode()
-    more = table(tables["delay_quantiles"]) if one.table == "delays" else ""
+def section(part: Section, facts: PageHead, tables: Mapping[str, Sequence[Row]]) -> str:
+    rows = tables[part.table]
+    image = base64.b64encode(plots.svg(part.draw, rows, part.height).encode()).decode()
+    more = table(tables["delay_quantiles"]) if part.table == "delays" else ""
     return (
-        f'<section id="{one.table}"><h2>{one.title}</h2><p>{one.note.format(gap=facts.gap, window=facts.window)}</p>'
-        f'<img alt="{one.title}" src="data:image/svg+xml;base64,{image}">{more}{folded(rows)}</section>'
+        f'<section id="{part.table}"><h2>{part.title}</h2><p>{part.note.format(gap=facts.gap, window=facts.window)}</p>'
+        f'<img alt="{part.title}" src="data:image/svg+xml;base64,{image}">{more}{folded(rows)}</section>'
     )
 
 

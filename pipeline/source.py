@@ -73,8 +73,8 @@ def read_files(spark: SparkSession, root: Path, files: Iterable[File]) -> DataFr
         by_base.setdefault(root / QUARANTINE if file.quarantined else root, []).append(str(root / file.path))
     frame = None
     for base, paths in by_base.items():
-        one = spark.read.option("basePath", str(base)).parquet(*paths)
-        frame = one if frame is None else frame.unionByName(one, allowMissingColumns=True)
+        folder_frame = spark.read.option("basePath", str(base)).parquet(*paths)
+        frame = folder_frame if frame is None else frame.unionByName(folder_frame, allowMissingColumns=True)
     return spark.createDataFrame([], RECORD) if frame is None else frame
 
 
