@@ -42,15 +42,21 @@ class Section(NamedTuple):
 
 
 SECTIONS = (
-    Section("events_by_type", "Events by type", plots.events_by_type, "By when they happened, in windows of {window}."),
+    Section("events_by_type", "Events by type", plots.events_by_type, "By time of the event, in windows of {window}."),
     Section(
         "unique_users", "Unique users", plots.unique_users, "Per window of {window}: counted, and by HyperLogLog++."
     ),
     Section("session_sizes", "Sessions", plots.session_sizes, "A session ends with a pause of {gap}."),
-    Section("funnel", "Funnel", plots.funnel, "Sessions that got so far, in this order, with anything between.", 1.9),
-    Section("top_pages", "Top pages", plots.top_pages, "By views; the narrow bars are different users.", 3.6),
     Section(
-        "delays", "From event to topic", plots.delays, "How long after it happened an event was sent. Quantiles below."
+        "funnel",
+        "Funnel",
+        plots.funnel,
+        "Sessions that reached each step in this order; other events may be between.",
+        1.9,
+    ),
+    Section("top_pages", "Top pages", plots.top_pages, "By views; the narrow bars show different users.", 3.6),
+    Section(
+        "delays", "From event to topic", plots.delays, "Time from an event until it was sent. The quantiles are below."
     ),
 )
 
@@ -86,7 +92,7 @@ def span(facts: PageHead) -> str:
         if facts.first and facts.last
         else "no events"
     )
-    return f"{when}, from {facts.source}. Made {facts.made}."
+    return f"{when}, from {facts.source}. Generated {facts.made}."
 
 
 def head(facts: PageHead) -> str:

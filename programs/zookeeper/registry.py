@@ -182,7 +182,7 @@ class Registry:
         if znode is None or znodes.partitions_path(name) in registered:
             return None
         if not znodes.is_short(name):
-            raise BadZnode("has too long a name")
+            raise BadZnode("has a name that is too long")
         config = registered.get(znodes.topic_config_path(name))
         return NewTopic(
             name, znodes.assignment_of(znode.data), {} if config is None else znodes.configs_of(config.data)
