@@ -22,7 +22,7 @@ class Steps:
         self._is_stopped = False
 
     def run(self, work: Iterator[None]) -> None:
-        """Begins the work at once if no work is queued; then raises its error, unless it occurs in a later step."""
+        """Queues the work, or begins it at once if no work is queued. Raises an error of the first step."""
         self._queued.append(work)
         if len(self._queued) > 1:
             return  # the work before it is in progress, and this follows

@@ -100,9 +100,9 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = memoryview(b"")
         self._futures: dict[Pending, asyncio.Future[object]] = {}
         self._settled = self._loop.create_future()
-        """Done when the connection is ready, or has failed."""
+        """A future that is done when the connection is ready, or has failed."""
         self._lost = self._loop.create_future()
-        """Done when the socket is closed."""
+        """A future that is done when the socket is closed."""
         self._timer: Timer | None = None
         self._timer_ms = 0
         self._flush_is_due = False

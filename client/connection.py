@@ -59,7 +59,7 @@ class OutboundConnection:
         self.alarm_ms: int | None = None
         """The earliest time at which `expire` has work to do."""
         self.writable = True
-        """False while the transport's write buffer is full."""
+        """True unless the transport's write buffer is full."""
         self._client_id = client_id
         self._handshake = Handshake(peer, hello, authenticators)
         self._limits = limits

@@ -81,7 +81,7 @@ PUBLIC: Final = AuthorizationRule((), "no authorization")
 
 
 NO_RULE: Final = AuthorizationRule((), "")
-"""The rule of a row that has none, which is not served."""
+"""The placeholder of a row without a rule. The row isn't served."""
 
 
 def inside(how: str, *requirements: Requirement) -> AuthorizationRule:

@@ -54,7 +54,8 @@ class FetchedPartition(LogOffsetSnapshot):
         self.reported_high_watermark = NO_OFFSET
         self.reported_start_offset = NO_OFFSET
         self.name: TopicPartition | None = None
-        """None until the topic is looked up. A session's partition keeps the name after the topic's id is gone."""
+        """The topic's name; None until the topic is looked up. A session's partition keeps the name after the topic's
+        id is gone."""
         self.replica: Partition | None = None
         """The partition that was read, whose appends the fetch may wait for."""
         self.records: Buffer = EMPTY

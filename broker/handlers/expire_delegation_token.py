@@ -1,5 +1,5 @@
 """ExpireDelegationToken (40): sets the time at which a token expires, which may be now (KIP-48). Only its owner and its
-renewers may, over a connection that may request tokens. v2 is flexible.
+renewers may do this, over a connection that may request tokens. v2 is flexible.
 """
 
 from __future__ import annotations

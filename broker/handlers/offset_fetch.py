@@ -55,7 +55,7 @@ def single(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     if request.topics is None:
         return OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
     topics = [
-        OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes) for one in request.topics
+        OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics
     ]
     return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 

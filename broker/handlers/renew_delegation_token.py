@@ -1,5 +1,5 @@
 """RenewDelegationToken (39): extends the expiry of a token, within its maximum lifetime (KIP-48). Only its owner and
-its renewers may, over a connection that may request tokens. v2 is flexible.
+its renewers may do this, over a connection that may request tokens. v2 is flexible.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class LocalController:
             on_fault=lambda _, error: loader.on_fault(error),
         )
         self._sessions_changed: asyncio.Future[None] | None = None
-        """Done when a stop of this node that waits for other brokers looks again; None if there is none."""
+        """A future that makes a waiting stop of this node check the other brokers again; None if no stop waits."""
         self._file_reads = FileReads(clock)
         self._long_decisions = LongDecisions()
         log.on_failure = self._renounce

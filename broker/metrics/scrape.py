@@ -14,7 +14,7 @@ from broker.metrics.http import HttpRequest, HttpResponse
 
 TURN_NS: Final = NS_PER_MS // 4
 """Time after which the broker's clients are served: making a page of ten thousand partitions takes two tenths of a
-second, and no request should be delayed by more than its own time.
+second, and a request should not be delayed by longer than it takes itself.
 """
 
 FRESH_MS: Final = 1_000

@@ -63,6 +63,6 @@ class Sources(NamedTuple):
     broker: Broker
     cleaner: Cleaner
     isr_manager: AlterPartitionManager | None
-    """None if no partition has a replica on another broker."""
+    """The manager of ISR changes; None if no partition has a replica on another broker."""
     fetchers: ReplicaFetchers | None
-    """None if no partition has a replica on another broker."""
+    """The replica fetchers; None if no partition has a replica on another broker."""

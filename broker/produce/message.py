@@ -87,8 +87,9 @@ def parsed_partition(
 
 
 def response(broker: Broker, context: Context, request: ParsedProduce) -> object:
-    """Returns the answer: written in place, or a message, which has partitions' errors and their leaders (KIP-951), or
-    the rest of the work on a message of many partitions, which a thread encodes."""
+    """Returns the answer. It is written in place if no partition failed; otherwise it is a message with the errors of
+    partitions and their leaders (KIP-951). For many partitions, returns a coroutine that makes the message, which a
+    thread encodes."""
     if context.is_large:
         return begin(response_in_turns(broker, context, request))
     if request.first_error == ErrorCode.NONE and request.version >= writing.FIRST_VERSION:

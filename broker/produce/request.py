@@ -58,7 +58,7 @@ class ProducedPartition:
         self.topic = topic
         self.index = index
         self.records = records
-        """Empty once they are appended: the next request overwrites their buffer."""
+        """The records to append; empty once they are appended, because the next request overwrites their buffer."""
         self.is_transactional = is_transactional
         """True for a batch that is part of a transaction."""
         self.rejection: RecordsRejected | None = None

@@ -88,7 +88,7 @@ class Partition(Replica):
         self.traffic = TopicTraffic()
         """The counts of its topic, once it is one of the broker's replicas."""
         self.truncation: Truncation | None = None
-        """Set while a thread truncates the log."""
+        """The truncation of the log in a thread; None if there is none."""
         self.waiters: dict[Waiter, None] = {}
         """Requests that wait for commits, in order of arrival. A dict and not a set, so that the order is the same in
         every run.

@@ -79,7 +79,7 @@ class ReplicaFetcher:
         self._ended_sessions = 0
         """Consecutive answers that ended the session."""
         self._changed = asyncio.get_running_loop().create_future()
-        """Done when there may be more to fetch."""
+        """A future that is done when there may be more to fetch."""
         self._task: asyncio.Task[None] | None = None
         self._at_disk: set[asyncio.Task[None]] = set()
 

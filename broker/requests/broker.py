@@ -90,7 +90,7 @@ class Broker(Host):
             TRANSACTION: self.transactions,
             SHARE: self.shares,
         }
-        """By the type of FindCoordinator's key."""
+        """The coordinators, by the key type of FindCoordinator."""
         self.share_groups = ShareGroups(environment, self.groups, self.shares, self.disk_work.workers)
         self.zookeeper_offsets: OldOffsets | None = None
         """The offsets of requests of version 0, with zookeeper.connect."""

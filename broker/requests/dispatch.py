@@ -115,7 +115,7 @@ class Route:
         self.bounded_decoders: dict[int, Decoder] = {}
         """Decoders that count items, for frames that are large enough to have too many."""
         self.few_decoders: dict[int, Decoder] = {}
-        """Decoders of Produce for the event loop."""
+        """Decoders of Produce that accept only as many items as the event loop decodes."""
         self.encoders: dict[int, Encoder] = {}
 
     def decoder(self, version: int, size_bytes: int) -> Decoder:

@@ -44,7 +44,7 @@ def creation_error(call: HostCall[CreateDelegationTokenRequest]) -> ErrorCode:
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     if owner != requester and not call.may(CREATE_TOKENS_USER, owner):
         return ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
-    renewers = (f"{one.principal_type}:" for one in call.request.renewers)
+    renewers = (f"{renewer.principal_type}:" for renewer in call.request.renewers)
     if not owner.startswith(USER_PREFIX) or any(kind != USER_PREFIX for kind in renewers):
         return ErrorCode.INVALID_PRINCIPAL_TYPE
     return ErrorCode.NONE

@@ -42,7 +42,7 @@ class PushQueue:
     """Delivers pushes to one receiver, from the first push until `close`."""
 
     def __init__(self, receiver: str, deliver: Deliver, clock: Clock) -> None:
-        """`receiver` names it in the log."""
+        """`receiver` is the receiver's name in the log."""
         self._receiver = receiver
         self._deliver = deliver
         self._clock = clock

@@ -52,7 +52,7 @@ class ClusterFacts(NamedTuple):
     min_isr: Mapping[str, int] = MappingProxyType({})
     disks: Sequence[DiskFacts] = ()
     quorum: QuorumDescription | None = None
-    """None without a KRaft quorum; its leader is NOBODY if DescribeQuorum failed."""
+    """The quorum; None without a KRaft quorum. Its leader is NOBODY if DescribeQuorum failed."""
     groups: Sequence[GroupCourse] = ()
     watched_ms: int = 0
     """The time between the two snapshots of groups."""

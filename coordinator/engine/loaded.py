@@ -87,7 +87,7 @@ class LoadedMachine(Generic[R]):
         self.written: deque[PendingReplies[R]] = deque()
         """Replies whose records may not be committed yet, in order of offset."""
         self.timeout_ms = NEVER_MS
-        """No earlier than the first deadline in `written`, which is checked only then."""
+        """The time of the next check for late replies: the first deadline in `written`, or earlier."""
         self.not_before_ms = 0
         """The earliest time of the next `expire` after it has failed."""
         self.armed_ms = NEVER_MS

@@ -54,7 +54,7 @@ class MarkerProgress(NamedTuple):
     """The marker writer's ticket, if it waits for work."""
 
     def retried(self, now_ms: int) -> MarkerProgress:
-        """Returns the progress with the failed markers due again, if it is time."""
+        """Returns the progress in which the failed markers are due again, once their retry time has come."""
         return self._replace(failed=frozenset(), retry_ms=NEVER) if self.retry_ms <= now_ms else self
 
 

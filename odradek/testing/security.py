@@ -67,7 +67,7 @@ class Acl:
     """True if the name is a prefix."""
     host: str = "*"
     allow: bool = True
-    """False makes it a DENY entry."""
+    """True for an ALLOW entry, False for a DENY entry."""
 
     def fields(self) -> JsonObject:
         """Returns its fields for the control server. Raises ValueError unless it has exactly one resource."""

@@ -46,8 +46,8 @@ def run(options: Namespace) -> int:
     if not done.ranges:
         say(f"{options.out}: nothing new")
         return 0
-    for one in done.ranges:
-        say(f"  {one}")
+    for loaded in done.ranges:
+        say(f"  {loaded}")
     say(f"{options.out}: {done.records} records, {done.quarantined} quarantined, run {done.run}")
     say(f"  in {seconds:.1f} s, {(done.records + done.quarantined) / seconds:.0f}/s")
     return 0

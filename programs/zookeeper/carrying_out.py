@@ -151,8 +151,8 @@ class Hands:
         if request is not None:
             altering = self._controller.submit(request, IncrementalAlterConfigsResponse)
             response = await answer(altering, f"configs of {resource}")
-            for one in () if response is None else response.responses:
-                is_refused(one.error_code, one.error_message, f"configs of {resource}")
+            for result in () if response is None else response.responses:
+                is_refused(result.error_code, result.error_message, f"configs of {resource}")
         return shown(self._image, resource)
 
 

@@ -141,7 +141,7 @@ class Registered(NamedTuple):
     broker_id: int
     epoch: int
     is_new_epoch: bool
-    """False if the same incarnation has registered again."""
+    """True unless the same incarnation has registered again."""
     now_ms: int
 
     def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
