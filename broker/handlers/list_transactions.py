@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import re2
 
-from broker.exchange.authorisation import DESCRIBE_TRANSACTIONAL_ID
-from broker.requests.api import Api, Handle
-from broker.requests.call import Call
-from broker.requests.rules import own
+from broker.dispatch.api import Api, Handle
+from broker.dispatch.call import Call
+from broker.dispatch.rules import own
+from broker.request.authorisation import DESCRIBE_TRANSACTIONAL_ID
 from coordinator.group import regex
 from coordinator.transaction.state import BY_TEXT
 from coordinator.transaction.transaction import Transaction

@@ -7,6 +7,8 @@ from typing import Final
 
 from broker.clock import Clock
 from broker.disks.cleaner import Cleaner
+from broker.dispatch.broker import Broker
+from broker.dispatch.host import Host
 from broker.logging import get_logger
 from broker.metadata.node import NodeState
 from broker.metadata.opening import ClusterPart
@@ -19,9 +21,7 @@ from broker.metrics.sending import AnswerSending
 from broker.metrics.server import MetricsServer
 from broker.metrics.sources import ListenerView, ProcessSources, Sources
 from broker.replica.alter_partition import AlterPartitionManager
-from broker.replication.replica_fetchers import ReplicaFetchers
-from broker.requests.broker import Broker
-from broker.requests.host import Host
+from broker.replica.replica_fetchers import ReplicaFetchers
 from storage.disk import Disk
 
 NOT_STARTED: Final = "starting"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from broker.exchange.turns import Turns
-from broker.exchange.turns import batches as in_batches
+from broker.request.turns import Turns
+from broker.request.turns import batches as in_batches
 from broker.share.groups import ShareGroups
 from broker.share.sessions import PartitionId
 from coordinator.share_partition.acknowledge import Acknowledgement

@@ -13,13 +13,13 @@ from collections.abc import Callable, Coroutine, Hashable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from broker.coordinators.environment import Environment
-from broker.coordinators.groups import GroupCoordinator
-from broker.coordinators.shares import ShareCoordinator
-from broker.coordinators.translations import seen_by_share_member
-from broker.exchange.context import ClientConnection
 from broker.logging import get_logger
 from broker.replica.partition import Partition
+from broker.request.context import ClientConnection
+from broker.shards.environment import Environment
+from broker.shards.groups import GroupCoordinator
+from broker.shards.shares import ShareCoordinator
+from broker.shards.translations import seen_by_share_member
 from broker.share.dead_letters import DeadLetters
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
 from broker.workers import Workers
@@ -30,7 +30,7 @@ from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:  # imported when a share partition is first loaded
-    from broker.coordinators.other_leaders import OtherLeaders
+    from broker.shards.other_leaders import OtherLeaders
     from broker.share.hosted import Hosted
     from broker.share.persister import Persister
     from coordinator.group.share.initialization import Initialize
@@ -97,7 +97,7 @@ class ShareGroups:
     def other_leaders(self) -> OtherLeaders:
         """Returns the client for partitions that other brokers lead."""
         if self._other_leaders is None:
-            from broker.coordinators.other_leaders import OtherLeaders
+            from broker.shards.other_leaders import OtherLeaders
 
             self._other_leaders = OtherLeaders(self.environment)
         return self._other_leaders

@@ -15,10 +15,10 @@ from functools import partial
 from typing import TypeVar
 
 from broker.clock import Clock, next_turn
-from broker.coordinators.translations import seen_by_share_member
-from broker.exchange.turns import Turns
 from broker.logging import get_logger
 from broker.replica.partition import Partition
+from broker.request.turns import Turns
+from broker.shards.translations import seen_by_share_member
 from broker.share.dead_letters import DeadLetters, letters_of
 from broker.share.persister import Persister
 from broker.share.queue import FetchQueue

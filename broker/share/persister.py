@@ -11,8 +11,8 @@ import asyncio
 from typing import Final, Protocol, TypeVar
 
 from broker.clock import pause
-from broker.coordinators.shares import ShareCoordinator
-from broker.coordinators.translations import seen_by_client
+from broker.shards.shares import ShareCoordinator
+from broker.shards.translations import seen_by_client
 from broker.share.remote_state import RemoteState
 from broker.share.state_operations import (
     DeleteState,

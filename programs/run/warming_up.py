@@ -7,13 +7,13 @@ from importlib import import_module
 
 from broker.clock import next_turn
 from broker.config import BrokerConfig
+from broker.dispatch.api import Apis
 from broker.handlers import APIS
-from broker.requests.api import Apis
 from coordinator.cluster.decisions import DECISIONS
 
 FIRST_USES_OF_BROKERS = (
     "coordinator.group.shard",
-    "broker.coordinators.patterns",
+    "broker.shards.patterns",
     "coordinator.transaction.shard",
     "coordinator.share.shard",
     "broker.share.hosted",

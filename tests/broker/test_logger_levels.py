@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from broker.clock import SystemClock
+from broker.dispatch.call import HostCall
+from broker.dispatch.logger_changes import set_own_loggers
 from broker.handlers.incremental_alter_configs import API
 from broker.logging import DEBUG, ERROR, INFO, Levels, levels
-from broker.requests.call import HostCall
-from broker.requests.logger_changes import set_own_loggers
 from protocol.codec import encode
 from protocol.errors import ErrorCode
 from protocol.messages.describe_configs import (
@@ -101,7 +101,7 @@ async def test_levels_are_described_set_and_unset(broker: InProcess) -> None:
     assert (await described(broker))["root"] == "INFO"
     assert await alter(broker, resource(LOGGER, "1", (NAME, SET, "DEBUG"), ("root", SET, "ERROR"))) == [(0, None)]
     now = await described(broker)
-    assert (now[NAME], now["root"], now["broker.requests"]) == ("DEBUG", "ERROR", "ERROR")
+    assert (now[NAME], now["root"], now["broker.dispatch"]) == ("DEBUG", "ERROR", "ERROR")
     assert await alter(broker, resource(LOGGER, "1", (NAME, DELETE, None))) == [(0, None)]
     assert (await described(broker))[NAME] == "ERROR"
 

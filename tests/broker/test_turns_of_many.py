@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange import audit, turns
-from broker.exchange.context import Principal
+from broker.dispatch import dispatcher, forwarding, parts
 from broker.handlers import APIS
 from broker.metadata import deciding
-from broker.requests import dispatch, forwarding, parts
+from broker.request import audit, turns
+from broker.request.context import Principal
 from protocol.api_key import ApiKey
 from tests.broker.doors import EVE, OPTIONS, furnished
 from tests.broker.inprocess import LONG_S, InProcess, request_frame

@@ -20,11 +20,11 @@ from typing import Any, Final, NamedTuple
 
 from broker.config import BrokerConfig
 from broker.config.authorization import STANDARD_AUTHORIZER
-from broker.exchange.context import Principal
+from broker.dispatch.api import Api
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
 from broker.metadata.forwarding import FORWARDED, envelope
-from broker.requests.api import Api
+from broker.request.context import Principal
 from coordinator.cluster.requester import Requester
 from programs.run.controller_server import ControllerServer
 from protocol.api_key import ApiKey

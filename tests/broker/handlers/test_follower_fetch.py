@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from broker.dispatch import dispatcher, parts
 from broker.handlers import delete_records
 from broker.replica.partition import Partition
-from broker.requests import dispatch, parts
 from coordinator.cluster.topics import topic
 from coordinator.replication.isr import NEVER_MS, Follower, IsrRules
 from coordinator.replication.roles import Leading, next_role

@@ -14,7 +14,7 @@ import pytest
 
 from broker.clock import Clock
 from broker.config.kerberos import KERBEROS_MODULE, TicketOptions
-from broker.exchange.context import ANONYMOUS
+from broker.request.context import ANONYMOUS
 from broker.security import kerberos
 from protocol.config import ConfigError
 from protocol.errors import ErrorCode
@@ -225,7 +225,7 @@ async def test_who_goes_while_the_library_works_is_nobody(tmp_path: Path, monkey
 
 async def test_a_listener_is_refused_that_lacks_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(kerberos, "tickets")
-    monkeypatch.delitem(sys.modules, "broker.security.kerberos.tickets", raising=False)
+    monkeypatch.delitem(sys.modules, "broker.security.kerberos_tickets", raising=False)
     monkeypatch.setitem(sys.modules, "gssapi", None)
     with pytest.raises(ConfigError, match=r"GSSAPI needs python-gssapi.*pip install 'odradek\[gssapi\]'"):
         async with served(tmp_path):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from broker.dispatch.api import Api
+from broker.dispatch.rejection import rejection
 from broker.handlers import APIS
-from broker.requests.api import Api
-from broker.requests.rejection import rejection
 from programs.control.refusing import BY_PARTITION, joined, split
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode, KafkaError
