@@ -1,1 +1,1 @@
-"""A request from its frame to its answer."""
+"""Dispatch: from a frame through the API's row to its handler, and from an error to the response."""

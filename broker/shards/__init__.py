@@ -1,1 +1,1 @@
-"""Coordinators: shards of coordinator/ on the partitions of internal topics that this broker leads."""
+"""Hosts the shards of coordinator/ on the partitions of internal topics that this broker leads."""

@@ -37,8 +37,8 @@ LIMITS = {
     (turns, "ENTRIES"): 4,
     (parts, "PART_ENTRIES"): 8,
     (forwarding, "PART_ENTRIES"): 8,
-    (dispatch, "LARGE_REQUEST_BYTES"): 64,
-    (dispatch, "MAX_BYTES_ON_LOOP"): 64,
+    (dispatcher, "LARGE_REQUEST_BYTES"): 64,
+    (dispatcher, "MAX_BYTES_ON_LOOP"): 64,
     (deciding, "MAX_ENTRIES_ON_LOOP"): 8,
     (audit, "LINES_A_SECOND"): 0,
     (audit, "INTERVAL_MS"): 3_600_000,  # else a callback has the audit lines of the second before

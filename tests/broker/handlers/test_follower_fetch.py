@@ -230,7 +230,7 @@ async def test_all_parts_of_a_deletion_have_one_deadline(
     append(broker)
     await followed(client, 1)
     clock = Jumping()
-    monkeypatch.setattr(dispatch, "LARGE_REQUEST_BYTES", 1)
+    monkeypatch.setattr(dispatcher, "LARGE_REQUEST_BYTES", 1)
     monkeypatch.setattr(parts, "PART_ENTRIES", 1)
     monkeypatch.setattr(delete_records, "deleted_everywhere", clock.time_out)
     monkeypatch.setattr(broker.server.broker, "clock", clock)

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.broker.coordinators.pair import eventually
 
 from broker.replica.partition import Partition
 from broker.shards.groups import GroupCoordinator
@@ -22,6 +21,7 @@ from protocol.messages.offset_commit import (
 )
 from protocol.types import Buffer
 from tests.broker.inprocess import InProcess
+from tests.broker.shards.pair import eventually
 from tests.broker.transacting import GROUP, TOPIC, Transacting, broker_on
 from tests.group_requests import offset_commit
 

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.broker.coordinators.pair import SHARE_STATE, Pair, eventually, pair_on
 
 from broker.share import dead_letters as rules
 from broker.share.administration import describe_offset
@@ -19,6 +18,7 @@ from protocol.metadata_records.settings import ConfigRecord, FeatureLevelRecord
 from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.record import Record, read_records
+from tests.broker.shards.pair import SHARE_STATE, Pair, eventually, pair_on
 
 GROUP, HERE, THERE, QUEUE = "group", "here", "there", "dlq.queue"
 TOPIC_RESOURCE = 2

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.broker.coordinators.pair import SHARE_STATE, Pair, eventually, pair_on
 
 from broker.share import persister as rules
 from broker.share.persister import Persister
@@ -19,6 +18,7 @@ from protocol.messages.read_share_group_state import ReadShareGroupStateRequest
 from protocol.messages.write_share_group_state import WriteShareGroupStateRequest
 from protocol.metadata_records.topics import RemoveTopicRecord
 from protocol.types import TopicPartition
+from tests.broker.shards.pair import SHARE_STATE, Pair, eventually, pair_on
 
 GROUP, TOPIC = "group", "topic"
 WRITE, READ = "WriteShareGroupStateRequest", "ReadShareGroupStateRequest"

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.broker.coordinators.pair import OFFSETS, TRANSACTION_STATE, Pair, eventually, pair_on
 
 from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from protocol.metadata_records.topics import RemoveTopicRecord
 from protocol.types import TopicPartition
+from tests.broker.shards.pair import OFFSETS, TRANSACTION_STATE, Pair, eventually, pair_on
 from tests.broker.transacting import ID, TOPIC, TransactionalClient
 
 NONE = ErrorCode.NONE
