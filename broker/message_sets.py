@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from broker.dispatch.settling import RecordWork
 from broker.fetch.fetch import Fetch, Outcome
 from broker.fetch.many import answered, gather_enough
 from broker.fetch.partition import FetchedPartition
-from broker.requests.settling import RecordWork
 from protocol.errors import KafkaError
 from protocol.records.compression import TooLarge
 from protocol.records.legacy import OVERFLOW_MESSAGE, ConversionBudget, down_convert

@@ -67,7 +67,7 @@ CONNECTIONS = (
     Limit(
         "log lines about refused and closed connections, and failed requests",
         "the constants: per address and minute, and in total per minute",
-        ("broker.exchange.log_limiter.LINES_OF_ADDRESS", "broker.exchange.log_limiter.LINES"),
+        ("broker.request.log_limiter.LINES_OF_ADDRESS", "broker.request.log_limiter.LINES"),
         "counted, and reported in one line a minute",
         (
             f"{ADMISSION}test_a_hundred_connections_that_are_wrong_have_ten_lines",
@@ -110,7 +110,7 @@ CONNECTIONS = (
     Limit(
         "bytes of a request other than Produce",
         "the constant",
-        ("broker.requests.dispatch.MAX_OTHER_REQUEST_BYTES",),
+        ("broker.dispatch.dispatcher.MAX_OTHER_REQUEST_BYTES",),
         CLOSED,
         (f"{LISTENER}test_only_records_may_be_large",),
     ),
@@ -174,7 +174,7 @@ CONNECTIONS = (
     Limit(
         "requests in one read",
         "the constants' number or time, then other connections have their turn",
-        ("broker.exchange.turns.REQUESTS", "broker.exchange.turns.TURN_MS"),
+        ("broker.request.turns.REQUESTS", "broker.request.turns.TURN_MS"),
         "answered later",
         (f"{LISTENER}test_thousands_of_tiny_requests_are_answered_in_turns_and_in_order",),
     ),
@@ -182,7 +182,7 @@ CONNECTIONS = (
         "time of one request with many entries on the event loop",
         "the constants, then other connections have their turn: Produce, ShareFetch, ShareAcknowledge, ListOffsets, "
         "OffsetForLeaderEpoch, FindCoordinator, WriteTxnMarkers, share group state, and Describe APIs that list names",
-        ("broker.exchange.turns.TURN_MS", "broker.exchange.turns.ENTRIES"),
+        ("broker.request.turns.TURN_MS", "broker.request.turns.ENTRIES"),
         "answered later",
         (
             "tests/broker/test_turns.py::test_others_are_served_while_a_request_of_many_entries_is_at_work",
@@ -192,21 +192,21 @@ CONNECTIONS = (
     Limit(
         "entries of a large request that are handled in one turn, for an API whose entries are independent",
         "the constant, for requests with more bytes than the second constant",
-        ("broker.requests.parts.PART_ENTRIES", "broker.requests.dispatch.LARGE_REQUEST_BYTES"),
+        ("broker.dispatch.parts.PART_ENTRIES", "broker.dispatch.dispatcher.LARGE_REQUEST_BYTES"),
         "answered in parts, between which other requests are served",
         ("tests/broker/test_parts.py::test_a_request_is_cut_by_its_entries_and_by_those_nested_in_them",),
     ),
     Limit(
         "bytes of a request other than Produce that the event loop decodes",
         "the constant",
-        ("broker.requests.dispatch.MAX_BYTES_ON_LOOP",),
+        ("broker.dispatch.dispatcher.MAX_BYTES_ON_LOOP",),
         "a thread decodes the request and encodes its answer",
         ("tests/broker/test_parts.py::test_others_are_answered_while_a_thread_decodes_a_large_request",),
     ),
     Limit(
         "items of a Produce that the event loop decodes: topics, partitions and tags",
         "the constants, the second for requests that are parsed in place",
-        ("broker.requests.dispatch.MAX_ITEMS_ON_LOOP", "broker.produce.wire.MANY_PARTITIONS"),
+        ("broker.dispatch.dispatcher.MAX_ITEMS_ON_LOOP", "broker.produce.wire.MANY_PARTITIONS"),
         "a thread decodes the request and encodes its answer",
         ("tests/broker/test_longest_turns.py::test_a_turn_of_produce_is_no_longer_for_twice_the_entries",),
     ),
@@ -233,7 +233,7 @@ CONNECTIONS = (
     Limit(
         "lines of the audit log of one request, and of all requests in a second",
         "the constants",
-        ("broker.exchange.audit.LINES_OF_REQUEST", "broker.exchange.audit.LINES_A_SECOND"),
+        ("broker.request.audit.LINES_OF_REQUEST", "broker.request.audit.LINES_A_SECOND"),
         "counted, and reported at the end of the second in one line for each client and operation",
         (
             "tests/broker/test_audit.py::test_a_request_has_so_many_lines_and_one_with_the_count_of_the_others",
@@ -243,14 +243,14 @@ CONNECTIONS = (
     Limit(
         "items of an answer: configs, members, offsets, producers, counted as often as the request names them",
         "the constant",
-        ("broker.requests.call.MAX_ANSWER_ITEMS",),
+        ("broker.dispatch.call.MAX_ANSWER_ITEMS",),
         "the connection is closed, with one log line",
         ("tests/broker/test_turns.py::test_an_answer_has_only_so_many_items",),
     ),
     Limit(
         "bytes of an answer other than Fetch",
         "the constant, for requests with more bytes than the second constant",
-        ("broker.exchange.bounded_answer.MAX_ANSWER_BYTES", "broker.exchange.bounded_answer.SMALL_REQUEST_BYTES"),
+        ("broker.request.bounded_answer.MAX_ANSWER_BYTES", "broker.request.bounded_answer.SMALL_REQUEST_BYTES"),
         "the connection is closed, with one log line",
         ("tests/broker/test_turns.py::test_an_answer_has_only_so_many_bytes",),
     ),
@@ -297,14 +297,14 @@ REQUESTS = (
     Limit(
         "tags in a request's header",
         "the constant",
-        ("broker.requests.header.MAX_HEADER_TAGS",),
+        ("broker.dispatch.header.MAX_HEADER_TAGS",),
         CLOSED,
         (f"{GARBAGE}[four thousand million tags]",),
     ),
     Limit(
         "items of arrays, and tags, in a request: topics, partitions, groups, names",
         "the constant, of all arrays together",
-        ("broker.requests.dispatch.MAX_REQUEST_ITEMS",),
+        ("broker.dispatch.dispatcher.MAX_REQUEST_ITEMS",),
         f"{CLOSED}, once the limit is reached",
         (
             f"{LISTENER}test_a_request_has_no_more_items_than_a_constant",

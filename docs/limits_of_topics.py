@@ -129,7 +129,7 @@ RECORDS = (
     Limit(
         "batches that threads validate at the same time",
         "the constant",
-        ("broker.requests.settling.THREADS",),
+        ("broker.dispatch.settling.THREADS",),
         "other batches and their connections wait",
         ("tests/broker/produce/test_records_that_take_long.py::test_a_connections_requests_stay_in_their_order",),
     ),

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from broker.dispatch.api import Apis
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
-from broker.requests.api import Apis
 from tests.interop import matrix
 
 PAGE = Path(__file__).with_suffix(".md")

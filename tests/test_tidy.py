@@ -26,8 +26,8 @@ RANDOM_SOURCES = frozenset(
     {
         "broker/disks/open_logs.py",
         "programs/format/random_id.py",
-        "broker/requests/broker.py",
-        "broker/requests/host.py",
+        "broker/dispatch/broker.py",
+        "broker/dispatch/host.py",
         "commands/client/cluster_client.py",
         "commands/words/user.py",
     }

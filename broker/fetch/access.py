@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.exchange.authorisation import CLUSTER_NAME, Authorizer, Operation, Resource
-from broker.exchange.context import Context
 from broker.fetch.doubtful import topic_of
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch
 from broker.replica.replicas import Replicas
+from broker.request.authorisation import CLUSTER_NAME, Authorizer, Operation, Resource
+from broker.request.context import Context
 
 
 def deny_unreadable(

@@ -9,10 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker.clock import NS_PER_MS
-from broker.exchange.context import Context
-from broker.exchange.eager import Waiting, begin
-from broker.exchange.pending import ParkedCall
-from broker.exchange.request_times import FETCH_FOLLOWER
 from broker.fetch import writing
 from broker.fetch.access import deny_unreadable
 from broker.fetch.fetches import Fetches
@@ -23,6 +19,10 @@ from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch
 from broker.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession
 from broker.replica.partition import Partition
+from broker.request.context import Context
+from broker.request.eager import Waiting, begin
+from broker.request.pending import ParkedCall
+from broker.request.request_times import FETCH_FOLLOWER
 from protocol.errors import ErrorCode
 from protocol.types import Buffer
 from storage.cold import ColdRead

@@ -8,16 +8,16 @@ from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.config.replication import RACK_AWARE
 from broker.disks.work import DiskWork
-from broker.exchange.authorisation import Authorizer
-from broker.exchange.timeouts import Timeouts
 from broker.fetch.sessions import FetchSessions
 from broker.replica.read_replica import RackAwareSelector
 from broker.replica.replicas import Replicas
 from broker.replica.throttle import leader_throttle
+from broker.request.authorisation import Authorizer
+from broker.request.timeouts import Timeouts
 from coordinator.cluster.image import Image
 
 if TYPE_CHECKING:
-    from broker.exchange.client_quotas import ClientQuotas
+    from broker.request.client_quotas import ClientQuotas
 
 
 class Fetches:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.clock import Deadline
-from broker.exchange.sleeper import Sleeper
-from broker.exchange.turns import Turns, batches
 from broker.fetch.access import unreadable
 from broker.fetch.gathered import Gathered
 from broker.fetch.gathering import gather_some
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.response import add_answers, leader_endpoints
+from broker.request.sleeper import Sleeper
+from broker.request.turns import Turns, batches
 from protocol.messages.fetch import FetchableTopicResponse, FetchResponse
 
 if TYPE_CHECKING:

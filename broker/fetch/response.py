@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from broker.exchange.leaders import nodes
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch
+from broker.request.leaders import nodes
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (

@@ -17,7 +17,7 @@ from broker.fetch.request import CONSUMER, FIRST_TOPIC_ID_VERSION, FetchingRepli
 from broker.replica.replica import READ_COMMITTED, READ_TO_END
 
 if TYPE_CHECKING:
-    from broker.exchange.context import Context
+    from broker.request.context import Context
 
 FIRST_VERSION: Final = 12
 FIRST_WITHOUT_REPLICA_ID: Final = 15

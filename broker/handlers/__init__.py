@@ -7,7 +7,7 @@ it is idle (programs/run/warming_up.py).
 
 from __future__ import annotations
 
-from broker.requests.api import Apis
+from broker.dispatch.api import Apis
 
 NAMES = (
     "produce",

@@ -6,11 +6,11 @@ v1 is as v0, v2 names the error of a fenced producer (KIP-588), v3 is flexible, 
 
 from __future__ import annotations
 
-from broker.coordinators.translations import seen_by_producer
-from broker.exchange.authorisation import READ_GROUP, WRITE_TRANSACTIONAL_ID
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.rules import in_order, of_group, of_transaction, whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.rules import in_order, of_group, of_transaction, whole
+from broker.request.authorisation import READ_GROUP, WRITE_TRANSACTIONAL_ID
+from broker.shards.translations import seen_by_producer
 from coordinator.transaction.transaction import Producer
 from protocol.errors import KafkaError
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -13,12 +13,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from broker.coordinators.translations import seen_by_producer
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
-from broker.exchange.turns import batches
-from broker.requests.api import Api, Handle
-from broker.requests.call import Call
-from broker.requests.rules import denial, own, reject
+from broker.dispatch.api import Api, Handle
+from broker.dispatch.call import Call
+from broker.dispatch.rules import denial, own, reject
+from broker.request.authorisation import CLUSTER_ACTION_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
+from broker.request.turns import batches
+from broker.shards.translations import seen_by_producer
 from coordinator.cluster.topics.names import is_internal
 from coordinator.transaction.transaction import V2, Producer
 from protocol.errors import ErrorCode, KafkaError

@@ -11,11 +11,11 @@ import socket
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from broker.exchange.authorisation import ALTER_CONFIGS_CLUSTER
-from broker.requests.api import Api
-from broker.requests.by_controller import asker_of
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import asker_of
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
+from broker.request.authorisation import ALTER_CONFIGS_CLUSTER
 from coordinator.cluster.security.client_quotas import host_names, refused_alteration
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse

@@ -5,10 +5,10 @@ v1 is as v0, v2 is flexible.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import Operation
-from broker.requests.api import Api
-from broker.requests.by_controller import by_controller
-from broker.requests.config_access import of_configs
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import by_controller
+from broker.dispatch.config_access import of_configs
+from broker.request.authorisation import Operation
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 API = Api(

@@ -5,10 +5,10 @@ v1 may forbid a change of the replication factor (KIP-860). On a single node, th
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER
-from broker.requests.api import Api
-from broker.requests.by_controller import by_controller
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import by_controller
+from broker.dispatch.rules import whole
+from broker.request.authorisation import ALTER_CLUSTER
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

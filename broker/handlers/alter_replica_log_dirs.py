@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import ALTER_CLUSTER
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.rules import whole
+from broker.request.authorisation import ALTER_CLUSTER
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,

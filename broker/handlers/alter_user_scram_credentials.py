@@ -5,10 +5,10 @@ The client salts and hashes the password; the broker never receives the password
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER
-from broker.requests.api import Api
-from broker.requests.by_controller import by_controller
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import by_controller
+from broker.dispatch.rules import whole
+from broker.request.authorisation import ALTER_CLUSTER
 from coordinator.cluster.security.scram_credentials import refused_alteration
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -7,10 +7,10 @@ never flexible, and a version that the broker does not know is answered in versi
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import PUBLIC
-from broker.requests.api import Api, Apis
-from broker.requests.call import HostCall
-from broker.requests.host import Host
+from broker.dispatch.api import Api, Apis
+from broker.dispatch.call import HostCall
+from broker.dispatch.host import Host
+from broker.request.authorisation import PUBLIC
 from coordinator.cluster.brokers.features import KRAFT_VERSION, SUPPORTED
 from protocol.api_key import ApiKey
 from protocol.codec import encode

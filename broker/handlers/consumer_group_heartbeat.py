@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.group_access import MEMBER
-from broker.requests.group_client import limited_client_of
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.group_access import MEMBER
+from broker.dispatch.group_client import limited_client_of
 from coordinator.group.consumer.heartbeat import heartbeat
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
 if TYPE_CHECKING:
-    from broker.requests.broker import Broker
+    from broker.dispatch.broker import Broker
 
 PROTOCOL = "consumer"
 FEATURE = "group.version"

@@ -6,11 +6,11 @@ rejected, as in Apache Kafka.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER
-from broker.requests.api import Api
-from broker.requests.by_controller import by_controller
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import by_controller
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
+from broker.request.authorisation import ALTER_CLUSTER
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 

@@ -7,12 +7,12 @@ a controller in its process rejects what it can, and forwards the rest.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CREATE_TOKENS_USER, inside
-from broker.exchange.context import ANONYMOUS
-from broker.requests.api import Api
-from broker.requests.by_controller import by_controller
-from broker.requests.call import HostCall
-from broker.requests.token_requests import ERROR_TIMESTAMP, refused_creation, refusing_here
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import by_controller
+from broker.dispatch.call import HostCall
+from broker.dispatch.token_requests import ERROR_TIMESTAMP, refused_creation, refusing_here
+from broker.request.authorisation import CREATE_TOKENS_USER, inside
+from broker.request.context import ANONYMOUS
 from coordinator.cluster.security.delegation_tokens import created, owner_of
 from protocol.errors import KafkaError
 from protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse

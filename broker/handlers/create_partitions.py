@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.exchange.authorisation import ALTER_TOPIC
-from broker.requests.api import Api, Handle
-from broker.requests.by_controller import asker_of
-from broker.requests.call import HostCall
-from broker.requests.rules import add_rejections, denial, named_once, own, split
+from broker.dispatch.api import Api, Handle
+from broker.dispatch.by_controller import asker_of
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import add_rejections, denial, named_once, own, split
+from broker.request.authorisation import ALTER_TOPIC
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
 FIRST_STRICT_VERSION: Final = 3

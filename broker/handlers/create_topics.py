@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.exchange.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC
-from broker.requests.api import Api, Handle
-from broker.requests.by_controller import asker_of
-from broker.requests.call import HostCall
-from broker.requests.rules import add_rejections, named_once, own, split
+from broker.dispatch.api import Api, Handle
+from broker.dispatch.by_controller import asker_of
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import add_rejections, named_once, own, split
+from broker.request.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC
 from coordinator.cluster.topics.names import METADATA_TOPIC
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

@@ -6,12 +6,12 @@ rejected, as in Apache Kafka.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import by_controller
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
 from broker.handlers.create_acls import NO_AUTHORIZER
-from broker.requests.api import Api
-from broker.requests.by_controller import by_controller
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.request.authorisation import ALTER_CLUSTER
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 

@@ -5,12 +5,12 @@ v2 is flexible, v3 has messages to errors (KIP-1331).
 
 from __future__ import annotations
 
-from broker.coordinators.translations import seen_by_client
-from broker.exchange.authorisation import DELETE_GROUP
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.group_client import client_of
-from broker.requests.rules import each, itself
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.group_client import client_of
+from broker.dispatch.rules import each, itself
+from broker.request.authorisation import DELETE_GROUP
+from broker.shards.translations import seen_by_client
 from broker.share.administration import delete_group_state
 from coordinator.group.groups import delete_groups as delete_in_shard
 from protocol.errors import KafkaError

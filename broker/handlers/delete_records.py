@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from broker.clock import NS_PER_MS
-from broker.exchange.authorisation import DELETE_TOPIC
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.rules import each
 from broker.replica.low_watermark import deleted_everywhere, low_watermark
 from broker.replica.partition import Partition
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.rules import each
+from broker.request.authorisation import DELETE_TOPIC
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from broker.coordinators.translations import seen_by_client
-from broker.exchange.authorisation import DELETE_GROUP, READ_TOPIC
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.rules import each, in_order, of_group, whole
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.rules import each, in_order, of_group, whole
+from broker.request.authorisation import DELETE_GROUP, READ_TOPIC
+from broker.shards.translations import seen_by_client
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import finish_delete
 from coordinator.group.share.offsets import begin_delete

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
-from broker.exchange.authorisation import DELETE_CLUSTER, DELETE_TOPIC, DESCRIBE_TOPIC
-from broker.requests.api import Api, Handle
-from broker.requests.by_controller import asker_of
-from broker.requests.call import HostCall
-from broker.requests.rules import own, unless
+from broker.dispatch.api import Api, Handle
+from broker.dispatch.by_controller import asker_of
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import own, unless
+from broker.request.authorisation import DELETE_CLUSTER, DELETE_TOPIC, DESCRIBE_TOPIC
 from coordinator.cluster.topics.names import EVERYTHING
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 

@@ -6,10 +6,10 @@ the answer is an error, as in Apache Kafka.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_CLUSTER
-from broker.requests.api import Api
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
+from broker.request.authorisation import DESCRIBE_CLUSTER
 from coordinator.cluster.security.acl_requests import describe_acls as described
 from protocol.errors import ErrorCode
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse

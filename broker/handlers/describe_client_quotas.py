@@ -5,10 +5,10 @@ v1 is flexible.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_CONFIGS_CLUSTER
-from broker.requests.api import Api
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
+from broker.request.authorisation import DESCRIBE_CONFIGS_CLUSTER
 from coordinator.cluster.decided import error_message
 from coordinator.cluster.security.client_quotas import describe_client_quotas as described
 from protocol.errors import KafkaError

@@ -6,10 +6,10 @@ v2 may include fenced brokers (KIP-1073).
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import inside
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.operations import cluster_operations
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.operations import cluster_operations
+from broker.request.authorisation import inside
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import (
     DescribeClusterBroker,

@@ -18,11 +18,11 @@ from broker.config.describe import (
     describe_loggers,
     describe_topic,
 )
-from broker.exchange.authorisation import Operation
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import HostCall
+from broker.dispatch.config_access import of_configs
 from broker.logging import levels
-from broker.requests.api import Api, Entries
-from broker.requests.call import HostCall
-from broker.requests.config_access import of_configs
+from broker.request.authorisation import Operation
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError

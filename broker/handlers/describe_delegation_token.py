@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.exchange.authorisation import DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_USER, inside
-from broker.requests.api import Api
-from broker.requests.call import HostCall
-from broker.requests.token_requests import may_ask
+from broker.dispatch.api import Api
+from broker.dispatch.call import HostCall
+from broker.dispatch.token_requests import may_ask
+from broker.request.authorisation import DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_USER, inside
 from coordinator.cluster.security.delegation_tokens import describable, described
 from protocol.errors import ErrorCode
 from protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import DESCRIBE_GROUP
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.group_client import client_of
-from broker.requests.operations import group_operations
-from broker.requests.rules import each, itself
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.group_client import client_of
+from broker.dispatch.operations import group_operations
+from broker.dispatch.rules import each, itself
+from broker.request.authorisation import DESCRIBE_GROUP
 from coordinator.group.groups import describe_classic
 from protocol.errors import KafkaError
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse

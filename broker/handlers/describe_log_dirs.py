@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from broker.exchange.authorisation import DESCRIBE_CLUSTER
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.rules import whole
+from broker.request.authorisation import DESCRIBE_CLUSTER
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import READ_TOPIC
-from broker.exchange.turns import Turns
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.rules import each
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.rules import each
+from broker.request.authorisation import READ_TOPIC
+from broker.request.turns import Turns
 from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_producers import (

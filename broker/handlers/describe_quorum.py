@@ -5,10 +5,10 @@ v1 adds fetch and caught-up times (KIP-836), v2 directory ids, the nodes and err
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_CLUSTER
-from broker.requests.api import Api, Entries
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
+from broker.request.authorisation import DESCRIBE_CLUSTER
 from coordinator.cluster.topics.names import METADATA_TOPIC
 from coordinator.quorum.replicas import ReplicaProgress
 from protocol.errors import ErrorCode

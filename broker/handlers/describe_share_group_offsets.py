@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.coordinators.translations import seen_by_client
-from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC
-from broker.exchange.turns import Turns
-from broker.requests.api import Api, Entries, Handle
-from broker.requests.call import Call
-from broker.requests.rules import add_rejections, as_requested, denial, of_group, own, split
+from broker.dispatch.api import Api, Entries, Handle
+from broker.dispatch.call import Call
+from broker.dispatch.rules import add_rejections, as_requested, denial, of_group, own, split
+from broker.request.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC
+from broker.request.turns import Turns
+from broker.shards.translations import seen_by_client
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import OffsetDescription, describe_offset
 from coordinator.group.share.offsets import initialized_partitions

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_TOPIC, inside
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.operations import topic_operations
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.operations import topic_operations
+from broker.request.authorisation import DESCRIBE_TOPIC, inside
 from coordinator.cluster.topics import describe as describe_topics
 from protocol.errors import ErrorCode
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID, inside
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.rules import each, in_order, itself
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.rules import each, in_order, itself
+from broker.request.authorisation import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID, inside
 from coordinator.transaction.transaction import Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_transactions import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_CLUSTER
-from broker.requests.api import Api
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
+from broker.request.authorisation import DESCRIBE_CLUSTER
 from coordinator.cluster.security.scram_credentials import UserScramCredentials
 from protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,

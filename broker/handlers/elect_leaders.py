@@ -5,10 +5,10 @@ v1 adds unclean elections, v2 is flexible. On a single node the leader is alread
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER
-from broker.requests.api import Api
-from broker.requests.by_controller import by_controller
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import by_controller
+from broker.dispatch.rules import whole
+from broker.request.authorisation import ALTER_CLUSTER
 from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 API = Api(ElectLeadersRequest, ElectLeadersResponse, by_controller, authorize=whole(ALTER_CLUSTER))

@@ -7,11 +7,11 @@ changes the producer id if the epochs are used up, and the answer has both (KIP-
 
 from __future__ import annotations
 
-from broker.coordinators.translations import seen_by_producer
-from broker.exchange.authorisation import WRITE_TRANSACTIONAL_ID
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.rules import of_transaction, whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.rules import of_transaction, whole
+from broker.request.authorisation import WRITE_TRANSACTIONAL_ID
+from broker.shards.translations import seen_by_producer
 from coordinator.transaction.transaction import V2, Producer
 from protocol.errors import KafkaError
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse

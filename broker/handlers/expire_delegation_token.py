@@ -4,11 +4,11 @@ renewers may, over a connection that may request tokens. v2 is flexible.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import PUBLIC
-from broker.requests.api import Api
-from broker.requests.by_controller import by_controller
-from broker.requests.call import HostCall
-from broker.requests.token_requests import refused_change, refusing_here
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import by_controller
+from broker.dispatch.call import HostCall
+from broker.dispatch.token_requests import refused_change, refusing_here
+from broker.request.authorisation import PUBLIC
 from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 
 refusal = refused_change(ExpireDelegationTokenResponse)

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, inside
-from broker.exchange.context import Context
-from broker.exchange.eager import Waiting, begin
-from broker.exchange.turns import batches
+from broker.dispatch.api import Api, WireParser
+from broker.dispatch.call import Call
 from broker.fetch import wire
 from broker.fetch.fetch import Outcome, accept, serve
 from broker.fetch.fetches import Fetches
@@ -32,15 +30,17 @@ from broker.fetch.request import (
 from broker.message_sets import serve_messages
 from broker.replica.replica import READ_TO_END
 from broker.replica.replicas import compact
-from broker.requests.api import Api, WireParser
-from broker.requests.call import Call
+from broker.request.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, inside
+from broker.request.context import Context
+from broker.request.eager import Waiting, begin
+from broker.request.turns import batches
 from coordinator.replication.isr import NO_BROKER_EPOCH
 from protocol.errors import KafkaError
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.requests.broker import Broker
+    from broker.dispatch.broker import Broker
 
 FIRST_REPLICA_STATE_VERSION: Final = 15
 """Later versions have the replica id in a tagged field."""

@@ -11,8 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from broker.coordinators.hosting import KeyCoordinator
-from broker.exchange.authorisation import (
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.rules import denial
+from broker.request.authorisation import (
     CLUSTER_ACTION_CLUSTER,
     CLUSTER_NAME,
     DESCRIBE_GROUP,
@@ -20,10 +22,8 @@ from broker.exchange.authorisation import (
     Requirement,
     inside,
 )
-from broker.exchange.turns import batches
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.rules import denial
+from broker.request.turns import batches
+from broker.shards.hosting import KeyCoordinator
 from coordinator.group.consumer.requests import is_blank
 from protocol.errors import MESSAGES, ErrorCode, KafkaError, error_code
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse

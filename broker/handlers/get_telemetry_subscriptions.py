@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.exchange.authorisation import PUBLIC
-from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.request.authorisation import PUBLIC
 from protocol.errors import KafkaError
 from protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,

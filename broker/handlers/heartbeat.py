@@ -6,12 +6,12 @@ succeed: sessions begin again after that.
 
 from __future__ import annotations
 
-from broker.coordinators.translations import CLASSIC_HEARTBEATS, translated
-from broker.exchange.authorisation import READ_GROUP
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.group_client import check_group_id, client_of
-from broker.requests.rules import of_group, whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.group_client import check_group_id, client_of
+from broker.dispatch.rules import of_group, whole
+from broker.request.authorisation import READ_GROUP
+from broker.shards.translations import CLASSIC_HEARTBEATS, translated
 from coordinator.group import requests
 from protocol.errors import KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -5,12 +5,12 @@ v1 is flexible. The levels of loggers are set in the process that answers (KIP-4
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import Operation
-from broker.requests.api import Api
-from broker.requests.by_controller import by_controller
-from broker.requests.call import HostCall
-from broker.requests.config_access import of_configs
-from broker.requests.logger_changes import set_own_loggers
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import by_controller
+from broker.dispatch.call import HostCall
+from broker.dispatch.config_access import of_configs
+from broker.dispatch.logger_changes import set_own_loggers
+from broker.request.authorisation import Operation
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
 

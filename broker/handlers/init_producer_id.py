@@ -8,11 +8,11 @@ commit (KIP-939) is not part of a stable version.
 
 from __future__ import annotations
 
-from broker.coordinators.translations import seen_by_producer
-from broker.exchange.authorisation import IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
-from broker.requests.api import Api, Handle
-from broker.requests.call import Call
-from broker.requests.rules import own
+from broker.dispatch.api import Api, Handle
+from broker.dispatch.call import Call
+from broker.dispatch.rules import own
+from broker.request.authorisation import IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
+from broker.shards.translations import seen_by_producer
 from coordinator.transaction.transaction import NO_EPOCH, NO_PRODUCER_ID, Producer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

@@ -7,11 +7,11 @@ reason (KIP-800), v9 lets a leader skip the assignment (KIP-814). The answer com
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import READ_GROUP
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.group_client import check_group_id, client_of
-from broker.requests.rules import of_group, whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.group_client import check_group_id, client_of
+from broker.dispatch.rules import of_group, whole
+from broker.request.authorisation import READ_GROUP
 from coordinator.group import requests
 from coordinator.group.classic.rebalance import join_refused
 from protocol.errors import ErrorCode, KafkaError

@@ -6,11 +6,11 @@ v1 adds the throttle time, v3 takes several members, also by instance id (KIP-34
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import READ_GROUP
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.group_client import check_group_id, client_of
-from broker.requests.rules import of_group, whole
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.group_client import check_group_id, client_of
+from broker.dispatch.rules import of_group, whole
+from broker.request.authorisation import READ_GROUP
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse

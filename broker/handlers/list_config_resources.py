@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.exchange.authorisation import DESCRIBE_CONFIGS_CLUSTER
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.rules import whole
+from broker.request.authorisation import DESCRIBE_CONFIGS_CLUSTER
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode

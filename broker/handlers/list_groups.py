@@ -5,11 +5,11 @@ v1 adds the throttle time, v3 is flexible, v4 filters by state (KIP-518), v5 by 
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_CLUSTER, DESCRIBE_GROUP
-from broker.requests.api import Api, Handle
-from broker.requests.call import Call
-from broker.requests.group_client import client_of
-from broker.requests.rules import own
+from broker.dispatch.api import Api, Handle
+from broker.dispatch.call import Call
+from broker.dispatch.group_client import client_of
+from broker.dispatch.rules import own
+from broker.request.authorisation import DESCRIBE_CLUSTER, DESCRIBE_GROUP
 from coordinator.group.groups import list_groups as list_shard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse

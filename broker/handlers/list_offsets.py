@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from broker.exchange.authorisation import DESCRIBE_TOPIC
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.rules import each
 from broker.replica.partition import Partition
 from broker.replica.read_replica import check_readable
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.rules import each
+from broker.request.authorisation import DESCRIBE_TOPIC
 from coordinator.replication.roles import NO_EPOCH
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_offsets import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import DESCRIBE_CLUSTER
-from broker.requests.api import Api, Entries
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
+from broker.request.authorisation import DESCRIBE_CLUSTER
 from coordinator.cluster.partitions import reassignments
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.exchange.authorisation import DESCRIBE_TRANSACTIONAL_ID
-from broker.requests.api import Api, Handle
-from broker.requests.call import Call
-from broker.requests.rules import own
+from broker.dispatch.api import Api, Handle
+from broker.dispatch.call import Call
+from broker.dispatch.rules import own
+from broker.request.authorisation import DESCRIBE_TRANSACTIONAL_ID
 from coordinator.group import regex
 from coordinator.transaction.state import BY_TEXT
 from coordinator.transaction.transaction import Transaction

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from broker.exchange.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC
-from broker.exchange.turns import batches
-from broker.requests.api import Api, Handle
-from broker.requests.call import Call
-from broker.requests.operations import cluster_operations, topic_operations
-from broker.requests.rules import own
+from broker.dispatch.api import Api, Handle
+from broker.dispatch.call import Call
+from broker.dispatch.operations import cluster_operations, topic_operations
+from broker.dispatch.rules import own
+from broker.request.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC
+from broker.request.turns import batches
 from coordinator.cluster.topics import names
 from coordinator.cluster.topics.describe import offline_replicas
 from coordinator.cluster.topics.topic import Topic

@@ -10,12 +10,12 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final
 
-from broker.coordinators.answering import merged
-from broker.exchange.authorisation import READ_GROUP, READ_TOPIC
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.group_client import client_of
-from broker.requests.rules import each, in_order, named_since, of_group, whole
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.group_client import client_of
+from broker.dispatch.rules import each, in_order, named_since, of_group, whole
+from broker.request.authorisation import READ_GROUP, READ_TOPIC
+from broker.shards.answering import merged
 from coordinator.group.offsets.commit import commit
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (

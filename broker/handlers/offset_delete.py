@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from broker.coordinators.answering import merged
-from broker.coordinators.translations import seen_by_client
-from broker.exchange.authorisation import DELETE_GROUP, READ_TOPIC
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.group_client import check_group_id, client_of
-from broker.requests.rules import each, in_order, of_group, whole
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.group_client import check_group_id, client_of
+from broker.dispatch.rules import each, in_order, of_group, whole
+from broker.request.authorisation import DELETE_GROUP, READ_TOPIC
+from broker.shards.answering import merged
+from broker.shards.translations import seen_by_client
 from coordinator.group.offsets.delete import delete
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_delete import (

@@ -12,11 +12,11 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from broker.coordinators.translations import OFFSET_FETCHES, seen_by_client, translated
-from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC
-from broker.requests.api import Api, Entries, Handle
-from broker.requests.call import Call
-from broker.requests.rules import add_rejections, as_requested, denial, named_since, of_group, own, reject, split
+from broker.dispatch.api import Api, Entries, Handle
+from broker.dispatch.call import Call
+from broker.dispatch.rules import add_rejections, as_requested, denial, named_since, of_group, own, reject, split
+from broker.request.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC
+from broker.shards.translations import OFFSET_FETCHES, seen_by_client, translated
 from coordinator.group.offsets.fetch import INVALID_OFFSET, NO_LEADER_EPOCH, fetch
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (

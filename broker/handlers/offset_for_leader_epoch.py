@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.rules import each, unless
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.rules import each, unless
+from broker.request.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC
 from protocol.errors import KafkaError
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,

@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.exchange.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, inside
-from broker.exchange.eager import Waiting
+from broker.dispatch.api import Api, WireParser
+from broker.dispatch.call import Call
 from broker.produce import wire
 from broker.produce.message import parsed, parsed_in_turns
 from broker.produce.serve import serve, serve_large
-from broker.requests.api import Api, WireParser
-from broker.requests.call import Call
+from broker.request.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, inside
+from broker.request.eager import Waiting
 from protocol.messages.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
-    from broker.requests.broker import Broker
+    from broker.dispatch.broker import Broker
 
 
 async def produce(call: Call[ProduceRequest]) -> object:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
-from broker.requests.api import SHARE_PARTITIONS, Api
-from broker.requests.call import Call
-from broker.requests.rules import whole
+from broker.dispatch.api import SHARE_PARTITIONS, Api
+from broker.dispatch.call import Call
+from broker.dispatch.rules import whole
+from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from broker.share.state_requests import answered, is_whole, submitted
 from coordinator.engine.result import Ticket
 from coordinator.share.key import ShareKey

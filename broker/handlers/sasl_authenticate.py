@@ -5,9 +5,9 @@ failed gets an error, which doesn't reveal the existing users, and is disconnect
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import PUBLIC
-from broker.requests.api import Api
-from broker.requests.call import HostCall
+from broker.dispatch.api import Api
+from broker.dispatch.call import HostCall
+from broker.request.authorisation import PUBLIC
 from broker.security.authentication import Authentication, AuthenticationState
 from protocol.errors import ErrorCode
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse

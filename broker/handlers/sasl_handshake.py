@@ -6,9 +6,9 @@ authenticated client may reauthenticate on this connection if its session expire
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import PUBLIC
-from broker.requests.api import Api
-from broker.requests.call import HostCall
+from broker.dispatch.api import Api
+from broker.dispatch.call import HostCall
+from broker.request.authorisation import PUBLIC
 from broker.security.authentication import Authentication
 from protocol.errors import ErrorCode
 from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse

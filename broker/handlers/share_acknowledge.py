@@ -6,12 +6,12 @@ ends the share session.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import READ_GROUP
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.rules import in_order, of_group, whole
+from broker.dispatch.share_access import OF_SESSION
 from broker.handlers.share_fetch import acknowledged, session_key
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.rules import in_order, of_group, whole
-from broker.requests.share_access import OF_SESSION
+from broker.request.authorisation import READ_GROUP
 from broker.share.acknowledging import Acknowledging, by_topic, code_of, message_of
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey
 from protocol.errors import ErrorCode, KafkaError

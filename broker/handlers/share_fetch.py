@@ -11,15 +11,15 @@ from operator import attrgetter
 from typing import Final, NamedTuple, TypeVar
 
 from broker.clock import pause
-from broker.exchange.authorisation import READ_GROUP
-from broker.exchange.turns import ENTRIES, Turns, batches
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.parts import PART_ENTRIES
+from broker.dispatch.rules import in_order, of_group, whole
+from broker.dispatch.share_access import OF_SESSION, take_unreadable, unreadable
 from broker.fetch.request import FetchParams
 from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.parts import PART_ENTRIES
-from broker.requests.rules import in_order, of_group, whole
-from broker.requests.share_access import OF_SESSION, take_unreadable, unreadable
+from broker.request.authorisation import READ_GROUP
+from broker.request.turns import ENTRIES, Turns, batches
 from broker.share.acknowledging import AcknowledgedBatch, AcknowledgeRules, Acknowledging, code_of, message_of
 from broker.share.fetching import PartitionAnswer, ShareFetching
 from broker.share.groups import ShareGroups

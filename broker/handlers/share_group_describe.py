@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.group_access import DESCRIPTION, HIDDEN, may_describe_members
-from broker.requests.group_client import client_of
-from broker.requests.operations import group_operations
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.group_access import DESCRIPTION, HIDDEN, may_describe_members
+from broker.dispatch.group_client import client_of
+from broker.dispatch.operations import group_operations
 from coordinator.group.modern.describe import undescribed
 from coordinator.group.share.describe import describe
 from protocol.errors import ErrorCode, KafkaError

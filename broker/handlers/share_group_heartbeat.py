@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from broker.clock import pause
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.group_access import MEMBER
+from broker.dispatch.group_client import client_of
 from broker.handlers.share_fetch import member_id_of
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.group_access import MEMBER
-from broker.requests.group_client import client_of
 from coordinator.group.share.heartbeat import HeartbeatResult, heartbeat
 from coordinator.group.share.member import JOINING
 from protocol.errors import ErrorCode, KafkaError

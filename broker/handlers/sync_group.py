@@ -6,11 +6,11 @@ v1 adds the throttle time, v3 static members (KIP-345), v4 is flexible, v5 check
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import READ_GROUP
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.group_client import check_group_id, client_of
-from broker.requests.rules import of_group, whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.group_client import check_group_id, client_of
+from broker.dispatch.rules import of_group, whole
+from broker.request.authorisation import READ_GROUP
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse

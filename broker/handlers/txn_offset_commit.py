@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import attrgetter
 
-from broker.coordinators.answering import merged
-from broker.coordinators.translations import PRODUCERS_BEFORE_2_0, seen_by_client, translated
-from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
+from broker.dispatch.api import Api, Entries
+from broker.dispatch.call import Call
+from broker.dispatch.group_client import client_of
+from broker.dispatch.rules import each, in_order, named_since, of_group, of_transaction, whole
 from broker.produce.verification import Supports, check_joined
-from broker.requests.api import Api, Entries
-from broker.requests.call import Call
-from broker.requests.group_client import client_of
-from broker.requests.rules import each, in_order, named_since, of_group, of_transaction, whole
+from broker.request.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
+from broker.shards.answering import merged
+from broker.shards.translations import PRODUCERS_BEFORE_2_0, seen_by_client, translated
 from coordinator.group.offsets.commit import commit_transactional
 from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode, KafkaError

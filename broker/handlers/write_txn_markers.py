@@ -11,12 +11,12 @@ from collections.abc import Coroutine, Iterable
 from functools import partial
 from typing import Any
 
-from broker.coordinators.markers import Marker, marker_of
-from broker.exchange.authorisation import ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER
-from broker.exchange.turns import Turns, batches
-from broker.requests.api import Api
-from broker.requests.call import Call
-from broker.requests.rules import unless, whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import Call
+from broker.dispatch.rules import unless, whole
+from broker.request.authorisation import ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER
+from broker.request.turns import Turns, batches
+from broker.shards.markers import Marker, marker_of
 from coordinator.group.records import EndTransaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.write_txn_markers import (

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from broker.clock import Clock
+from broker.dispatch.broker import Broker
+from broker.dispatch.host import Host
 from broker.metadata.node import NodeState
 from broker.metrics.collect import BrokerCollector, Collector, ControllerCollector, StartingCollector
 from broker.metrics.exposition import Family
@@ -15,8 +17,6 @@ from broker.metrics.scrape import Breaks, Scraper
 from broker.metrics.sending import AnswerSending
 from broker.metrics.server import MetricsServer
 from broker.metrics.sources import ProcessSources, Sources
-from broker.requests.broker import Broker
-from broker.requests.host import Host
 from storage.disk import Disk
 
 NOT_STARTED: Final = "starting"

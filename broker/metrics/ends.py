@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from broker.requests.broker import Broker
+from broker.dispatch.broker import Broker
 from protocol.errors import KafkaError, ProtocolError
 from protocol.peer_errors import PeerError
 from protocol.types import TopicPartition

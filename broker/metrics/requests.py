@@ -11,10 +11,10 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from broker.clock import NS_PER_MS
-from broker.exchange.request_times import FETCH_FOLLOWER, ApiTimes, TimePart
 from broker.metrics.exposition import Family, FamilyKind, Sample, counter, labels
 from broker.metrics.scrape import Breaks
 from broker.metrics.sources import ProcessSources
+from broker.request.request_times import FETCH_FOLLOWER, ApiTimes, TimePart
 from protocol.api_key import ApiKey
 
 REQUESTS: Final = "kafka_network_requestmetrics"

@@ -12,8 +12,8 @@ import asyncio
 from typing import Final
 
 from broker.clock import Clock
-from broker.exchange.context import ClientConnection, Context
-from broker.exchange.request_times import ApiTimes
+from broker.request.context import ClientConnection, Context
+from broker.request.request_times import ApiTimes
 from protocol.backoff import Backoff
 
 PAUSES: Final = Backoff(initial_ms=1, max_ms=4_096)

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 from broker.clock import Clock, Timer
-from broker.exchange.log_limiter import LogLimiter
 from broker.logging import get_logger
 from broker.metrics.accepting import Door
 from broker.metrics.http import BadRequest, HttpRequest, HttpResponse, encoded, parse, plain
+from broker.request.log_limiter import LogLimiter
 
 MAX_CONNECTIONS: Final = 16
 """Maximum number of connections, for a few scrapers and health checks. Each may hold a page of metrics in memory, which

@@ -6,13 +6,13 @@ from collections.abc import Sized
 from typing import NamedTuple, Protocol
 
 from broker.disks.cleaner import Cleaner
+from broker.dispatch.broker import Broker
+from broker.dispatch.host import Host
 from broker.metadata.led_log import LedLog
 from broker.metadata.opening import ClusterPart
 from broker.metrics.loop_watch import LoopWatch
 from broker.replica.alter_partition import AlterPartitionManager
-from broker.replication.replica_fetchers import ReplicaFetchers
-from broker.requests.broker import Broker
-from broker.requests.host import Host
+from broker.replica.replica_fetchers import ReplicaFetchers
 from storage.disk import Disk
 
 

@@ -14,9 +14,6 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, cast
 
-from broker.exchange.context import ClientConnection, Principal
-from broker.exchange.pending import Answer, Parked, Running
-from broker.exchange.turns import Turn
 from broker.logging import get_logger
 from broker.network.connection_lines import tell_closed
 from broker.network.connection_view import Stall
@@ -37,6 +34,9 @@ from broker.network.pause_reasons import (
 from broker.network.request_memory import Share
 from broker.network.stalls import MIN_PROGRESS_BYTES
 from broker.network.unread import counted_bytes
+from broker.request.context import ClientConnection, Principal
+from broker.request.pending import Answer, Parked, Running
+from broker.request.turns import Turn
 from protocol.addresses import canonical
 from protocol.connection import FrameReader, joined
 from protocol.types import Buffer

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.exchange.context import ClientConnection
-from broker.exchange.log_limiter import LogLimiter
 from broker.logging import get_logger
 from broker.network.connection_view import ConnectionView
+from broker.request.context import ClientConnection
+from broker.request.log_limiter import LogLimiter
 from protocol.errors import ProtocolError
 
 logger: Final = get_logger("broker.network.connection")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from broker.exchange.context import ClientConnection
-from broker.exchange.pending import Answer, Parked, Running
 from broker.network.pause_reasons import ANSWER, COMMIT
 from broker.network.request_memory import COUNTED_BYTES, PRODUCE, cost_bytes
+from broker.request.context import ClientConnection
+from broker.request.pending import Answer, Parked, Running
 from protocol.types import Buffer
 
 MAX_IN_FLIGHT: Final = 5

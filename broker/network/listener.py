@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import Callable
 
 from broker.clock import Clock
-from broker.exchange.context import AnswerBuffers, ClientConnection, Context
-from broker.exchange.pending import Answer
 from broker.network.admission import Admission
 from broker.network.connection_lines import ConnectionLines
 from broker.network.connection_view import ConnectionView
@@ -19,6 +17,8 @@ from broker.network.request_memory import RequestMemory
 from broker.network.stalls import close_if_stalled
 from broker.network.unauthenticated import UnauthenticatedConnections
 from broker.network.unread import UnreadAnswers
+from broker.request.context import AnswerBuffers, ClientConnection, Context
+from broker.request.pending import Answer
 
 
 class Listener:

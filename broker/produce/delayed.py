@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.exchange.context import Context
-from broker.exchange.pending import Answer, ParkedCall
 from broker.produce.message import response
 from broker.produce.request import ParsedProduce, ProducedPartition
+from broker.request.context import Context
+from broker.request.pending import Answer, ParkedCall
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.requests.broker import Broker
+    from broker.dispatch.broker import Broker
 
 
 class DelayedProduce(ParkedCall):

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.exchange.eager import begin
-from broker.exchange.leaders import nodes
-from broker.exchange.turns import Turns
 from broker.produce import writing
 from broker.produce.request import (
     FIRST_TOPIC_ID_VERSION,
@@ -19,6 +16,9 @@ from broker.produce.request import (
 )
 from broker.produce.rules import RecordsRejected, batch_of, entry_error, is_transactional
 from broker.replica.replicas import compact
+from broker.request.eager import begin
+from broker.request.leaders import nodes
+from broker.request.turns import Turns
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     LeaderIdAndEpoch,
@@ -31,8 +31,8 @@ from protocol.messages.produce import (
 )
 
 if TYPE_CHECKING:
-    from broker.exchange.context import Context
-    from broker.requests.broker import Broker
+    from broker.dispatch.broker import Broker
+    from broker.request.context import Context
 
 FIRST_LEADER_VERSION = 10
 

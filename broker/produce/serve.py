@@ -10,10 +10,6 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
-from broker.exchange.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
-from broker.exchange.context import Context
-from broker.exchange.eager import Waiting, begin
-from broker.exchange.turns import ENTRIES, Turns
 from broker.produce.delayed import DelayedProduce
 from broker.produce.message import response
 from broker.produce.request import ALL, ParsedProduce, ProducedPartition, ProducedTopic
@@ -21,13 +17,17 @@ from broker.produce.rules import RecordsRejected, not_verified
 from broker.produce.transactions import verified_batches
 from broker.produce.verification import NOTHING, Verified
 from broker.replica.partition import Partition
+from broker.request.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
+from broker.request.context import Context
+from broker.request.eager import Waiting, begin
+from broker.request.turns import ENTRIES, Turns
 from coordinator.cluster.topics.names import is_internal
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from storage.appending.append import Settled
 from storage.appending.records_check import TooLong
 
 if TYPE_CHECKING:
-    from broker.requests.broker import Broker
+    from broker.dispatch.broker import Broker
 
 ADMIN_CLIENT: Final = "__admin_client"
 """The client id that may write to internal topics, as in Kafka."""

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.exchange.turns import Turns
 from broker.produce.request import ParsedProduce
 from broker.produce.verification import NOTHING, Supports, Verified, all_failed, verify
+from broker.request.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader, read_header
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.requests.broker import Broker
+    from broker.dispatch.broker import Broker
 
 FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
 

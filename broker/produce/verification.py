@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from broker.clock import pause
-from broker.coordinators.translations import (
+from broker.shards.translations import (
     PRODUCERS_BEFORE_KIP_588,
     PRODUCES,
     PRODUCES_OF_OLD_TRANSACTIONS,
@@ -27,7 +27,7 @@ from protocol.types import TopicPartition
 from storage.producers.entry import Verification
 
 if TYPE_CHECKING:
-    from broker.requests.broker import Broker
+    from broker.dispatch.broker import Broker
 
 
 class Supports(Enum):
@@ -155,7 +155,7 @@ async def _asked_elsewhere(
     supports: Supports,
 ) -> Errors:
     """Adds or verifies the partitions at another broker. Raises KafkaError if it didn't answer."""
-    from broker.coordinators.add_partitions_requests import PartitionQuery
+    from broker.shards.add_partitions_requests import PartitionQuery
 
     verify_only = supports is not Supports.ADDING
     query = PartitionQuery(transactional_id, producer, tuple(names), verify_only)

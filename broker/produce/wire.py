@@ -24,8 +24,8 @@ from protocol.records.batch import (
 )
 
 if TYPE_CHECKING:
-    from broker.exchange.context import Context
-    from broker.requests.broker import Broker
+    from broker.dispatch.broker import Broker
+    from broker.request.context import Context
 
 FIRST_VERSION: Final = 9
 UUID_BYTES: Final = 16

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from broker.clock import NS_PER_MS, Clock, pause
 from broker.config.listener_security import GSSAPI
-from broker.exchange.context import ClientConnection, Principal
+from broker.request.context import ClientConnection, Principal
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.sasl.exchange import ExchangeStep, ProvenIdentity, SaslError, ServerExchange

@@ -10,9 +10,9 @@ from typing import Final
 
 from librt.strings import read_i16_be
 
-from broker.exchange.context import ClientConnection
-from broker.exchange.eager import Waiting, begin
-from broker.exchange.pending import Answer, Running
+from broker.request.context import ClientConnection
+from broker.request.eager import Waiting, begin
+from broker.request.pending import Answer, Running
 from broker.security.authentication import ALLOWED, Authentication, AuthenticationState
 from protocol.api_key import ApiKey
 from protocol.connection import SIZE

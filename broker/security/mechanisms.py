@@ -65,7 +65,7 @@ def mechanisms(config: BrokerConfig, listener: str, around: Surroundings) -> dic
 
 def _with_tickets(mechanism: MechanismOptions, options: TicketOptions, around: Surroundings) -> SaslMechanism:
     try:
-        from broker.security.kerberos import tickets
+        from broker.security import kerberos_tickets as tickets
     except ImportError as error:
         raise ConfigError(GSSAPI_NEEDED.format(error), name="sasl.enabled.mechanisms") from error
     workers = Workers(1, "gssapi")

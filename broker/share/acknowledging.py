@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from broker.exchange.turns import Turns
-from broker.exchange.turns import batches as in_batches
+from broker.request.turns import Turns
+from broker.request.turns import batches as in_batches
 from broker.share.groups import ShareGroups
 from broker.share.sessions import PartitionId
 from coordinator.share_partition.acknowledge import Acknowledgement

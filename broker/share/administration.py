@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.coordinators.translations import seen_by_client
+from broker.shards.translations import seen_by_client
 from broker.share.initializing import initialize
 from coordinator.group.share.initialization import Initialize
 from coordinator.group.share.offsets import Deletion, begin_delete_all, deleted

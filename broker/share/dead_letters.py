@@ -17,11 +17,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.clock import pause
-from broker.coordinators.appending import append_at_leader
-from broker.coordinators.environment import Environment
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
+from broker.shards.appending import append_at_leader
+from broker.shards.environment import Environment
 from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
 from protocol.backoff import Backoff
@@ -32,7 +32,7 @@ from protocol.records.record import Record, read_records
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.coordinators.other_leaders import OtherLeaders
+    from broker.shards.other_leaders import OtherLeaders
     from coordinator.share_partition.run import Run
 
 ATTEMPTS: Final = 5

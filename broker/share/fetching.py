@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from broker.clock import Deadline, next_turn
-from broker.exchange.sleeper import Sleeper
-from broker.exchange.turns import Turns
 from broker.fetch.request import FetchParams
+from broker.request.sleeper import Sleeper
+from broker.request.turns import Turns
 from broker.share import reading
 from broker.share.groups import ShareGroups
 from broker.share.hosted import Hosted

@@ -12,11 +12,11 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from broker.coordinators.environment import Environment
-from broker.coordinators.groups import GroupCoordinator
-from broker.coordinators.shares import ShareCoordinator
-from broker.exchange.context import ClientConnection
 from broker.replica.partition import Partition
+from broker.request.context import ClientConnection
+from broker.shards.environment import Environment
+from broker.shards.groups import GroupCoordinator
+from broker.shards.shares import ShareCoordinator
 from broker.share.dead_letters import DeadLetters
 from broker.share.persister import make_persister
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
@@ -27,7 +27,7 @@ from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:  # imported when a share partition is first loaded
-    from broker.coordinators.other_leaders import OtherLeaders
+    from broker.shards.other_leaders import OtherLeaders
     from broker.share.hosted import Hosted
     from coordinator.group.share.initialization import Initialize
 
@@ -72,7 +72,7 @@ class ShareGroups:
     def other_leaders(self) -> OtherLeaders:
         """Returns the client for partitions that other brokers lead."""
         if self._other_leaders is None:
-            from broker.coordinators.other_leaders import OtherLeaders
+            from broker.shards.other_leaders import OtherLeaders
 
             self._other_leaders = OtherLeaders(self.environment)
         return self._other_leaders

@@ -16,10 +16,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.clock import Clock, Timer
-from broker.coordinators.translations import seen_by_share_member
-from broker.exchange.turns import Turns
 from broker.logging import get_logger
 from broker.replica.partition import Partition
+from broker.request.turns import Turns
+from broker.shards.translations import seen_by_share_member
 from broker.share.dead_letters import DeadLetters, letters_of
 from broker.share.persister import Persister
 from broker.share.queue import FetchQueue

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from broker.coordinators.groups import GroupCoordinator
-from broker.coordinators.translations import seen_by_client
 from broker.logging import get_logger
+from broker.shards.groups import GroupCoordinator
+from broker.shards.translations import seen_by_client
 from broker.share.persister import Persister
 from coordinator.group.share.initialization import Initialize, initialized, uninitialized
 from coordinator.share.key import ShareKey

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from broker.clock import pause
-from broker.coordinators.shares import ShareCoordinator
-from broker.coordinators.translations import seen_by_client
+from broker.shards.shares import ShareCoordinator
+from broker.shards.translations import seen_by_client
 from coordinator.share.key import ShareKey
 from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError

@@ -13,7 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from broker.exchange.sleeper import Sleeper
+from broker.request.sleeper import Sleeper
 
 
 class FetchQueue:

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar, cast
 
-from broker.coordinators.batcher import Batcher
-from broker.coordinators.neighbours import Neighbours
+from broker.shards.batcher import Batcher
+from broker.shards.neighbours import Neighbours
 from broker.share.state_operations import MESSAGES, StateOperation, StateResponse, StateResult
 from coordinator.engine.errors import Rejection
 from coordinator.share.key import ShareKey

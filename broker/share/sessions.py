@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from broker.exchange.context import ClientConnection
+from broker.request.context import ClientConnection
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 

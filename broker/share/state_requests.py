@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from broker.coordinators.shares import Decide, ShareCoordinator
-from broker.coordinators.translations import seen_by_client
-from broker.exchange.turns import Turns
+from broker.request.turns import Turns
+from broker.shards.shares import Decide, ShareCoordinator
+from broker.shards.translations import seen_by_client
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from broker.clock import Clock, pause
-from broker.exchange.log_limiter import LogLimiter
 from broker.logging import get_logger
+from broker.request.log_limiter import LogLimiter
 from broker.telemetry.push import Push
 from protocol.backoff import Backoff
 from protocol.errors import KafkaError

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from broker.coordinators.environment import Environment
-from broker.exchange.context import ClientConnection, Context
+from broker.request.context import ClientConnection, Context
+from broker.shards.environment import Environment
 from broker.telemetry.push import Push, inflated
 from broker.telemetry.queue import PushQueue
 from broker.telemetry.series import ClientSeries
@@ -25,7 +25,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import NO_UUID, Uuid, uuid_to_text
 
 if TYPE_CHECKING:
-    from broker.coordinators.other_leaders import OtherLeaders
+    from broker.shards.other_leaders import OtherLeaders
 
 RESERVED: Final = frozenset({NO_UUID, bytes(15) + b"\1"})
 """Reserved ids, which no client may have (org.apache.kafka.common.Uuid.RESERVED)."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from broker.coordinators.appending import append_at_leader
-from broker.coordinators.environment import Environment
+from broker.shards.appending import append_at_leader
+from broker.shards.environment import Environment
 from broker.telemetry.push import Push
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.java_hash import java_hash
@@ -19,7 +19,7 @@ from protocol.records.record import Record
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.coordinators.other_leaders import OtherLeaders
+    from broker.shards.other_leaders import OtherLeaders
 
 DEFAULT_COUNT: Final = -1
 CREATE_TIMEOUT_MS: Final = 30_000

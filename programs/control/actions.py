@@ -11,10 +11,10 @@ from typing import Final, Protocol
 from zlib import crc32
 
 from broker.clock import pause
-from broker.exchange.context import AnswerBuffers, ClientConnection
-from broker.exchange.pending import Answer, Running
-from broker.requests.broker import Broker
-from broker.requests.refusal import refusal
+from broker.dispatch.broker import Broker
+from broker.dispatch.refusal import refusal
+from broker.request.context import AnswerBuffers, ClientConnection
+from broker.request.pending import Answer, Running
 from programs.control.conditions import Cause
 from programs.control.frames import Awaited, buffers_of, finished, request_frame_of, response_in
 from programs.control.overriding import OVERRIDDEN, without_wait

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from broker.dispatch.broker import Broker
 from broker.metadata.local_controller import LocalController
-from broker.requests.broker import Broker
 from coordinator.cluster.topics.topic import NO_LEADER, PartitionRegistration, Topic
 from programs.control.fault import InjectedFault
 from programs.control.full_disk import FullableDisk

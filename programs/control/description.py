@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 
 from broker.config.listeners import ListenerAddress
+from broker.dispatch.broker import Broker
 from broker.network.endpoints import address
 from broker.network.listener import Listener
-from broker.requests.broker import Broker
 from coordinator.cluster.topics import names
 from coordinator.cluster.topics.topic import Topic
 from programs.control.json_values import uuid_text

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from broker.clock import Clock
-from broker.requests.broker import Broker
+from broker.dispatch.broker import Broker
 from programs.control.fields import Fields
 from programs.control.http import ControlAnswer, ControlRequest, RequestError, content_of
 from programs.control.maintenance import Maintenance

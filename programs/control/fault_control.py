@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from broker.requests.broker import Broker
+from broker.dispatch.broker import Broker
 from coordinator.cluster.topics.topic import NO_LEADER
 from programs.control.broker_faults import BrokerFault, DiskFull, LeaderChange
 from programs.control.conditions import Conditions

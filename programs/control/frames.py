@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from broker.exchange.context import AnswerBuffers, ClientConnection, Context
-from broker.exchange.pending import Answer, Parked, Running
-from broker.requests.api import Api
+from broker.dispatch.api import Api
+from broker.request.context import AnswerBuffers, ClientConnection, Context
+from broker.request.pending import Answer, Parked, Running
 from programs.control.request_view import RequestView
 from protocol.codec import decode, encode, encoder
 from protocol.connection import response_frame

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from broker.requests.broker import Broker
+from broker.dispatch.broker import Broker
 from coordinator.group.consumer import describe as consumer_groups
 from coordinator.group.group import Group, GroupType
 from coordinator.group.groups import describe_classic

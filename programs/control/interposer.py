@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from broker.exchange.context import AnswerBuffers, ClientConnection
-from broker.exchange.pending import Answer, Running
-from broker.requests.broker import Broker
+from broker.dispatch.broker import Broker
+from broker.request.context import AnswerBuffers, ClientConnection
+from broker.request.pending import Answer, Running
 from programs.control.actions import Exchange
 from programs.control.fault import FaultSet, InjectedFault
 from programs.control.frames import Awaited

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from broker.config.listeners import ListenerAddress
+from broker.dispatch.broker import Broker
 from broker.network.listener import Listener
-from broker.requests.broker import Broker
 from programs.control.description import describe_broker
 from programs.control.fields import Fields
 from programs.control.group_view import describe_group, list_groups

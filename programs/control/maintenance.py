@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from broker.disks.cleaner import Cleaner
-from broker.requests.broker import Broker
+from broker.dispatch.broker import Broker
 from broker.workers import Workers
 from programs.control.http import RequestError
 from protocol.errors import KafkaError

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from broker.requests.broker import Broker
+from broker.dispatch.broker import Broker
 from coordinator.cluster.topics.topic import NO_LEADER
 from programs.control.conditions import Conditions
 from programs.control.refusing import changed, put_topic

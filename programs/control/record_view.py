@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from broker.dispatch.broker import Broker
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED
-from broker.requests.broker import Broker
 from programs.control.http import RequestError
 from programs.control.json_values import bytes_of
 from protocol.errors import KafkaError

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from broker.exchange.context import ClientConnection
-from broker.requests.api import Api
-from broker.requests.broker import Broker
-from broker.requests.dispatch import FRONT_BYTES
-from broker.requests.header import HEADER_BYTES, skip_tags
+from broker.dispatch.api import Api
+from broker.dispatch.broker import Broker
+from broker.dispatch.dispatcher import FRONT_BYTES
+from broker.dispatch.header import HEADER_BYTES, skip_tags
+from broker.request.context import ClientConnection
 from protocol.api_key import ApiKey
 from protocol.codec import MALFORMED, decode
 from protocol.errors import ProtocolError

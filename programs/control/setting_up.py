@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final, TypeVar
 
-from broker.requests.broker import Broker
+from broker.dispatch.broker import Broker
 from coordinator.cluster.scram import MECHANISMS
 from programs.control.fields import Fields, suggestion
 from programs.control.http import RequestError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from broker.exchange.context import AnswerBuffers
-from broker.exchange.pending import Answer, Running
+from broker.request.context import AnswerBuffers
+from broker.request.pending import Answer, Running
 from programs.control.actions import Exchange
 from programs.control.frames import Awaited, buffers_of, response_in, with_version
 from programs.control.request_view import RequestView, name_of_api

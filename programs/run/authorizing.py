@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.exchange.audit import AuditLog
-from broker.exchange.standard_authorizer import StandardAuthorizer
-from broker.requests.host import Host
+from broker.dispatch.host import Host
+from broker.request.audit import AuditLog
+from broker.request.standard_authorizer import StandardAuthorizer
 
 
 def authorize(host: Host) -> StandardAuthorizer:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config.live import LiveConfig
+from broker.dispatch.call import HostCall
+from broker.dispatch.dispatcher import Dispatcher
+from broker.dispatch.host import Host
 from broker.handlers.controller import CONTROLLER_APIS
 from broker.metadata.opening import ClusterPart
-from broker.requests.call import HostCall
-from broker.requests.dispatch import Dispatcher
-from broker.requests.host import Host
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum

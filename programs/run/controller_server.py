@@ -18,11 +18,11 @@ from broker.config import BrokerConfig
 from broker.config.layers import Layers
 from broker.config.listeners import ListenerAddress
 from broker.config.live import LiveConfig
+from broker.dispatch.host import Host
+from broker.dispatch.slow_requests import SlowRequests
 from broker.metadata.opening import ControllerPart, MetadataSettings, open_controller
 from broker.network import descriptors
 from broker.network.listener import Listener
-from broker.requests.host import Host
-from broker.requests.slow_requests import SlowRequests
 from broker.workers import Workers
 from coordinator.cluster.changes import ConfigChanged, Delta
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from broker.config import BrokerConfig
 from broker.config.listeners import ListenerAddress
 from broker.disks.cleaner import Cleaner
+from broker.dispatch.broker import Broker
+from broker.dispatch.dispatcher import Dispatcher
 from broker.logging import get_logger
 from broker.network.listener import Listener
-from broker.requests.broker import Broker
-from broker.requests.dispatch import Dispatcher
 from broker.workers import Workers
 from programs.control.doing import Doing
 from programs.control.fault_control import FaultControl

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.disks.cleaner import Cleaner
+from broker.dispatch.broker import Broker
 from broker.network.listener import Listener
 from broker.replica.disk_failures import DiskFailures
-from broker.requests.broker import Broker
 from broker.workers import Workers
 from programs.run.jobs import COMMON_JOBS, Job, Keeper
 

@@ -12,12 +12,12 @@ from typing import Generic, NamedTuple, TypeVar
 
 from broker.clock import pause
 from broker.config import BrokerConfig
-from broker.exchange.log_limiter import INTERVAL_MS
+from broker.dispatch.host import Host
 from broker.logging import get_logger
 from broker.network.listener import Listener
 from broker.network.memory_back import give_back
 from broker.network.stalls import CHECKS
-from broker.requests.host import Host
+from broker.request.log_limiter import INTERVAL_MS
 from broker.workers import Workers
 from storage.failure import StorageError
 

@@ -11,6 +11,9 @@ from typing import NamedTuple
 from broker import handlers
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.dispatch.api import Apis
+from broker.dispatch.broker import Broker
+from broker.dispatch.forwarding import ForwardingApis
 from broker.metadata.file_reads import FileReads
 from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, Quorum, join
 from broker.metadata.observing import QuorumTimes
@@ -18,13 +21,10 @@ from broker.metadata.opening import Metadata, MetadataSettings
 from broker.metadata.remote_node import LifecycleTimes
 from broker.peers import Address, Peer
 from broker.replica.alter_partition import AlterPartition, AlterPartitionManager, altered_by
+from broker.replica.fetcher_environment import ReplicationEnvironment
 from broker.replica.partition import Partition
+from broker.replica.replica_fetchers import ReplicaFetchers
 from broker.replica.throttle import follower_throttle
-from broker.replication.environment import ReplicationEnvironment
-from broker.replication.replica_fetchers import ReplicaFetchers
-from broker.requests.api import Apis
-from broker.requests.broker import Broker
-from broker.requests.forwarding import ForwardingApis
 from broker.security.outbound import broker_settings, controller_settings
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.configs.rules import ConfigRules

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.requests.api import Apis
-from broker.requests.broker import Broker
+from broker.dispatch.api import Apis
+from broker.dispatch.broker import Broker
 from coordinator.cluster.changes import Delta, QuotaChanged
 from programs.run.listening import Listening
 from protocol.api_key import ApiKey
 from protocol.schema import identity
 
 if TYPE_CHECKING:
-    from broker.exchange.client_quotas import ClientQuotas
+    from broker.request.client_quotas import ClientQuotas
 
 FRAME_HEADER_BYTES = 8
 """Bytes of an answer's size and correlation id. A flexible answer has tags after them."""
@@ -34,7 +34,7 @@ class Limiting:
             self._begin()
 
     def _begin(self) -> None:
-        from broker.exchange.client_quotas import ClientQuotas
+        from broker.request.client_quotas import ClientQuotas
 
         broker, config = self._broker, self._broker.config
         self._quotas = ClientQuotas(

@@ -12,8 +12,7 @@ from broker.accepting import Accepting, MakeProtocol
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.listeners import ListenerAddress
-from broker.exchange.context import ClientConnection
-from broker.exchange.pending import Answer
+from broker.dispatch.answering import FrameAnswerer
 from broker.network.accept_rate_limiter import AcceptRateLimiter
 from broker.network.admission import Admission
 from broker.network.blocked_addresses import BlockedAddresses
@@ -24,7 +23,8 @@ from broker.network.listener import Listener
 from broker.network.request_memory import RequestMemory
 from broker.network.unauthenticated import UnauthenticatedConnections
 from broker.network.unread import UnreadAnswers
-from broker.requests.answering import FrameAnswerer
+from broker.request.context import ClientConnection
+from broker.request.pending import Answer
 
 if TYPE_CHECKING:
     from programs.run.securing import TlsDoor

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker.clock import Clock
+from broker.dispatch.broker import Broker
+from broker.dispatch.host import Host
 from broker.logging import get_logger
 from broker.metadata.opening import ClusterPart
 from broker.metrics.endpoint import MetricsEndpoint
 from broker.metrics.sources import ProcessSources, Sources
 from broker.network.listener import Listener
-from broker.requests.broker import Broker
-from broker.requests.host import Host
 from programs.run.housekeeping import Housekeeping
 from storage.disk import Disk
 

@@ -14,14 +14,14 @@ from broker.clock import Clock
 from broker.config.listeners import ListenerAddress, is_sasl, is_tls
 from broker.config.live import LiveConfig
 from broker.config.security import ListenerOptions
-from broker.exchange.context import ANONYMOUS, Principal
+from broker.dispatch.answering import FrameAnswerer
 from broker.logging import get_logger
 from broker.metadata.file_reads import FileReads
 from broker.network.connection import ServerConnection
 from broker.network.connection_lines import ConnectionLines
 from broker.network.connection_view import ConnectionView
 from broker.network.unauthenticated import UnauthenticatedConnections
-from broker.requests.answering import FrameAnswerer
+from broker.request.context import ANONYMOUS, Principal
 from broker.security.authentication import Authentication
 from broker.security.gate import AnswerFrame, SaslGate
 from broker.security.mechanisms import Surroundings, mechanisms

@@ -16,17 +16,17 @@ from broker.config.layers import Layers
 from broker.config.listeners import ListenerAddress
 from broker.config.live import LiveConfig
 from broker.disks.open_logs import open_logs
+from broker.dispatch.api import Apis
+from broker.dispatch.broker import Broker
+from broker.dispatch.dispatcher import Dispatcher
+from broker.dispatch.host import Host
+from broker.dispatch.slow_requests import SlowRequests
 from broker.handlers import APIS
 from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
 from broker.network import descriptors
 from broker.network.listener import Listener
 from broker.replica.assignments import Assignments
 from broker.replica.disk_failures import DiskFailures
-from broker.requests.api import Apis
-from broker.requests.broker import Broker
-from broker.requests.dispatch import Dispatcher
-from broker.requests.host import Host
-from broker.requests.slow_requests import SlowRequests
 from broker.workers import Workers
 from coordinator.cluster.brokers.info import Endpoint
 from programs.run.housekeeping import Housekeeping

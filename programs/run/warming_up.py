@@ -7,8 +7,8 @@ from importlib import import_module
 
 from broker.clock import next_turn
 from broker.config import BrokerConfig
+from broker.dispatch.api import Apis
 from broker.handlers import APIS
-from broker.requests.api import Apis
 from coordinator.cluster.decisions import DECISIONS
 
 FIRST_USES_OF_BROKERS = (

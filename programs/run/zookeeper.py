@@ -7,7 +7,7 @@ from functools import partial
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.requests.broker import Broker
+from broker.dispatch.broker import Broker
 from coordinator.cluster.brokers.info import Endpoint
 from programs.zookeeper import znodes
 from programs.zookeeper.active import Active

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.exchange import turns
+from broker.request import turns
 
 NEVER_NS = 1 << 62
 

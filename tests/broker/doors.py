@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from broker.config.authorization import STANDARD_AUTHORIZER
-from broker.exchange.context import Principal
-from broker.requests.api import Api
+from broker.dispatch.api import Api
+from broker.request.context import Principal
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.add_partitions_to_txn import (

@@ -11,12 +11,12 @@ from typing import Any, Self, TypeVar
 import pytest
 
 from broker.config import BrokerConfig
-from broker.exchange.context import Context
+from broker.dispatch.api import WireParser
+from broker.dispatch.dispatcher import FRONT_BYTES
 from broker.handlers import APIS
 from broker.metadata.led_log import LedLog
 from broker.network.connection import ServerConnection
-from broker.requests.api import WireParser
-from broker.requests.dispatch import FRONT_BYTES
+from broker.request.context import Context
 from programs.run.server import Server
 from protocol.codec import decode, encode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

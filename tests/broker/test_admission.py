@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange.log_limiter import LINES_OF_ADDRESS
 from broker.network.descriptors import WAITING_CONNECTIONS
+from broker.request.log_limiter import LINES_OF_ADDRESS
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.broker.inprocess import Client, InProcess, request_frame
 from tests.broker.test_listener import HELLO, Lines, lines

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from broker.exchange.audit import INTERVAL_MS, KINDS_LEFT_OUT, LINES_A_SECOND, LINES_OF_REQUEST, AuditLog
-from broker.exchange.context import ClientConnection, Context, Principal
 from broker.logging import DEBUG, Logger, levels
+from broker.request.audit import INTERVAL_MS, KINDS_LEFT_OUT, LINES_A_SECOND, LINES_OF_REQUEST, AuditLog
+from broker.request.context import ClientConnection, Context, Principal
 from protocol.acl import Operation, Resource
 from protocol.api_key import ApiKey
 from tests.clock import ManualClock

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from broker.clock import SystemClock
-from broker.exchange.authorisation import CLUSTER_NAME, NO_RULE, PUBLIC, Operation, Resource
-from broker.exchange.context import Context
-from broker.exchange.log_limiter import LogLimiter
+from broker.dispatch.api import Api, Apis
+from broker.dispatch.dispatcher import Route
 from broker.handlers import APIS, heartbeat
-from broker.requests.api import Api, Apis
-from broker.requests.dispatch import Route
+from broker.request.authorisation import CLUSTER_NAME, NO_RULE, PUBLIC, Operation, Resource
+from broker.request.context import Context
+from broker.request.log_limiter import LogLimiter
 from broker.workers import Workers
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode

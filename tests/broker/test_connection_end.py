@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from broker.exchange.context import ClientConnection
-from broker.exchange.pending import Answer
+from broker.request.context import ClientConnection
+from broker.request.pending import Answer
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.broker.inprocess import Client, InProcess, request_frame

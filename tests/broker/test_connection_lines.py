@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from broker.exchange.log_limiter import LINES, LINES_OF_ADDRESS, LogLimiter
 from broker.network import connection_lines
 from broker.network.connection_lines import ConnectionLines
+from broker.request.log_limiter import LINES, LINES_OF_ADDRESS, LogLimiter
 from protocol.errors import ProtocolError
 
 Told = list[dict[str, object]]

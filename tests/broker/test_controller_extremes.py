@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from broker.config import BrokerConfig
-from broker.exchange.context import ClientConnection
 from broker.handlers.controller import CONTROLLER_APIS, NAMES
 from broker.logging import Logger
+from broker.request.context import ClientConnection
 from coordinator.cluster.quorum import TOPIC_ID
 from programs.run.controller_server import ControllerServer
 from protocol.api_key import ApiKey

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import pytest
 
 from broker.config import BrokerConfig
-from broker.exchange.context import ClientConnection
-from broker.exchange.pending import Answer
 from broker.handlers.controller import CONTROLLER_APIS
 from broker.metadata.forwarding import envelope
 from broker.metadata.local_controller import LocalController
+from broker.request.context import ClientConnection
+from broker.request.pending import Answer
 from coordinator.cluster.brokers.features import SUPPORTED
 from coordinator.cluster.quorum import TOPIC_ID
 from coordinator.cluster.record import decode_batches

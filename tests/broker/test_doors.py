@@ -11,10 +11,10 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.config.authorization import STANDARD_AUTHORIZER
-from broker.exchange.context import ClientConnection, Principal
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
 from broker.metadata.forwarding import FORWARDED, body, envelope
+from broker.request.context import ClientConnection, Principal
 from coordinator.cluster.requester import Requester
 from programs.run.controller_server import ControllerServer
 from protocol.api_key import ApiKey

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from broker.exchange.eager import Waiting, begin
+from broker.request.eager import Waiting, begin
 
 
 async def answer(value: int) -> int:

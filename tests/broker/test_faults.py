@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from broker.clock import SystemClock
-from broker.coordinators import transactions
-from broker.coordinators.markers import Marker, MarkerWriter
-from broker.coordinators.shares import ShareCoordinator
-from broker.exchange.timeouts import Timeouts
+from broker.request.timeouts import Timeouts
+from broker.shards import transactions
+from broker.shards.markers import Marker, MarkerWriter
+from broker.shards.shares import ShareCoordinator
 from coordinator.transaction.transaction import Producer
 from programs.run import housekeeping
 from programs.run.jobs import Job

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from broker.clock import SystemClock
-from broker.exchange.context import Principal
-from broker.exchange.turns import Turns
+from broker.dispatch.forwarding import ForwardingApis
 from broker.metadata.file_reads import FileReads
-from broker.requests.forwarding import ForwardingApis
+from broker.request.context import Principal
+from broker.request.turns import Turns
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import ConfigRules, FileCheck
 from coordinator.cluster.requester import Requester

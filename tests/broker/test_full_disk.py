@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.dispatch.api import Api
 from broker.handlers import APIS, NAMES
-from broker.requests.api import Api
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange.context import ANONYMOUS, AnswerBuffers, Context
+from broker.request.context import ANONYMOUS, AnswerBuffers, Context
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from broker.exchange.turns import REQUESTS
+from broker.dispatch.dispatcher import MAX_OTHER_REQUEST_BYTES, MAX_REQUEST_ITEMS
 from broker.logging import Logger
-from broker.requests.dispatch import MAX_OTHER_REQUEST_BYTES, MAX_REQUEST_ITEMS
+from broker.request.turns import REQUESTS
 from programs.run.jobs import LEAST_INTERVAL_MS, Job, Keeper
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from broker.clock import SystemClock
+from broker.dispatch.call import HostCall
+from broker.dispatch.logger_changes import set_own_loggers
 from broker.handlers.incremental_alter_configs import API
 from broker.logging import DEBUG, ERROR, INFO, Levels, levels
-from broker.requests.call import HostCall
-from broker.requests.logger_changes import set_own_loggers
 from protocol.codec import encode
 from protocol.errors import ErrorCode
 from protocol.messages.describe_configs import (

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from broker.exchange.context import Principal
+from broker.dispatch.dispatcher import Route
 from broker.handlers import APIS
-from broker.requests.dispatch import Route
+from broker.request.context import Principal
 from protocol.api_key import ApiKey
 from protocol.schema import fields_of
 from tests.broker.call_counter import CallCounter

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from broker.exchange.context import ClientConnection, Context
+from broker.dispatch.forwarding import ForwardingApis
 from broker.handlers import NAMES
-from broker.requests.forwarding import ForwardingApis
+from broker.request.context import ClientConnection, Context
 from protocol.api_key import ApiKey
 from protocol.codec import encode
 from protocol.errors import ErrorCode

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from broker.requests.api import Entries
-from broker.requests.dispatch import MAX_BYTES_ON_LOOP, Route
-from broker.requests.parts import PART_ENTRIES, Answers, RequestPart, parts, size_of
+from broker.dispatch.api import Entries
+from broker.dispatch.dispatcher import MAX_BYTES_ON_LOOP, Route
+from broker.dispatch.parts import PART_ENTRIES, Answers, RequestPart, parts, size_of
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

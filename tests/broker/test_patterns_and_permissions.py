@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from broker.exchange.context import Principal
+from broker.request.context import Principal
 from protocol.acl import Operation, PatternType, Permission, Resource
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse

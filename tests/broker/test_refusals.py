@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from broker import handlers
+from broker.dispatch.api import Api, Apis
+from broker.dispatch.call import HostCall
+from broker.dispatch.dispatcher import Dispatcher
+from broker.dispatch.refusal import EMPTY, ERROR_FIELDS, refusal
 from broker.handlers import controller
 from broker.handlers.controller.envelope import answered
 from broker.metadata.forwarding import FORWARDED, body, envelope
-from broker.requests.api import Api, Apis
-from broker.requests.call import HostCall
-from broker.requests.dispatch import Dispatcher
-from broker.requests.refusal import EMPTY, ERROR_FIELDS, refusal
 from coordinator.cluster.requester import Requester
 from protocol.api_key import ApiKey
 from protocol.codec import decode

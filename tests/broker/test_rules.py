@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange.authorisation import Operation, Resource
-from broker.exchange.context import Context
 from broker.replica.replicas import Replicas
+from broker.request.authorisation import Operation, Resource
+from broker.request.context import Context
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode
 from protocol.messages.alter_share_group_offsets import (

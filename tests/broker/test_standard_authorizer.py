@@ -9,8 +9,8 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.config.authorization import STANDARD_AUTHORIZER
-from broker.exchange.context import Principal
 from broker.replica.partition import Partition
+from broker.request.context import Principal
 from coordinator.replication.isr import NO_BROKER_EPOCH, Follower
 from coordinator.replication.roles import Leading
 from protocol.acl import Operation, PatternType, Permission, Resource

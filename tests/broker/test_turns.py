@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange import bounded_answer
-from broker.exchange.turns import ENTRIES, REQUESTS, Turn, Turns
+from broker.dispatch import call as call_module
 from broker.logging import Logger
 from broker.replica.replicas import Replicas
-from broker.requests import call as call_module
+from broker.request import bounded_answer
+from broker.request.turns import ENTRIES, REQUESTS, Turn, Turns
 from protocol.api_key import ApiKey
 from protocol.errors import MAX_MESSAGE_LENGTH, ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

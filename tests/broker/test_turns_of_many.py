@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange import audit, turns
-from broker.exchange.context import Principal
+from broker.dispatch import dispatcher, forwarding, parts
 from broker.handlers import APIS
 from broker.metadata import deciding
-from broker.requests import dispatch, forwarding, parts
+from broker.request import audit, turns
+from broker.request.context import Principal
 from protocol.api_key import ApiKey
 from tests.broker.doors import EVE, OPTIONS, furnished
 from tests.broker.inprocess import LONG_S, InProcess, request_frame
@@ -37,8 +37,8 @@ LIMITS = {
     (turns, "ENTRIES"): 4,
     (parts, "PART_ENTRIES"): 8,
     (forwarding, "PART_ENTRIES"): 8,
-    (dispatch, "LARGE_REQUEST_BYTES"): 64,
-    (dispatch, "MAX_BYTES_ON_LOOP"): 64,
+    (dispatcher, "LARGE_REQUEST_BYTES"): 64,
+    (dispatcher, "MAX_BYTES_ON_LOOP"): 64,
     (deciding, "MAX_ENTRIES_ON_LOOP"): 8,
     (audit, "LINES_A_SECOND"): 0,
     (audit, "INTERVAL_MS"): 3_600_000,  # else a callback has the audit lines of the second before

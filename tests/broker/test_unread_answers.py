@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from broker.exchange.log_limiter import LogLimiter
 from broker.network.connection import WRITE_HIGH_WATER_BYTES
 from broker.network.connection_lines import ConnectionLines
 from broker.network.stalls import MIN_PROGRESS_BYTES
 from broker.network.unread import UnreadAnswers, counted_bytes
+from broker.request.log_limiter import LogLimiter
 from protocol.connection import MANY_BUFFERS, SMALL_BYTES, joined
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.types import NO_UUID, Buffer

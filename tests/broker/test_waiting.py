@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from broker.clock import SystemClock
-from broker.exchange.context import ClientConnection, Context
-from broker.exchange.pending import Answer, Parked
-from broker.exchange.timeouts import Timeouts
 from broker.replica.partition import Partition
+from broker.request.context import ClientConnection, Context
+from broker.request.pending import Answer, Parked
+from broker.request.timeouts import Timeouts
 from protocol.api_key import ApiKey
 from protocol.messages.fetch import FetchResponse
 from tests.broker.fetch.test_wire import ALL, filled, request

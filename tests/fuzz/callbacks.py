@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from broker.exchange.context import Principal
 from broker.handlers import APIS
+from broker.request.context import Principal
 from tests.broker.doors import EVE, OPTIONS, furnished
 from tests.broker.inprocess import LONG_S, InProcess, request_frame
 from tests.broker.many import Many, requests_of_many

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from broker.config.authorization import STANDARD_AUTHORIZER
+from broker.dispatch.api import Apis
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
-from broker.requests.api import Apis
 from protocol.api_key import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

@@ -6,9 +6,9 @@ import struct
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from broker.dispatch.api import Api
+from broker.dispatch.header import skip_tags
 from broker.handlers import APIS
-from broker.requests.api import Api
-from broker.requests.header import skip_tags
 from protocol.codec import MALFORMED, decode, encode
 from protocol.errors import ProtocolError
 from protocol.schema import identity

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from broker.clock import SystemClock
-from broker.exchange.context import ANONYMOUS
 from broker.logging import Logger
 from broker.network.connection import ServerConnection
 from broker.network.tls import TlsTransport
+from broker.request.context import ANONYMOUS
 from broker.security.authentication import Authentication
 from programs.run.securing import TlsDoor
 from protocol.messages.metadata import MetadataRequest, MetadataResponse

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from broker.dispatch.api import Apis
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
-from broker.requests.api import Apis
 from tests.fuzz.crowding import PLACES, measured, requests
 
 COUNT = 3

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from bench.jars import apache_kafka
-from broker.security.kerberos.names import LocalNames
+from broker.security.kerberos_names import LocalNames
 from protocol.config import ConfigError
 from protocol.sasl.exchange import SaslError
 from tests.interop import jvm

@@ -40,7 +40,7 @@ class Place(NamedTuple):
         return TicketOptions(f"kafka/localhost@{OWN}", keytab, ("DEFAULT",), False, JAAS)._replace(**changes)
 
     def acceptor(self, **changes: Any) -> Callable[[], ServerExchange]:
-        from broker.security.kerberos.tickets import acceptor
+        from broker.security.kerberos_tickets import acceptor
 
         return acceptor(self.options(**changes), SystemClock())
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange.log_limiter import LINES_OF_ADDRESS
+from broker.request.log_limiter import LINES_OF_ADDRESS
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from broker.dispatch.api import Api
+from broker.dispatch.refusal import refusal
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
-from broker.requests.api import Api
-from broker.requests.refusal import refusal
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode, KafkaError
 from protocol.schema import fields_of

@@ -10,9 +10,9 @@ from collections import Counter
 from enum import Enum
 from random import Random
 
-from broker.exchange.context import AnswerBuffers, Context
 from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
+from broker.request.context import AnswerBuffers, Context
 from protocol.types import TopicPartition
 from tests.broker.following import acknowledge, follow
 from tests.simulation.broker_world import BrokerWorld

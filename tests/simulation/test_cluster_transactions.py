@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from broker.coordinators.marker_requests import Codes, DueMarkers, MarkerRequests
 from broker.produce import verification
 from broker.produce.verification import Errors
+from broker.shards.marker_requests import Codes, DueMarkers, MarkerRequests
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
     CreatableTopic,

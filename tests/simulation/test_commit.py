@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from broker.coordinators.markers import Marker, MarkerWriter
 from broker.replica.partition import Partition
 from broker.replica.replica import LogOffsetSnapshot, Replica
+from broker.shards.markers import Marker, MarkerWriter
 from coordinator.engine.engine import Engine
 from coordinator.engine.result import Result
 from protocol.errors import ErrorCode

@@ -3,7 +3,7 @@ controller answers."""
 
 from __future__ import annotations
 
-from broker.requests.api import Apis
+from broker.dispatch.api import Apis
 
 NAMES = (
     "controller.fetch",

@@ -6,10 +6,10 @@ sent only by brokers that are too old for Kafka 4.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
-from broker.requests.api import Api
-from broker.requests.by_controller import by_controller
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import by_controller
+from broker.dispatch.rules import whole
+from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 API = Api(

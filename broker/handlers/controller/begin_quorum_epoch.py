@@ -5,10 +5,10 @@ v1 names the receiver and has the leader's endpoints (KIP-853).
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
-from broker.requests.api import Api
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
+from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from coordinator.quorum.voting import answer_begin_quorum_epoch
 from protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 

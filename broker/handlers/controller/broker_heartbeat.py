@@ -5,10 +5,10 @@ v1 names log directories that have failed (KIP-858), v2 those that take no new r
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
-from broker.requests.api import Api
-from broker.requests.by_controller import by_controller
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import by_controller
+from broker.dispatch.rules import whole
+from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 API = Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, by_controller, authorize=whole(CLUSTER_ACTION_CLUSTER))

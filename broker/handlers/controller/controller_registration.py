@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
-from broker.requests.api import Api
-from broker.requests.by_controller import by_controller
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.by_controller import by_controller
+from broker.dispatch.rules import whole
+from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 
 API = Api(

@@ -5,11 +5,11 @@ v1 selects brokers or controllers, of which this listener has the latter; v2 may
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER
-from broker.requests.api import Api
-from broker.requests.call import HostCall
-from broker.requests.operations import cluster_operations
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import HostCall
+from broker.dispatch.operations import cluster_operations
+from broker.dispatch.rules import whole
+from broker.request.authorisation import ALTER_CLUSTER
 from coordinator.cluster.brokers.activation import CONTROLLER_REGISTRATION_VERSION
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import (

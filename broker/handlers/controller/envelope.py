@@ -13,14 +13,14 @@ import socket
 from struct import Struct
 from typing import Final
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
-from broker.exchange.context import AnswerBuffers, ClientConnection, Context, Principal
-from broker.exchange.pending import Answer
+from broker.dispatch.api import Api
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
 from broker.logging import get_logger
 from broker.metadata.forwarding import FORWARDED
-from broker.requests.api import Api
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
+from broker.request.context import AnswerBuffers, ClientConnection, Context, Principal
+from broker.request.pending import Answer
 from protocol.addresses import canonical
 from protocol.api_key import ApiKey
 from protocol.codec import MALFORMED, decode

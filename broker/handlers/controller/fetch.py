@@ -6,10 +6,10 @@ no fetch sessions and no other topics.
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
-from broker.requests.api import Api
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
+from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.fetch import FetchRequest, FetchResponse
 
 

@@ -5,10 +5,10 @@ v1 has the replica's directory and the leader's endpoint (KIP-853).
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
-from broker.requests.api import Api
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
+from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 

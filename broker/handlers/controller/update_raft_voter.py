@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER
-from broker.requests.api import Api
-from broker.requests.call import HostCall
-from broker.requests.rules import whole
+from broker.dispatch.api import Api
+from broker.dispatch.call import HostCall
+from broker.dispatch.rules import whole
+from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from coordinator.quorum.voters import answer_update
 from protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 

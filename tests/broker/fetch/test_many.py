@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange import turns
 from broker.fetch.fetch import MANY_PARTITIONS
+from broker.request import turns
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from broker.dispatch.api import WireParser
 from broker.fetch import wire
 from broker.handlers.fetch import parsed_in_place, serve_parsed
-from broker.requests.api import WireParser
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, ForgottenTopic

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
+from broker.dispatch.host import TELEMETRY
 from broker.handlers import APIS
-from broker.requests.host import TELEMETRY
 from protocol.codec import decode
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

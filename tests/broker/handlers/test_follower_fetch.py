@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from broker.dispatch import dispatcher, parts
 from broker.handlers import delete_records
 from broker.replica.partition import Partition
-from broker.requests import dispatch, parts
 from coordinator.cluster.topics import topic
 from coordinator.replication.isr import NEVER_MS, Follower, IsrRules
 from coordinator.replication.roles import Leading, next_role
@@ -229,7 +229,7 @@ async def test_all_parts_of_a_deletion_have_one_deadline(
     append(broker)
     await followed(client, 1)
     clock = Jumping()
-    monkeypatch.setattr(dispatch, "LARGE_REQUEST_BYTES", 1)
+    monkeypatch.setattr(dispatcher, "LARGE_REQUEST_BYTES", 1)
     monkeypatch.setattr(parts, "PART_ENTRIES", 1)
     monkeypatch.setattr(delete_records, "deleted_everywhere", clock.time_out)
     monkeypatch.setattr(broker.server.broker, "clock", clock)

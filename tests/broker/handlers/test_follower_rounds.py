@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from broker.exchange.timeouts import Timeouts
 from broker.fetch.holding import HELD_BYTES, HELD_MS
 from broker.replica.partition import Partition
+from broker.request.timeouts import Timeouts
 from coordinator.replication.roles import Following
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, PartitionData

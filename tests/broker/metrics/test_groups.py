@@ -10,13 +10,13 @@ from typing import cast
 
 import pytest
 
-from broker.exchange.context import Context
+from broker.dispatch.broker import Broker
 from broker.metrics import ends as module
 from broker.metrics import groups
 from broker.metrics.ends import EndsElsewhere
 from broker.metrics.groups import known_end
 from broker.replica.partition import Partition
-from broker.requests.broker import Broker
+from broker.request.context import Context
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from broker.clock import NS_PER_MS, SystemClock
-from broker.exchange.context import ClientConnection, Context
-from broker.exchange.request_times import SAMPLES, ApiTimes, RequestTimes, parts
-from broker.requests import slow_requests
+from broker.dispatch import slow_requests
+from broker.request.context import ClientConnection, Context
+from broker.request.request_times import SAMPLES, ApiTimes, RequestTimes, parts
 from protocol.api_key import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.broker.inprocess import InProcess

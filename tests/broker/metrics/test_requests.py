@@ -9,13 +9,13 @@ from typing import cast
 import pytest
 
 from broker.clock import NS_PER_MS
-from broker.exchange.context import ClientConnection
-from broker.exchange.log_limiter import LINES_OF_ADDRESS
-from broker.exchange.request_times import ApiTimes
 from broker.metrics import loop_watch
 from broker.metrics.fetchers import FollowedRow, follower_families
 from broker.metrics.loop_watch import LoopWatch
 from broker.metrics.sending import MOST_PAUSES, Look
+from broker.request.context import ClientConnection
+from broker.request.log_limiter import LINES_OF_ADDRESS
+from broker.request.request_times import ApiTimes
 from programs.run import jobs
 from protocol.messages.fetch import FetchResponse
 from protocol.records.legacy import down_convert

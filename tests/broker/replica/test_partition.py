@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange.sleeper import Sleeper
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
+from broker.request.sleeper import Sleeper
 from coordinator.cluster.topics import topic
 from coordinator.replication.isr import NO_BROKER_EPOCH, Follower, Isr, IsrRules
 from coordinator.replication.roles import FollowerFetch, Following, LeaderMoved, Leading, led_alone, next_role

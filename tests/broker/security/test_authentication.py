@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange.context import ANONYMOUS
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
+from broker.request.context import ANONYMOUS
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

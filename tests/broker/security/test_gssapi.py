@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from broker import security
 from broker.clock import Clock
 from broker.config.kerberos import KERBEROS_MODULE, TicketOptions
-from broker.exchange.context import ANONYMOUS
-from broker.security import kerberos
+from broker.request.context import ANONYMOUS
 from protocol.config import ConfigError
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -55,7 +55,7 @@ def exchange(options: TicketOptions, clock: Clock) -> ServerExchange:
 
 @pytest.fixture(autouse=True)
 def tickets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kerberos, "tickets", library(exchange), raising=False)
+    monkeypatch.setattr(security, "kerberos_tickets", library(exchange), raising=False)
 
 
 def served(directory: Path, **options: str) -> InProcess:
@@ -182,7 +182,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, thr
             return super().accept(token)
 
     slow = library(lambda _options, _clock: GssapiServer(SlowContext(), simple))
-    monkeypatch.setattr(kerberos, "tickets", slow)
+    monkeypatch.setattr(security, "kerberos_tickets", slow)
     try:
         yield begun, goes_on
     finally:
@@ -224,8 +224,8 @@ async def test_who_goes_while_the_library_works_is_nobody(tmp_path: Path, monkey
 
 
 async def test_a_listener_is_refused_that_lacks_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(kerberos, "tickets")
-    monkeypatch.delitem(sys.modules, "broker.security.kerberos.tickets", raising=False)
+    monkeypatch.delattr(security, "kerberos_tickets")
+    monkeypatch.delitem(sys.modules, "broker.security.kerberos_tickets", raising=False)
     monkeypatch.setitem(sys.modules, "gssapi", None)
     with pytest.raises(ConfigError, match=r"GSSAPI needs python-gssapi.*pip install 'odradek\[gssapi\]'"):
         async with served(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.security.kerberos.names import LocalNames
+from broker.security.kerberos_names import LocalNames
 from protocol.config import ConfigError
 from protocol.sasl.exchange import SaslError
 

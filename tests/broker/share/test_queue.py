@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from broker.exchange.sleeper import Sleeper
+from broker.request.sleeper import Sleeper
 from broker.share.queue import FetchQueue
 
 

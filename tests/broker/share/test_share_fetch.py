@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange.authorisation import Operation, Resource
-from broker.exchange.context import Context
+from broker.request.authorisation import Operation, Resource
+from broker.request.context import Context
 from broker.share.sessions import PartitionId, SessionKey
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode

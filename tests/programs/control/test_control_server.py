@@ -11,7 +11,7 @@ import pytest
 from broker.clock import SystemClock
 from broker.config import BrokerConfig
 from broker.config.sources import ConfigProblems, from_assignments, load
-from broker.requests.dispatch import Dispatcher
+from broker.dispatch.dispatcher import Dispatcher
 from storage.disk import OsDisk
 from tests.broker.inprocess import InProcess
 from tests.programs.control.controlled import Controlled

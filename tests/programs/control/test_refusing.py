@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from broker.dispatch.api import Api
+from broker.dispatch.refusal import refusal
 from broker.handlers import APIS
-from broker.requests.api import Api
-from broker.requests.refusal import refusal
 from programs.control.refusing import BY_PARTITION, joined, split
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode, KafkaError

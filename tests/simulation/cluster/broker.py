@@ -6,6 +6,7 @@ import asyncio
 from typing import cast
 
 from broker.config import BrokerConfig
+from broker.dispatch.api import Apis
 from broker.handlers import APIS
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.log import open_metadata_log
@@ -13,7 +14,6 @@ from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, beg
 from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from broker.metadata.snapshots import SnapshotRules, Snapshots
 from broker.replica.alter_partition import altered_by
-from broker.requests.api import Apis
 from coordinator.cluster.formatting import claim, random_uuid
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader

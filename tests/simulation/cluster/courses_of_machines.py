@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from broker.replica import following
+from broker.replica import following, replica_fetcher
 from broker.replica.partition import Partition
-from broker.replication import replica_fetcher
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

@@ -9,9 +9,8 @@ from typing import TypeVar
 
 import pytest
 
-from broker.replica import following
+from broker.replica import following, replica_fetcher
 from broker.replica.partition import Partition
-from broker.replication import replica_fetcher
 from protocol.errors import KafkaError
 from protocol.types import TopicPartition
 from tests.simulation.cluster.broker import BrokerNode

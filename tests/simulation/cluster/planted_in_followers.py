@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from broker.replica import replica_fetcher
 from broker.replica.partition import Partition
-from broker.replication import replica_fetcher
 from coordinator.cluster.brokers import registration
 from coordinator.cluster.partitions import change
 from coordinator.replication import fetcher

@@ -1,1 +1,0 @@
-"""Coordinators: shards of coordinator/ on the partitions of internal topics that this broker leads."""

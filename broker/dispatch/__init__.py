@@ -1,0 +1,1 @@
+"""Dispatch: from a frame through the API's row to its handler, and from an error to the response."""

@@ -1,0 +1,124 @@
+"""The table of APIs that everything else is derived from: dispatch, ApiVersions, docs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from importlib import import_module
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from broker.request.authorisation import NO_RULE, AuthorizationRule
+from protocol.api_key import ApiKey
+from protocol.errors import KafkaError
+from protocol.schema import Versions, fields_of, identity
+
+Handle: TypeAlias = Callable[[Any], Coroutine[Any, Any, Any]]
+"""(Call[request]) → response."""
+
+Here: TypeAlias = Callable[[Any, Handle], Coroutine[Any, Any, Any]]
+"""(call, forward) → the response: the broker answers a part, the controller the rest."""
+
+
+class WireParser(NamedTuple):
+    """Parses usual requests of an API in place and serves them, without messages."""
+
+    parse: Callable[[Any, Any, memoryview, bytes, int], object | None]
+    """(broker, context, frame, its front, position of the body) → the request; None if the codec must decode it."""
+    serve: Callable[[Any, Any, Any], object]
+    """(broker, context, request) → the same results as a handler's."""
+    first_version: int
+
+
+class Entries(NamedTuple):
+    """A list of a request whose entries are answered separately, by the names of the fields."""
+
+    requested: str
+    answered: str
+    nested: Entries | None = None
+    """The list of an entry by which the entry is split too, if any."""
+    key: str = ""
+    """The field of an answer that names its entry, if entries of the same name share an answer."""
+    repeated: Callable[[Any], object] | None = None
+    """(answer) → the answer to an entry that is named again; if None, the last answer counts."""
+
+
+SHARE_PARTITIONS: Final = Entries(
+    "topics", "results", Entries("partitions", "partitions", key="partition"), key="topic_id"
+)
+"""The entries of the requests for the state of share partitions."""
+
+
+class Api(NamedTuple):
+    """A row of the table of APIs."""
+
+    request: type
+    response: type
+    handle: Callable[[Any], Coroutine[Any, Any, Any]]
+    """(Call[request]) → response (or its body, encoded, or its frame's buffers), None for no answer, or a parked
+    call."""
+    authorize: AuthorizationRule = NO_RULE
+    """The authorization of its requests. A row without a rule isn't served."""
+    unsupported: Callable[[Apis], object] | None = None
+    """Returns the response, in version 0, to a request in a version that is not served; without it such a request
+    closes the connection."""
+    oldest: int = 0
+    """The first version that is served, if it is not the message's first."""
+    refuse: Callable[[Any, KafkaError], object] | None = None
+    """(request, error) → the response that rejects the whole request, for an API whose response has no top-level
+    error."""
+    is_forwarded: bool = False
+    """True if a remote controller answers, and authorizes, the request."""
+    entries: tuple[Entries, ...] = ()
+    """The lists by which a large request is split, of which a request has one."""
+    here: Here | None = None
+    """(call, forward) → the response, for an API that a broker handles partly before it forwards the rest."""
+    wire: WireParser | None = None
+    to_its_end: Callable[[Any, Coroutine[Any, Any, Any]], Awaitable[Any]] | None = None
+    """(broker, work) → the work's result, for an API whose work goes on if its client disconnects."""
+
+    @property
+    def key(self) -> ApiKey:
+        return ApiKey(identity(self.request).key)
+
+    @property
+    def versions(self) -> Versions:
+        """The versions that are served."""
+        first, last = identity(self.request).versions
+        return Versions(max(first, self.oldest), last)
+
+    def begins_with_throttle_time(self, version: int) -> bool:
+        """True if the first field of a response is its client's throttle time (KIP-124)."""
+        fields = fields_of(self.response)
+        first = next((one for one in fields if version in one.wire.versions and one.wire.tag is None), None)
+        return first is not None and first.name == "throttle_time_ms"
+
+
+class Apis:
+    """The rows of the table, each in a module that is imported at the API's first request."""
+
+    def __init__(self, package: str, names: Sequence[str]) -> None:
+        """`names` are the names of APIs, and of the modules in `package`, or in its packages, that have their rows."""
+        self._package = package
+        self._names = {int(ApiKey[name.rpartition(".")[2].upper()]): name for name in names}
+        self._rows: dict[int, Api] = {}
+        """The rows whose modules are imported."""
+
+    def __iter__(self) -> Iterator[Api]:
+        """Yields all rows, in the order of the table."""
+        for key in self._names:
+            row = self.find(key)
+            assert row is not None
+            yield row
+
+    def find(self, key: int) -> Api | None:
+        """Returns the row of an API; None when it is not served. Raises TypeError for a row that authorizes nothing."""
+        row = self._rows.get(key)
+        if row is None and key in self._names:
+            row = import_module(self.module_of(key)).API
+            if row.authorize is NO_RULE:
+                raise TypeError(f"{row.key.name} in {self.module_of(key)} has no rule that authorizes its requests")
+            self._rows[key] = row
+        return row
+
+    def module_of(self, key: int) -> str:
+        """Returns the name of the module that has the row of an API."""
+        return f"{self._package}.{self._names[key]}"

@@ -1,0 +1,98 @@
+"""The argument of a handler: a request, and the parts of the process that its answer needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import compress
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from broker.dispatch.api import Api
+from broker.dispatch.host import Host
+from broker.request.authorisation import CLUSTER_NAME, Requirement
+from broker.request.context import ClientConnection, Context
+from broker.request.turns import Turns
+from coordinator.cluster.topics.topic import Topic
+from protocol.errors import ProtocolError
+from protocol.types import Uuid
+
+if TYPE_CHECKING:
+    from broker.dispatch.broker import Broker  # a controller without a broker needs none of it
+
+Request = TypeVar("Request")
+
+MAX_ANSWER_ITEMS: Final = 1 << 20
+"""Maximum number of items in an answer, if the request names them; each is an object of some hundred bytes: the configs
+of twenty thousand topics, the offsets of a million partitions."""
+
+
+class HostCall(Generic[Request]):
+    """One request in progress: its message, its context, and the process that received it."""
+
+    __slots__ = ("_turns", "_unknown_ids", "answer_items", "api", "context", "host", "request", "version")
+
+    def __init__(self, api: Api, context: Context, host: Host, request: Request) -> None:
+        self.api = api
+        self.context = context
+        self.version = context.version
+        self.host = host
+        self.request = request
+        self.answer_items = 0
+        self._turns: Turns | None = None
+        self._unknown_ids: set[Uuid] = set()
+
+    @property
+    def client_id(self) -> str | None:
+        return self.context.client_id
+
+    @property
+    def connection(self) -> ClientConnection:
+        return self.context.connection
+
+    def may(self, requirement: Requirement, name: str = CLUSTER_NAME, *, quiet: bool = False) -> bool:
+        """True if the client may do the operation on the resource."""
+        authorizer, (operation, resource) = self.host.authorizer, requirement
+        return authorizer is None or authorizer.allows(self.context, operation, resource, name, quiet=quiet)
+
+    async def permitted(self, requirement: Requirement, names: Iterable[str], *, quiet: bool = False) -> set[str]:
+        """Returns the names of the resources on which the client may do the operation."""
+        if self.host.authorizer is None:
+            return set(names)
+        distinct = list(dict.fromkeys(names))
+        verdicts = await self.turns().map(lambda name: self.may(requirement, name, quiet=quiet), distinct)
+        return set(compress(distinct, verdicts))
+
+    def topic_by_id(self, topic_id: Uuid) -> Topic | None:
+        """Returns the topic with this id. An id that was unknown stays unknown for the whole request: otherwise a topic
+        that is created between two turns would be served without having been authorized."""
+        topic = None if topic_id in self._unknown_ids else self.host.image.topic_by_id(topic_id)
+        if topic is None:
+            self._unknown_ids.add(topic_id)
+        return topic
+
+    def count(self, items: int) -> None:
+        """Counts items of the answer: members, offsets, configs. Raises ProtocolError if there are too many: a small
+        request may name a large object a hundred thousand times."""
+        self.answer_items += items
+        if self.answer_items > MAX_ANSWER_ITEMS:
+            reason = f"its answer has more than {MAX_ANSWER_ITEMS} items; request less at once"
+            raise ProtocolError(f"{self.api.key.name} v{self.version}: {reason}", offset=0)
+
+    def turns(self) -> Turns:
+        """Returns the turns of this request, for work on many entries."""
+        if self._turns is None:
+            self._turns = Turns(self.host.clock)
+        return self._turns
+
+    @property
+    def now_ms(self) -> int:
+        return self.host.clock.now_ms()
+
+
+class Call(HostCall[Request]):
+    """A request to a broker."""
+
+    __slots__ = ("broker",)
+
+    def __init__(self, api: Api, context: Context, broker: Broker, request: Request) -> None:
+        super().__init__(api, context, broker, request)
+        self.broker = broker

@@ -1,0 +1,380 @@
+"""From a frame to an answer: header, version check, decode, handler, error mapping, encode.
+
+A handler that needn't wait runs inside the socket's callback, without a task.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, Final
+
+from librt.strings import read_i16_be, read_i32_be
+
+from broker.clock import Clock
+from broker.dispatch.api import Api, Handle
+from broker.dispatch.call import Call, HostCall
+from broker.dispatch.collections import FULL_COLLECTIONS
+from broker.dispatch.header import HEADER_BYTES, check_client_id, skip_tags
+from broker.dispatch.host import Host
+from broker.dispatch.parts import in_parts
+from broker.dispatch.refusal import refusal
+from broker.logging import get_logger
+from broker.request.bounded_answer import SMALL_REQUEST_BYTES, BoundedAnswer
+from broker.request.context import ClientConnection, Context
+from broker.request.eager import Waiting, begin
+from broker.request.log_limiter import LogLimiter
+from broker.request.pending import Answer, ParkedCall, Running, answer_later
+from broker.workers import Workers
+from protocol.api_key import ApiKey
+from protocol.budget import TooManyItems
+from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
+from protocol.connection import response_frame
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.schema import ANY_VERSION, fields_of, identity
+from protocol.types import Buffer
+
+OLDEST: Final = 0
+"""The version in which ApiVersions answers requests in a version that is not served."""
+
+FRONT_BYTES: Final = 448
+"""Bytes of a frame that are copied to `bytes`, from which compiled code reads integers without a call or an object.
+Enough for a usual Produce without its records, and few enough to come from Python's own memory pools."""
+
+MAX_OTHER_REQUEST_BYTES: Final = 16 * 1024 * 1024
+"""The largest request other than Produce: its strings and bytes are copied. Clients send at most four megabytes (a
+Fetch of a hundred thousand partitions); a group as large as this limit doesn't fit into the record that stores it.
+Records are never copied, so only socket.request.max.bytes limits them."""
+
+MAX_REQUEST_ITEMS: Final = 256 * 1024
+"""Maximum number of array items and tags in a request, at all levels. Each becomes an object, and usually an object of
+the answer too, though it may be only a byte or two of the frame: sixteen megabytes of empty topics took the event loop
+half a minute, and gigabytes of memory. A hundred thousand partitions, each in a separate topic, are two hundred
+thousand items; a cluster of Apache Kafka has at most about as many partitions. If a frame has no more bytes than this,
+its items aren't counted."""
+
+WITHOUT_ANSWER: Final = 0
+"""The acks of a Produce without an answer: a failure closes the connection."""
+
+MIN_LONG_TEXT_BYTES: Final = 32768 // 3
+"""Smallest request that may have a text whose bytes, after Java's decoding, an int16 can't count."""
+
+LARGE_REQUEST_BYTES: Final = 4 * 1024
+"""A larger request may have enough entries to be answered in parts: a thousand, of four bytes each."""
+
+MAX_ITEMS_ON_LOOP: Final = 1000
+"""Maximum number of items in a Produce that is decoded on the event loop: its size is mostly records."""
+
+MAX_BYTES_ON_LOOP: Final = 16 * 1024
+"""The largest request, other than Produce, that is decoded, and its answer encoded, on the event loop: at most fifty
+milliseconds. A thread decodes larger requests, in a second for a hundred thousand entries."""
+
+log: Final = get_logger("broker.requests.dispatch")
+
+
+class Route:
+    """An API with its codecs, which are compiled at the first request of each version."""
+
+    __slots__ = (
+        "api",
+        "bounded_decoders",
+        "clock",
+        "decoders",
+        "encoders",
+        "faults",
+        "few_decoders",
+        "first",
+        "flexible",
+        "handle",
+        "key",
+        "last",
+        "parse",
+        "parse_from",
+        "serve",
+        "threads",
+    )
+
+    def __init__(self, api: Api, faults: LogLimiter, clock: Clock, threads: Workers, *, authorizes: bool) -> None:
+        """`authorizes` is True if there is an authorizer; `threads` decode large requests and encode large
+        responses."""
+        self.api = api
+        self.threads = threads
+        self.clock = clock
+        self.faults = faults
+        self.key = api.key
+        self.handle: Handle = api.authorize.before(api.handle) if authorizes else api.handle
+        self.first, self.last = api.versions
+        wire = api.wire
+        self.parse = None if wire is None else wire.parse
+        self.serve = None if wire is None else wire.serve
+        self.parse_from = self.last + 1 if wire is None else wire.first_version
+        flexible = identity(api.request).flexible
+        self.flexible = flexible.first if flexible.last >= flexible.first else ANY_VERSION
+        self.decoders: dict[int, Decoder] = {}
+        self.bounded_decoders: dict[int, Decoder] = {}
+        """Decoders that count items, for frames that are large enough to have too many."""
+        self.few_decoders: dict[int, Decoder] = {}
+        """Decoders of Produce for the event loop."""
+        self.encoders: dict[int, Encoder] = {}
+
+    def decoder(self, version: int, size_bytes: int) -> Decoder:
+        """Returns the decoder for a frame of that size."""
+        if size_bytes > MAX_REQUEST_ITEMS:
+            return self.bounded_decoder(version)
+        compiled = self.decoders.get(version)
+        if compiled is None:
+            compiled = self.decoders[version] = decoder(self.api.request, version)
+        return compiled
+
+    def bounded_decoder(self, version: int) -> Decoder:
+        """Returns the decoder that raises ProtocolError beyond MAX_REQUEST_ITEMS."""
+        compiled = self.bounded_decoders.get(version)
+        if compiled is None:
+            compiled = self.bounded_decoders[version] = bounded_decoder(self.api.request, version, MAX_REQUEST_ITEMS)
+        return compiled
+
+    def decode(self, version: int, frame: memoryview, position: int) -> object:
+        """Returns the request whose body begins at the position. Raises ProtocolError."""
+        return self._decoded(self.decoder(version, len(frame)), version, frame, position)
+
+    def decode_few(self, version: int, frame: memoryview, position: int) -> object | None:
+        """Returns the request; None if it has more items than are decoded on the event loop. Raises ProtocolError."""
+        compiled = self.few_decoders.get(version)
+        if compiled is None:
+            compiled = self.few_decoders[version] = bounded_decoder(self.api.request, version, MAX_ITEMS_ON_LOOP)
+        try:
+            return self._decoded(compiled, version, frame, position)
+        except TooManyItems:
+            return None
+
+    def _decoded(self, compiled: Decoder, version: int, frame: memoryview, position: int) -> object:
+        request: object
+        kind: type[ProtocolError] = ProtocolError
+        try:
+            request, _ = compiled(frame, position, len(frame))
+        except ProtocolError as error:
+            kind, reason, offset = type(error), error.message, error.offset
+        except MALFORMED as malformed:
+            reason, offset = str(malformed), position
+        else:
+            return request
+        # without the first error, whose traceback keeps the decoded objects alive
+        raise kind(f"{self.key.name} v{version}: {reason}", offset=offset)
+
+    def handled(self, call: HostCall[object], size_bytes: int) -> Coroutine[object, object, object]:
+        """Returns the coroutine of the handler, which answers a large request in parts if its API has parts."""
+        if size_bytes > LARGE_REQUEST_BYTES and self.api.entries and not self.api.is_forwarded:
+            return in_parts(call, self.handle, self.api.entries)
+        return self.handle(call)
+
+    def encode(self, context: Context, response: object) -> list[Buffer]:
+        """Returns the frame of a response; a response that is already a frame is returned unchanged."""
+        if isinstance(response, list):
+            return response
+        version = context.version
+        compiled = self.encoders.get(version)
+        if compiled is None:
+            compiled = self.encoders[version] = encoder(self.api.response, version)
+        parts: list[Buffer] = []
+        if isinstance(response, bytes):
+            parts.append(response)
+        elif context.size_bytes <= SMALL_REQUEST_BYTES:
+            compiled(response, parts.append)
+        else:
+            self._encode_bounded(context, compiled, response, parts)
+        has_flexible_header = version >= self.flexible and self.key != ApiKey.API_VERSIONS
+        return response_frame(context.correlation_id, has_flexible_header, parts)
+
+    async def encode_later(self, context: Context, response: object) -> list[Buffer]:
+        """Returns the frame of a response; a thread makes it if it is large."""
+        if not context.is_large:
+            return self.encode(context, response)
+        return await self.threads.call(partial(self.encode, context, response))
+
+    def _encode_bounded(self, context: Context, compiled: Encoder, response: object, parts: list[Buffer]) -> None:
+        """Encodes the answer to a request that is not small. Raises ProtocolError if the answer is too large, or
+        repeats a text that is too long for the version: a byte that isn't UTF-8 becomes three bytes."""
+        try:
+            compiled(response, BoundedAnswer(self.key, context.version, parts).append)
+        except struct.error as error:
+            if context.size_bytes < MIN_LONG_TEXT_BYTES:
+                raise  # then the text doesn't come from the client
+            reason = "its answer would repeat a text that is too long for this version"
+            raise ProtocolError(f"{self.key.name} v{context.version}: {reason}", offset=0) from error
+
+    def _log_fault(self, context: Context, error: Exception) -> None:
+        """Logs a bug of the broker with its stack trace, though not each time if a client repeats the request."""
+        if self.faults.allows(context.connection.ip):
+            name, version = self.api.key.name, context.version
+            log.error("request failed", api=name, version=version, peer=context.peer, exc_info=error)
+
+    def failed(self, context: Context, request: object, error: Exception) -> object:
+        """Returns the response that rejects a request whose handler raised. Raises ProtocolError, which closes the
+        connection,
+        for a Produce with acks=0, which has no response."""
+        if request is None:
+            return self.failure(context, error)
+        if getattr(request, "acks", None) == WITHOUT_ANSWER:
+            raise ProtocolError(f"{self.key.name} v{context.version} failed: {error!r}") from error
+        return refusal(self.api, request, context.version, self._as_kafka_error(context, error))
+
+    def failure(self, context: Context, error: Exception) -> object:
+        """Returns the response to a parked request that raised: only a top-level error, because its message is no
+        longer available. Raises ProtocolError, which closes the connection, if its version has none."""
+        fields = {field.name: field.wire for field in fields_of(self.api.response)}
+        if "error_code" not in fields or context.version not in fields["error_code"].versions:
+            raise ProtocolError(f"{self.key.name} v{context.version} failed: {error!r}") from error
+        return self.api.response(error_code=int(self._as_kafka_error(context, error).code))
+
+    def _as_kafka_error(self, context: Context, error: Exception) -> KafkaError:
+        """Returns the error for the client; logs a bug of the broker."""
+        if isinstance(error, KafkaError):
+            return error
+        self._log_fault(context, error)
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+class Dispatcher:
+    """Answers frames by the table of APIs."""
+
+    def __init__(
+        self,
+        host: Host,
+        new_call: Callable[[Api, Context, Any, object], HostCall[object]] = Call,
+    ) -> None:
+        """`new_call` makes the argument of the handlers in the host's table."""
+        self.host = host
+        self._new_call = new_call
+        self.routes: dict[int, Route] = {}
+        """The routes of the APIs that have had a request."""
+
+    def answer(self, connection: ClientConnection, frame: memoryview) -> Answer:
+        """Returns the answer to one request frame. Raises ProtocolError, which closes the connection."""
+        key = version = -1
+        position = 0
+        try:
+            front = bytes(frame[:FRONT_BYTES])
+            key = read_i16_be(front, 0)
+            version = read_i16_be(front, 2)
+            correlation_id: int = read_i32_be(front, 4)
+            client_id_length: int = read_i16_be(front, 8)
+            check_client_id(client_id_length, len(frame) - HEADER_BYTES)
+            route = self.routes.get(key) or self._route(key)
+            if route is None or not route.first <= version <= route.last:
+                context = Context(connection, key, OLDEST, correlation_id, None, len(frame))
+                return context.finish(self.unsupported(route, context, version))
+            position = HEADER_BYTES
+            client_id = None
+            if client_id_length >= 0:
+                position += client_id_length
+                client_id = connection.client_id(bytes(frame[HEADER_BYTES:position]))
+            if version >= route.flexible:
+                position = skip_tags(frame, position) if frame[position] else position + 1
+        except MALFORMED as malformed:
+            if len(frame) < HEADER_BYTES:
+                raise ProtocolError(f"a request has a header of {HEADER_BYTES} bytes at least", offset=0) from malformed
+            raise ProtocolError(f"{api_name(key)} v{version}: {malformed}", offset=position) from malformed
+        context = Context(connection, key, version, correlation_id, client_id, len(frame))
+        if version >= route.parse_from:
+            parse, serve = route.parse, route.serve
+            assert parse is not None
+            assert serve is not None
+            request = parse(self.host, context, frame, front, position)
+            if request is not None:
+                try:
+                    response = serve(self.host, context, request)
+                except ProtocolError:
+                    raise
+                except Exception as fault:
+                    response = route.failed(context, route.decode(version, frame, position), fault)
+                return as_answer(route, context, None, response)
+        return self.handle(route, context, position, frame)
+
+    def _route(self, key: int) -> Route | None:
+        api = self.host.apis.find(key)
+        if api is None:
+            return None
+        host = self.host
+        route = self.routes[key] = Route(
+            api, host.faults, host.clock, host.codec_threads, authorizes=host.authorizer is not None
+        )
+        return route
+
+    def handle(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
+        """Handles a request without a short cut: decodes it, calls its handler, encodes the response."""
+        version = context.version
+        if len(frame) > MAX_OTHER_REQUEST_BYTES and route.key is not ApiKey.PRODUCE:
+            reason = f"a request of {len(frame)} bytes; without records at most {MAX_OTHER_REQUEST_BYTES} are allowed"
+            raise ProtocolError(f"{route.key.name} v{version}: {reason}", offset=0)
+        request: object | None = None
+        if len(frame) <= MAX_BYTES_ON_LOOP:
+            request = route.decode(version, frame, position)
+        elif route.key is ApiKey.PRODUCE:
+            request = route.decode_few(version, frame, position)
+        if request is None:
+            context.parked_ns = route.clock.monotonic_ns()
+            copy = bytearray(frame) if route.key is ApiKey.PRODUCE else bytes(frame)  # an append stamps its records
+            work = self._answer_large(route, context, position, memoryview(copy))
+            to_its_end = route.api.to_its_end
+            return Running(work if to_its_end is None else awaited(to_its_end(self.host, work)))
+        call = self._new_call(route.api, context, self.host, request)
+        try:
+            response = begin(route.handled(call, len(frame)))
+        except ProtocolError:
+            raise
+        except Exception as fault:
+            response = route.failed(context, request, fault)
+        return as_answer(route, context, request, response)
+
+    async def _answer_large(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
+        """Returns the answer to a large request; a thread decodes the request and encodes the answer."""
+        context.is_large = True
+        with FULL_COLLECTIONS.put_off(len(frame)):
+            request = await route.threads.call(partial(route.decode, context.version, frame, position))
+            call = self._new_call(route.api, context, self.host, request)
+            try:
+                response = await route.handled(call, len(frame))
+            except ProtocolError:
+                raise
+            except Exception as fault:
+                response = await route.threads.call(partial(route.failed, context, request, fault))
+            if isinstance(response, ParkedCall):
+                response.bind(route)
+                return response
+            return context.finish(None if response is None else await route.encode_later(context, response))
+
+    def unsupported(self, route: Route | None, context: Context, version: int) -> list[Buffer]:
+        """Returns the answer to an unsupported version: ApiVersions has such an answer, from which newer clients learn
+        the supported versions (KIP-511). Raises ProtocolError for any other API."""
+        if route is None or route.api.unsupported is None:
+            raise ProtocolError(f"{api_name(context.key)} v{version} is not served; see ApiVersions", offset=0)
+        return route.encode(context, route.api.unsupported(self.host.apis))
+
+
+async def awaited(answer: Awaitable[Answer]) -> Answer:
+    """Returns the answer of work that has already begun."""
+    return await answer
+
+
+def as_answer(route: Route, context: Context, request: object, response: object) -> Answer:
+    """Returns the answer for a handler's result: the response's frame, or a parked or running request that will have
+    the answer. The request is None if a short cut read it."""
+    if isinstance(response, list):
+        return context.finish(response)
+    if isinstance(response, ParkedCall):
+        context.parked_ns = route.clock.monotonic_ns()
+        response.bind(route)
+        return response
+    if isinstance(response, Waiting):
+        context.parked_ns = route.clock.monotonic_ns()
+        return Running(answer_later(route, context, request, response))
+    if isinstance(response, Running):
+        context.parked_ns = route.clock.monotonic_ns()
+        return response
+    return context.finish(None if response is None else route.encode(context, response))
+
+
+def api_name(key: int) -> str:
+    """Returns the name of an API for an error message, also if no API has the key."""
+    return ApiKey(key).name if key in ApiKey._value2member_map_ else f"API {key}"

@@ -1,3 +1,0 @@
-"""The asyncio side of `coordinator.replication`: fetches from the leaders of other brokers, and applies their
-answers.
-"""

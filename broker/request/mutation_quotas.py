@@ -1,0 +1,69 @@
+"""The token buckets of clients with a quota of changes to the cluster, at every controller (KIP-599).
+
+A client that exceeds its quota gets a throttle time, and its change is rejected if its bucket is empty;
+`broker/request/client_quotas.py` also pauses the connection.
+
+Source: Kafka's ControllerMutationQuotaManager.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol, TypeVar
+
+from broker.clock import Clock
+from broker.request.context import Context
+from coordinator.cluster.image import Image
+from coordinator.cluster.security.mutation_quota import MUTATIONS, Charge, MutationQuota, TokenBucket, unlimited
+from coordinator.cluster.security.quota_limits import Scope
+
+MAX_BUCKETS: Final = 10_000
+"""Maximum number of remembered buckets: a client may use another client id in each request."""
+
+
+class Throttled(Protocol):
+    """A response with the time for which its client is throttled."""
+
+    throttle_time_ms: int
+
+
+R = TypeVar("R", bound=Throttled)
+
+
+class MutationQuotas:
+    """The quotas of changes to the cluster's metadata, with their buckets."""
+
+    def __init__(self, image: Image, clock: Clock, burst_s: int) -> None:
+        """`burst_s`: the seconds of quota that a bucket holds."""
+        self._image = image
+        self._clock = clock
+        self._burst_s = burst_s
+        self._buckets: OrderedDict[Scope, TokenBucket] = OrderedDict()
+        """The buckets, the least recently used first."""
+
+    def find(self, context: Context, *, is_strict: bool) -> MutationQuota | None:
+        """Returns the quota to charge for a request; None if its client has no quota."""
+        limit = self._image.quotas.limits(MUTATIONS).find(context.principal.name, context.client_id or "")
+        if limit is None:
+            return None
+        bucket = self._buckets.get(limit.scope)
+        if bucket is None:
+            bucket = self._buckets[limit.scope] = TokenBucket(self._burst_s)
+            if len(self._buckets) > MAX_BUCKETS:
+                self._buckets.popitem(last=False)
+        else:
+            self._buckets.move_to_end(limit.scope)
+        return MutationQuota(bucket, limit.value, self._clock.monotonic_ms(), is_strict=is_strict)
+
+    async def charged(self, context: Context, carry_out: Callable[[Charge], Awaitable[R]], *, is_strict: bool) -> R:
+        """Performs a request within its client's quota and returns the response with the throttle time. The time must
+        be in the response itself, because nothing can be added to the answer of a request that another broker
+        forwarded.
+        """
+        quota = self.find(context, is_strict=is_strict)
+        if quota is None:
+            return await carry_out(unlimited)
+        response = await carry_out(quota.charge)
+        context.throttle_ms = response.throttle_time_ms = quota.throttle_ms(self._clock.monotonic_ms())
+        return response

@@ -1,1 +1,0 @@
-"""A request from its frame to its answer."""

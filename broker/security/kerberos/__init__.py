@@ -1,1 +1,0 @@
-"""Kerberos tickets: their validation, and the names of their clients."""

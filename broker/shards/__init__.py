@@ -1,0 +1,1 @@
+"""Hosts the shards of coordinator/ on the partitions of internal topics that this broker leads."""

@@ -1,0 +1,104 @@
+"""Sends AddPartitionsToTxn to the broker that coordinates a transactional id, for producers that write here (KIP-890).
+
+Source: AddPartitionsToTxnManager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.shards.batcher import Batcher
+from broker.shards.marker_requests import Codes
+from broker.shards.neighbours import Neighbours
+from protocol.errors import ErrorCode, KafkaError, error_code
+from protocol.types import TopicPartition
+
+if TYPE_CHECKING:  # imported with the first request: a node that is alone sends none
+    from coordinator.transaction.transaction import Producer
+    from protocol.messages.add_partitions_to_txn import (
+        AddPartitionsToTxnResponse,
+        AddPartitionsToTxnTransaction,
+    )
+
+
+class PartitionQuery(NamedTuple):
+    """Partitions here that a producer writes to, in a transaction of the transactional id."""
+
+    transactional_id: str
+    producer: Producer
+    names: tuple[TopicPartition, ...]
+    verify_only: bool
+    """True to ask whether the partitions are part of the transaction; False to add them."""
+
+
+class AddPartitionsRequests:
+    """Batches queries to other brokers, by broker and transactional id."""
+
+    def __init__(self, neighbours: Neighbours) -> None:
+        self._neighbours = neighbours
+        self._batcher: Batcher[int, PartitionQuery, Codes] = Batcher("partitions of transactions", self._send)
+
+    def submit(self, coordinator_id: int, query: PartitionQuery) -> asyncio.Future[Codes]:
+        """Returns the future of the partitions' codes; it raises KafkaError if the broker didn't answer, or rejected
+        the request as a whole."""
+        return self._batcher.submit(coordinator_id, query.transactional_id, query)
+
+    def stop(self) -> None:
+        """Sends no more requests."""
+        self._batcher.stop()
+        self._neighbours.stop()
+
+    async def _send(self, coordinator_id: int, batch: Sequence[PartitionQuery]) -> list[Codes]:
+        from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+
+        request = AddPartitionsToTxnRequest(transactions=[transaction_of(query) for query in batch])
+        response = await self._neighbours.send(coordinator_id, request, AddPartitionsToTxnResponse)
+        if response.error_code:
+            raise refusal(error_code(response.error_code))
+        if not response.results_by_transaction:
+            message = f"broker {coordinator_id} does not support AddPartitionsToTxn v4, which verifies partitions"
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+        codes = by_transaction(response)
+        return [codes_of(query, codes.get(query.transactional_id, {})) for query in batch]
+
+
+def refusal(code: ErrorCode) -> KafkaError:
+    """Returns the error of a request that the coordinator's broker rejected. A producer can't act on this broker's
+    missing authorization: for the producer, its transaction isn't verified."""
+    return KafkaError(ErrorCode.INVALID_TXN_STATE if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else code)
+
+
+def transaction_of(query: PartitionQuery) -> AddPartitionsToTxnTransaction:
+    """Returns the query as AddPartitionsToTxn encodes it."""
+    from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
+
+    topics: dict[str, list[int]] = {}
+    for topic, partition in query.names:
+        topics.setdefault(topic, []).append(partition)
+    return AddPartitionsToTxnTransaction(
+        transactional_id=query.transactional_id,
+        producer_id=query.producer.producer_id,
+        producer_epoch=query.producer.epoch,
+        verify_only=query.verify_only,
+        topics=[AddPartitionsToTxnTopic(name=topic, partitions=indexes) for topic, indexes in topics.items()],
+    )
+
+
+def by_transaction(response: AddPartitionsToTxnResponse) -> dict[str, dict[TopicPartition, ErrorCode]]:
+    """Returns the codes of a response by transactional id."""
+    return {
+        result.transactional_id: {
+            TopicPartition(topic.name, partition.partition_index): error_code(partition.partition_error_code)
+            for topic in result.topic_results
+            for partition in topic.results_by_partition
+        }
+        for result in response.results_by_transaction
+    }
+
+
+def codes_of(query: PartitionQuery, answered: Codes) -> Codes:
+    """Returns the codes of these partitions. A partition that is missing in the answer gets NETWORK_EXCEPTION, after
+    which the producer tries again: it isn't known to be part of the transaction."""
+    return {name: answered.get(name, ErrorCode.NETWORK_EXCEPTION) for name in query.names}

@@ -1,0 +1,212 @@
+"""A task beside each transaction shard, which writes the markers of its decided transactions, here and elsewhere.
+
+Source: TransactionMarkerChannelManager, and the errors of TransactionMarkerRequestCompletionHandler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+
+from broker.clock import pause
+from broker.logging import get_logger
+from broker.shards.batcher import as_kafka_error
+from broker.shards.environment import Environment
+from broker.shards.marker_requests import Codes, DueMarkers, MarkerRequests
+from broker.shards.markers import MarkerWriter, marker_of
+from coordinator.engine.result import Ticket
+from coordinator.transaction.settings import RETRY_MS
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from coordinator.transaction.markers import Markers, Written
+    from coordinator.transaction.shard import TransactionResult, TransactionShard
+
+A = TypeVar("A")
+
+OVER: Final = frozenset(
+    {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION}
+)
+"""Errors of a partition that no longer needs the marker: a newer epoch of the producer has ended the transaction there,
+as when an administrator aborts it; or no transaction can have been written to it."""
+
+logger = get_logger("broker.transactions")
+
+
+class WaitingMarkers(NamedTuple):
+    """Partitions whose markers are in flight, and the awaitable of their codes, which may raise KafkaError."""
+
+    names: tuple[TopicPartition, ...]
+    codes: Awaitable[Codes]
+
+
+class Submit(Protocol):
+    """Decides in the shard: (shard, ticket, now_ms) → Result. Returns the answer's future. Raises KafkaError."""
+
+    def __call__(
+        self, decide: Callable[[TransactionShard, Ticket[A], int], TransactionResult]
+    ) -> asyncio.Future[A]: ...
+
+
+class ShardSeat(NamedTuple):
+    """A coordinator's shard as its marker task uses it."""
+
+    coordinator_epoch: int
+    """The leader epoch of its partition, by which partitions detect an outdated coordinator."""
+    submit: Submit
+    is_hosted: Callable[[], bool]
+
+
+class MarkerTask:
+    """Writes the markers of one shard, until the shard is unloaded."""
+
+    def __init__(
+        self, seat: ShardSeat, environment: Environment, writer: MarkerWriter, requests: MarkerRequests
+    ) -> None:
+        self._seat = seat
+        self._environment = environment
+        self._writer = writer
+        self._requests = requests
+        self._under_way: set[str] = set()
+        self._reports: set[asyncio.Task[None]] = set()
+        self._problems: dict[tuple[str, TopicPartition], ErrorCode] = {}
+        """The last error of each failing marker: it is logged once, not at every try."""
+
+    async def run(self) -> None:
+        """Asks the shard for markers and writes them, until the shard is unloaded."""
+        try:
+            await self._run()
+        finally:
+            for report in self._reports:
+                report.cancel()
+
+    async def _run(self) -> None:
+        seat = self._seat
+        done: dict[str, list[TopicPartition]] = {}
+        while seat.is_hosted():
+            try:
+                work = await self._next(done)
+            except KafkaError as error:
+                if error.code is ErrorCode.NOT_COORDINATOR:
+                    return
+                await pause(self._environment.clock, RETRY_MS)
+                continue
+            done = {}
+            for markers in work:
+                codes, waiting = self._begin(markers)
+                if waiting:
+                    self._under_way.add(markers.transactional_id)
+                    self._spawn(self._report(markers, codes, waiting))
+                elif (written := self._settled(markers, codes)) is not None:
+                    done[markers.transactional_id] = written
+
+    def _next(self, done: Written) -> asyncio.Future[list[Markers]]:
+        """Reports written markers, and asks for the next. Raises KafkaError."""
+        under_way = frozenset(self._under_way)
+        return self._seat.submit(lambda shard, ticket, now_ms: shard.write_on(done, under_way, ticket, now_ms))
+
+    def _spawn(self, report: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(report)
+        self._reports.add(task)
+        task.add_done_callback(self._reports.discard)
+
+    def _begin(self, markers: Markers) -> tuple[dict[TopicPartition, ErrorCode], list[WaitingMarkers]]:
+        """Appends a transaction's markers to its partitions here, and sends those for other brokers. Returns the codes
+        that are known already, and the markers to wait for."""
+        from coordinator.group.records import EndTransaction
+
+        epoch = self._seat.coordinator_epoch
+        record = EndTransaction(markers.producer_id, markers.epoch, markers.committed, epoch)
+        marker = marker_of(record, markers.transaction_version, self._environment.clock.now_ms())
+        codes: dict[TopicPartition, ErrorCode] = {}
+        waiting: list[WaitingMarkers] = []
+        elsewhere: dict[int, list[TopicPartition]] = {}
+        for name in markers.partitions:
+            try:
+                wait = self._writer.begin(name, marker)
+            except KafkaError as error:
+                leader = self._environment.leader_elsewhere(name)
+                if leader is None:
+                    codes[name] = error.code
+                else:
+                    elsewhere.setdefault(leader, []).append(name)
+            except Exception:  # the partition will be tried again
+                logger.exception("marker not written", transactional_id=markers.transactional_id, partition=str(name))
+                codes[name] = ErrorCode.UNKNOWN_SERVER_ERROR
+            else:
+                if wait is None:
+                    codes[name] = ErrorCode.NONE
+                else:
+                    waiting.append(WaitingMarkers((name,), committed(name, wait)))
+        for leader, names in elsewhere.items():
+            due = DueMarkers(markers._replace(partitions=tuple(names)), epoch)
+            waiting.append(WaitingMarkers(due.markers.partitions, self._requests.submit(leader, due)))
+        return codes, waiting
+
+    async def _report(
+        self, markers: Markers, codes: dict[TopicPartition, ErrorCode], waiting: list[WaitingMarkers]
+    ) -> None:
+        """Reports markers to the shard once they are committed; meanwhile other transactions continue."""
+        results = await asyncio.gather(*(waits.codes for waits in waiting), return_exceptions=True)
+        for waits, result in zip(waiting, results, strict=True):
+            codes.update(result if isinstance(result, Mapping) else self._all_failed(markers, waits.names, result))
+        written = self._settled(markers, codes)
+        if written is None:
+            return
+
+        done = {markers.transactional_id: written}
+        while self._seat.is_hosted():
+            try:
+                answer = self._submit_written(done)
+                self._under_way.discard(markers.transactional_id)  # the shard has decided, and no longer counts it
+                await answer
+            except KafkaError as error:
+                if error.code is ErrorCode.NOT_COORDINATOR:
+                    return
+                await pause(self._environment.clock, RETRY_MS)
+            else:
+                return
+
+    def _submit_written(self, done: Written) -> asyncio.Future[None]:
+        return self._seat.submit(lambda shard, ticket, now_ms: shard.markers_written(done, ticket, now_ms))
+
+    def _all_failed(self, markers: Markers, names: Iterable[TopicPartition], error: BaseException) -> Codes:
+        if not isinstance(error, Exception):
+            raise error
+        if not isinstance(error, KafkaError):  # the partitions will be tried again
+            logger.error("markers not written", transactional_id=markers.transactional_id, exc_info=error)
+        return dict.fromkeys(names, as_kafka_error(error).code)
+
+    def _settled(self, markers: Markers, codes: Codes) -> list[TopicPartition] | None:
+        """Returns the partitions that have their marker, or no longer need it; the others are tried again. None if a
+        partition knows a newer coordinator: this coordinator is outdated and ends no transaction."""
+        transactional_id = markers.transactional_id
+        written: list[TopicPartition] = []
+        for name, code in codes.items():
+            if code is ErrorCode.NONE or self._is_over(name, code):
+                written.append(name)
+                self._problems.pop((transactional_id, name), None)
+            elif self._problems.get((transactional_id, name)) is not code:
+                self._problems[transactional_id, name] = code
+                logger.warning(
+                    "marker not written", transactional_id=transactional_id, partition=str(name), reason=code.name
+                )
+        if ErrorCode.TRANSACTION_COORDINATOR_FENCED in codes.values():
+            self._under_way.add(transactional_id)  # the shard no longer asks for these
+            return None
+        return written
+
+    def _is_over(self, name: TopicPartition, code: ErrorCode) -> bool:
+        """True if the transaction has ended in the partition without the marker, or the partition is deleted."""
+        return code in OVER or self._environment.image.partition(name) is None
+
+
+async def committed(name: TopicPartition, wait: Coroutine[Any, Any, None]) -> Codes:
+    """Returns the partition's code once its marker is committed, or can't be."""
+    try:
+        await wait
+    except KafkaError as error:
+        return {name: error.code}
+    return {name: ErrorCode.NONE}

@@ -1,0 +1,36 @@
+"""Which partition a key belongs to, and errors as a coordinator's clients see them."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.shards.translations import CLIENTS, seen_by_client
+from protocol.errors import ErrorCode, KafkaError
+from protocol.java_hash import hash_map_order, java_hash
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("console-consumer-1", 35_782_224),
+        ("the quick brown fox jumps over the lazy dog", -2_082_818_701),
+        ("größe", 98_762_257),
+        ("\U0001f600", 1_772_899),
+    ],
+)
+def test_a_keys_hash_is_javas(text: str, expected: int) -> None:
+    assert java_hash(text) == expected
+
+
+def test_names_are_in_the_order_of_javas_map() -> None:
+    assert hash_map_order(["roundrobin", "range", "sticky"]) == ["sticky", "range", "roundrobin"]
+    assert hash_map_order([chr(code) for code in range(ord("m"), ord("a") - 1, -1)]) == list("abcdefghijklm")
+
+
+def test_errors_of_the_log_become_errors_of_a_coordinator() -> None:
+    assert seen_by_client(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)).code is ErrorCode.NOT_COORDINATOR
+    assert seen_by_client(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)).code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert seen_by_client(KafkaError(ErrorCode.ILLEGAL_GENERATION)).code is ErrorCode.ILLEGAL_GENERATION
+    assert not set(CLIENTS) & set(CLIENTS.values())
