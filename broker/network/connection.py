@@ -66,7 +66,7 @@ class ServerConnection(ClientConnection):
     """
 
     __slots__ = (
-        "_active", "_admitted", "_charged_bytes", "_in_flight", "_is_reading", "_partial_bytes", "_pause_reasons",
+        "_active", "_charged_bytes", "_in_flight", "_is_reading", "_partial_bytes", "_pause_reasons",
         "_queue", "_queued_bytes", "_share", "_unread_bytes", "answered", "listener", "memory", "reader", "stall",
         "transport",
     )  # fmt: skip
@@ -82,7 +82,6 @@ class ServerConnection(ClientConnection):
         """The unsent bytes at the last check for idle connections."""
         self.answered = 0
         """Requests that were answered while the connection held memory."""
-        self._admitted = False
         self._active = True
         self._pause_reasons = 0
         self._is_reading = True
@@ -121,12 +120,11 @@ class ServerConnection(ClientConnection):
         address = transport.get_extra_info("peername") or ("unknown", 0)
         self.ip, self.peer = canonical(address[0]), f"{address[0]}:{address[1]}"
         self.transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
-        self._admitted = self.listener.admission.admit(self)
-        if self._admitted:
+        if self.listener.admission.admit(self):
+            self._share = self.memory.join(self.ip)
             self.listener.connections.add(self)
             if self.listener.unauthenticated is not None:
                 self.reader.max_frame_bytes = self.listener.unauthenticated.add(self)
-            self._share = self.memory.join(self.ip)
         else:
             self._pause_reasons = ENDED
             self.transport.abort()
@@ -218,8 +216,8 @@ class ServerConnection(ClientConnection):
         self.listener.unread.discard(self)
         if self.listener.unauthenticated is not None:
             self.listener.unauthenticated.discard(self)
-        if self._admitted:
-            self._admitted = False
+        if self._share is not None:  # it was admitted
+            self._share = None
             self.memory.leave(self.ip, self)
             self.listener.forget(self, exc)
         tell_closed(self)
