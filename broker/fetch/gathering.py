@@ -10,13 +10,12 @@ from librt.strings import read_i32_be
 
 from broker.fetch.doubtful import checked
 from broker.fetch.gathered import Gathered
-from broker.fetch.keeping_up import keeps_up
 from broker.fetch.partition import FetchedPartition
-from broker.fetch.request import FIRST_WHOLE_BATCH_VERSION, ParsedFetch
+from broker.fetch.request import FIRST_TOPIC_ID_VERSION, FIRST_WHOLE_BATCH_VERSION, ParsedFetch
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_COMMITTED
 from broker.replica.replicas import Replicas
-from coordinator.replication.roles import NO_EPOCH
+from coordinator.replication.roles import NO_EPOCH, Leading
 from protocol.errors import KafkaError
 from protocol.records.batch import AT_LENGTH, LOG_OVERHEAD
 
@@ -55,6 +54,36 @@ def gather_some(
             if fetched.name is not None:
                 replicas.traffic.read_failed(fetched.name.topic, error.code)
         gathered.note(fetched)
+
+
+def keeps_up(led: dict[int, Partition] | None, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
+    """Returns the partition of a follower that is caught up and had all records at its last fetch too, as for most
+    partitions, and records its fetch; None for any other. `led` has the topic's partitions that this broker leads.
+
+    Its answer has only offsets. `checked` gives the same result for any partition; the tests compare both.
+    """
+    replica = request.replica
+    if led is None or replica is None or request.selector is not None or request.version < FIRST_TOPIC_ID_VERSION:
+        return None
+    partition = led.get(fetched.index)
+    if partition is None:
+        return None
+    role, end = partition.role, partition.log_end_offset
+    if (
+        fetched.fetch_offset != end
+        or fetched.current_leader_epoch != partition.leader_epoch
+        or (fetched.last_fetched_epoch >= 0 and fetched.last_fetched_epoch != partition.last_leader_epoch)
+        or not isinstance(role, Leading)
+        or partition.high_watermark != end  # another follower blocks the commit, and may be fenced by now
+    ):
+        return None
+    if not replica.is_noted and replica.is_stale(partition.rules):
+        return None
+    received_ms = None if replica.is_noted else replica.received_ms
+    if not role.keeps_up(replica.broker_id, end, fetched.replica_log_start, replica.broker_epoch, received_ms):
+        return None
+    fetched.name = partition.name
+    return partition
 
 
 def caught_up(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition]) -> list[Partition] | None:

@@ -11,8 +11,8 @@ from broker.clock import NS_PER_MS
 from broker.dispatch.api import Api, Entries
 from broker.dispatch.call import Call
 from broker.dispatch.rules import each
-from broker.replica.low_watermark import deleted_everywhere, low_watermark
 from broker.replica.partition import Partition
+from broker.replica.waits import deleted_everywhere, low_watermark
 from broker.request.authorisation import DELETE_TOPIC
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (

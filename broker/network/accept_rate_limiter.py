@@ -10,7 +10,7 @@ seconds, and none is closed. If the kernel can't filter, the surplus is closed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker.clock import NS_PER_MS, NS_PER_S, Clock
 from broker.config import BrokerConfig
@@ -28,48 +28,50 @@ REMEMBERED: Final = 10_000
 SEARCH_AGAIN_NS: Final = 100 * NS_PER_MS
 
 
-class Burst:
+NEVER_NS: Final = -(1 << 62)
+
+
+class Burst(NamedTuple):
     """The connections that an address may make at once, as the time that they take at the allowed rate.
 
     An address that exceeds its burst has a smaller burst for a while: the connections that wait in its kernel come
     again together, and would exceed the usual burst again.
     """
 
-    def __init__(self, usual_ns: int, reduced_ns: int, reduced_for_ns: int) -> None:
-        self._usual_ns = usual_ns
-        self.reduced_ns = reduced_ns
-        self.reduced_for_ns = reduced_for_ns
-        self._exceeded_ns: dict[str, int] = {}
-        """The time at which an address last exceeded its burst; addresses with the usual burst may be missing."""
+    usual_ns: int
+    reduced_ns: int
+    reduced_for_ns: int
 
-    def allows(self, ip: str, owed_ns: int, now_ns: int, rate: int) -> bool:
+    def allows(self, owed_ns: int, since_exceeded_ns: int, rate: int) -> bool:
         """True if an address is within its burst, which is at least one connection."""
-        burst_ns = self.reduced_ns if self.is_reduced(ip, now_ns) else self._usual_ns
+        burst_ns = self.reduced_ns if since_exceeded_ns < self.reduced_for_ns else self.usual_ns
         return owed_ns <= max(burst_ns, NS_PER_S // rate)
 
-    def is_reduced(self, ip: str, now_ns: int) -> bool:
-        exceeded_ns = self._exceeded_ns.get(ip)
-        return exceeded_ns is not None and now_ns - exceeded_ns < self.reduced_for_ns
 
-    def reduce(self, ip: str, now_ns: int) -> None:
-        """Gives an address the smaller burst from now on."""
-        self._exceeded_ns[ip] = now_ns
+ACCEPT: Final = Burst(BURST_SECONDS * NS_PER_S, 100 * NS_PER_MS, 10 * NS_PER_S)
+"""The burst beyond which connections are closed."""
 
-    def forget(self, now_ns: int) -> None:
-        """Removes the addresses that have the usual burst."""
-        self._exceeded_ns = {ip: at_ns for ip, at_ns in self._exceeded_ns.items() if self.is_reduced(ip, now_ns)}
+BLOCK: Final = Burst(UNBLOCKED_SECONDS * NS_PER_S, 20 * NS_PER_MS, 2 * NS_PER_S)
+"""The burst beyond which an address is blocked for a moment. A blocked address regains about the reduced burst while it
+is blocked. Its waiting connections come again each second; an address that connects as often only now and then has the
+usual burst in between."""
 
 
-def accept_burst() -> Burst:
-    """Returns the burst beyond which connections are closed."""
-    return Burst(BURST_SECONDS * NS_PER_S, 100 * NS_PER_MS, 10 * NS_PER_S)
+class Debt:
+    """The time when an address will owe nothing, and the times when it last exceeded its bursts."""
 
+    __slots__ = ("blocked_ns", "closed_ns", "paid_at_ns")
 
-def block_burst() -> Burst:
-    """Returns the burst beyond which an address is blocked for a moment. A blocked address regains about the reduced
-    burst while it is blocked. Its waiting connections come again each second; an address that connects as often only
-    now and then has the usual burst in between."""
-    return Burst(UNBLOCKED_SECONDS * NS_PER_S, 20 * NS_PER_MS, 2 * NS_PER_S)
+    def __init__(self) -> None:
+        self.paid_at_ns = self.closed_ns = self.blocked_ns = NEVER_NS
+
+    def is_over(self, now_ns: int) -> bool:
+        """True if the address owes nothing and has its usual bursts."""
+        return (
+            now_ns >= self.paid_at_ns
+            and now_ns - self.closed_ns >= ACCEPT.reduced_for_ns
+            and now_ns - self.blocked_ns >= BLOCK.reduced_for_ns
+        )
 
 
 class AcceptRateLimiter:
@@ -88,40 +90,33 @@ class AcceptRateLimiter:
         self._clock = clock
         self._lines = lines
         self._block = block
-        self._accept_burst = accept_burst()
-        self._block_burst = block_burst()
-        self._paid_at_ns: dict[str, int] = {}
-        """The time at which an address will owe nothing; an address that owes nothing may be missing."""
+        self._debts: dict[str, Debt] = {}
+        """An address without a debt may be missing."""
         self._searched_ns = 0
 
     def __len__(self) -> int:
-        return len(self._paid_at_ns)
+        return len(self._debts)
 
     def accepts(self, address: Sequence[object]) -> bool:
         """Counts a connection from an address. Returns False if the caller must close it."""
         rate = self._limits().odradek_connection_surge_rate_per_ip
         ip, now_ns = str(address[0]), self._clock.monotonic_ns()
-        paid_at_ns = max(self._paid_at_ns.get(ip, 0), now_ns) + NS_PER_S // rate
-        owed_ns = paid_at_ns - now_ns
-        if not self._accept_burst.allows(ip, owed_ns, now_ns, rate):
+        debt = self._debts.setdefault(ip, Debt())
+        paid_at_ns = max(debt.paid_at_ns, now_ns) + NS_PER_S // rate
+        owed_ns, since_closed_ns = paid_at_ns - now_ns, now_ns - debt.closed_ns
+        if not ACCEPT.allows(owed_ns, since_closed_ns, rate):
             reason = f"{rate} connections a second are the most that its address may make"
             self._lines.rejected(ip, f"{ip}:{address[1]}", reason)
-            if not self._accept_burst.is_reduced(ip, now_ns):
-                self._paid_at_ns[ip] = now_ns + self._accept_burst.reduced_ns
-            self._accept_burst.reduce(ip, now_ns)
+            if since_closed_ns >= ACCEPT.reduced_for_ns:
+                debt.paid_at_ns = now_ns + ACCEPT.reduced_ns
+            debt.closed_ns = now_ns
             self._block(ip)
             return False
-        if not self._block_burst.allows(ip, owed_ns, now_ns, rate):
-            self._block_burst.reduce(ip, now_ns)
+        if not BLOCK.allows(owed_ns, now_ns - debt.blocked_ns, rate):
+            debt.blocked_ns = now_ns
             self._block(ip)
-        self._paid_at_ns[ip] = paid_at_ns
-        if len(self._paid_at_ns) > REMEMBERED and now_ns - self._searched_ns >= SEARCH_AGAIN_NS:
-            self._forget(now_ns)
+        debt.paid_at_ns = paid_at_ns
+        if len(self._debts) > REMEMBERED and now_ns - self._searched_ns >= SEARCH_AGAIN_NS:
+            self._searched_ns = now_ns
+            self._debts = {ip: debt for ip, debt in self._debts.items() if not debt.is_over(now_ns)}
         return True
-
-    def _forget(self, now_ns: int) -> None:
-        """Removes the addresses that owe nothing and have the usual bursts."""
-        self._searched_ns = now_ns
-        self._paid_at_ns = {ip: due_ns for ip, due_ns in self._paid_at_ns.items() if due_ns > now_ns}
-        self._accept_burst.forget(now_ns)
-        self._block_burst.forget(now_ns)

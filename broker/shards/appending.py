@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.replica.commits import committed
+from broker.replica.waits import committed
 from broker.shards.environment import Environment
 from protocol.types import TopicPartition
 

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.logging import get_logger
-from broker.replica.commits import committed
+from broker.replica.waits import committed
 from broker.shards.environment import Environment
 from broker.shards.groups import TOPIC as OFFSETS
 from broker.shards.groups import GroupCoordinator

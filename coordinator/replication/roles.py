@@ -127,9 +127,8 @@ class Leading:
         ):
             return False
         if received_ms is not None:
-            caught_up_ms = max(before.caught_up_ms, received_ms)
-            self.followers[broker_id] = Follower(
-                broker_id, log_end_offset, log_start_offset, caught_up_ms, received_ms, log_end_offset, broker_epoch
+            self.followers[broker_id] = before.fetched(
+                log_end_offset, log_start_offset, log_end_offset, received_ms, broker_epoch
             )
         return True
 

@@ -7,17 +7,16 @@ from typing import Any
 from broker.clock import NS_PER_MS, NS_PER_S
 from broker.config import BrokerConfig
 from broker.network.accept_rate_limiter import (
+    ACCEPT,
+    BLOCK,
     BURST_SECONDS,
     REMEMBERED,
     UNBLOCKED_SECONDS,
     AcceptRateLimiter,
-    accept_burst,
-    block_burst,
 )
 from tests.clock import ManualClock
 
 RATE = 100
-ACCEPT, BLOCK = accept_burst(), block_burst()
 AT_ONCE = RATE * BURST_SECONDS
 BRIEFLY = RATE * ACCEPT.reduced_ns // NS_PER_S
 UNBLOCKED_BRIEFLY = RATE * BLOCK.reduced_ns // NS_PER_S

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.network.connection_rate import ConnectionRates
+from broker.network.admission import ConnectionRates
 
 WINDOWS, WINDOW_MS = 11, 1_000
 """Apache Kafka's defaults."""

@@ -9,7 +9,7 @@ import pytest
 
 from broker.fetch import gathering
 from broker.fetch.fetch import Fetch
-from broker.fetch.keeping_up import keeps_up
+from broker.fetch.gathering import keeps_up
 from broker.replica.partition import Partition
 from coordinator.replication.isr import IsrRules
 from coordinator.replication.roles import Leading

@@ -1,5 +1,4 @@
-"""The low watermark of a partition: below it no live replica has records. It shows that a deletion is complete
-(KIP-107).
+"""Lets a coroutine wait for a commit of a partition, or until no live replica has deleted records (KIP-107).
 
 Source: kafka.cluster.Partition.lowWatermarkIfLeader and kafka.server.DelayedDeleteRecords.
 """
@@ -7,6 +6,7 @@ Source: kafka.cluster.Partition.lowWatermarkIfLeader and kafka.server.DelayedDel
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from broker.replica.partition import Partition
@@ -18,8 +18,33 @@ NO_APPEND: Final = 1 << 62
 """More bytes than can be appended while a request waits."""
 
 
+async def committed(partition: Partition, offset: int, timeout_ms: int) -> None:
+    """Returns once every record below the offset is committed. Raises the error of a failed commit, and
+    REQUEST_TIMED_OUT."""
+    if offset <= partition.high_watermark:
+        return
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    partition.when_committed(offset, partial(settle, done))
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            await done
+    except TimeoutError:
+        message = f"{partition.name}: not committed up to {offset} within {timeout_ms} ms"
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message) from None
+
+
+def settle(done: asyncio.Future[None], error: KafkaError | None) -> None:
+    """Completes a future with the outcome of a commit: None or the error. Does nothing if the future is done."""
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)
+
+
 def low_watermark(partition: Partition) -> int:
-    """Returns the low watermark; a follower's is its log start offset."""
+    """Returns the offset below which no live replica has records, as a leader knows it."""
     role, offset = partition.role, partition.log_start_offset
     return role.low_watermark(offset, partition.rules) if isinstance(role, Leading) else offset
 
