@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -23,12 +23,13 @@ from broker.share.dead_letters import DeadLetters, letters_of
 from broker.share.persister import Persister
 from broker.share.queue import FetchQueue
 from broker.share.record_scanner import RecordScanner
-from broker.share.state_storage import StateStorage
 from broker.workers import Workers
 from coordinator.engine.engine import Engine
 from coordinator.engine.result import Decision
 from coordinator.group.config import BY_DURATION, GroupConfig, duration_ms
+from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.key import ShareKey
+from coordinator.share.shard import StateWrite
 from coordinator.share_partition.acknowledge import Acknowledgement, ReservedPart, acknowledge, withdraw, write
 from coordinator.share_partition.acquire import acquire
 from coordinator.share_partition.expiry import archive_aborted, buried, release
@@ -48,13 +49,17 @@ FENCING_ERRORS = frozenset(
 )
 """Errors after which the share partition is unloaded; the next request loads it again."""
 
+WriteCallback = Callable[[KafkaError | None], None]
+"""Called with None once a write is durable, or with its error."""
+
 A = TypeVar("A")
 
 logger = get_logger("broker.share")
 
 
 class Hosted:
-    """A share partition on this broker."""
+    """A share partition on this broker, in one leader epoch; `coordinator.engine.machine.Storage` and `Serde` of its
+    machine, whose records the persister writes."""
 
     def __init__(
         self,
@@ -78,7 +83,13 @@ class Hosted:
         self._applied_config: GroupConfig | None = None
         self._applied_limits = Limits()
         self._engine = engine
-        self._storage = StateStorage(key, partition.leader_epoch, persister, self.machine, self._initial_offset)
+        self._persister = persister
+        self._leader_epoch = partition.leader_epoch
+        self._state_epoch = 0
+        self._record: StateRecord = ()
+        """The record to write next."""
+        self.end_offset = 0
+        """The number of records."""
         self._dead_letters = dead_letters
         self._burying: asyncio.Task[None] | None = None
         self._clock = clock
@@ -95,7 +106,7 @@ class Hosted:
         if self._is_stopped:  # the topic was deleted, or another broker became leader, before loading began
             return
         try:
-            await self._engine.load(self.key, self.machine, self._storage, self._storage, self._activate, self._written)
+            await self._engine.load(self.key, self.machine, self, self, self._activate, self._written)
         except Exception as error:
             self._not_loaded(error)
         self.wake()
@@ -296,7 +307,42 @@ class Hosted:
         finally:
             self._burying = None
 
-    # Writing.
+    # The storage.
+
+    async def read(self) -> AsyncIterator[StateRecord]:
+        """Yields the stored state, once the start offset is set. Raises KafkaError."""
+        state = await self._persister.read(self.key, self._leader_epoch)
+        self._state_epoch = state.state_epoch
+        self.machine.begin_at(self._initial_offset() if state.start_offset == NO_START_OFFSET else state.start_offset)
+        yield state.batches
+
+    def decode(self, record: StateRecord) -> tuple[StateRecord]:
+        return (record,)
+
+    def encode(self, records: Sequence[StateRecord], now_ms: int) -> StateRecord:
+        (record,) = records
+        return record
+
+    def append(self, record: StateRecord) -> int:
+        """Accepts a record, which is written once its changes are begun: the start offset and the delivery-complete
+        count are written with it."""
+        self._record = record
+        self.end_offset += 1
+        return self.end_offset
+
+    def when_committed(self, offset: int, then: WriteCallback) -> None:
+        """Writes the accepted record, and calls `then` once it is durable, or with its error."""
+        start_offset, count = self.machine.start_offset, self.machine.delivery_complete_count
+        written = StateWrite(self._state_epoch, self._leader_epoch, start_offset, count, self._record)
+        try:
+            write = self._persister.write(self.key, written)
+        except KafkaError as error:
+            then(error)
+            return
+        if write.done():
+            then(error_of(write))
+        else:
+            write.add_done_callback(lambda done: then(error_of(done)))
 
     def _written(self, records: Sequence[StateRecord], error: KafkaError | None) -> None:
         """Completes the changes of a record that is durable, or undoes them."""
@@ -310,6 +356,13 @@ class Hosted:
             self.bury()
         if error is not None and seen_by_share_member(error).code in FENCING_ERRORS:
             self._given_up(self)
+
+
+def error_of(write: asyncio.Future[None]) -> KafkaError | None:
+    """Returns the error of a completed write; None if it succeeded."""
+    error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE) if write.cancelled() else write.exception()
+    assert error is None or isinstance(error, KafkaError), repr(error)
+    return error
 
 
 def without(acquired: Iterable[Acquired], left_out: Iterable[tuple[int, int]]) -> list[Acquired]:
