@@ -17,6 +17,7 @@ from broker.handlers import APIS
 from broker.metadata import deciding
 from broker.request import audit, turns
 from broker.request.context import Principal
+from coordinator.cluster import loader, machine
 from protocol.api_key import ApiKey
 from tests.broker.doors import EVE, OPTIONS, furnished
 from tests.broker.inprocess import LONG_S, InProcess, request_frame
@@ -40,6 +41,8 @@ LIMITS = {
     (dispatcher, "LARGE_REQUEST_BYTES"): 64,
     (dispatcher, "MAX_BYTES_ON_LOOP"): 64,
     (deciding, "MAX_ENTRIES_ON_LOOP"): 8,
+    (machine, "MAX_RECORDS_AT_ONCE"): 8,
+    (loader, "SLICE"): 8,
     (audit, "LINES_A_SECOND"): 0,
     (audit, "INTERVAL_MS"): 3_600_000,  # else a callback has the audit lines of the second before
 }

@@ -51,7 +51,8 @@ class Acls:
         self._literal: dict[tuple[int, str], list[AccessControlEntry]] = {}
         self._prefixed: dict[int, dict[str, list[AccessControlEntry]]] = {}
         self._lengths: dict[int, list[int]] = {}
-        """The lengths of prefix patterns, in ascending order, by resource type."""
+        """The lengths of prefix patterns, in ascending order, by resource type; computed by the first decision after a
+        change."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -77,7 +78,6 @@ class Acls:
         self._entries[entry_id] = entry
         if self._is_indexed:
             self._index(entry)
-            self._measure(entry.resource_type)
         return AclChanged(entry_id)
 
     def _index(self, entry: AccessControlEntry) -> None:
@@ -85,6 +85,7 @@ class Acls:
             self._literal.setdefault((entry.resource_type, entry.resource_name), []).append(entry)
         elif entry.pattern_type == PatternType.PREFIXED:
             self._prefixed.setdefault(entry.resource_type, {}).setdefault(entry.resource_name, []).append(entry)
+            self._lengths.pop(entry.resource_type, None)
 
     def remove(self, entry_id: Uuid) -> AclChanged:
         """Removes the entry of an id, if there is one."""
@@ -104,10 +105,7 @@ class Acls:
             by_prefix[entry.resource_name].remove(entry)
             if not by_prefix[entry.resource_name]:
                 del by_prefix[entry.resource_name]
-                self._measure(entry.resource_type)
-
-    def _measure(self, resource_type: int) -> None:
-        self._lengths[resource_type] = sorted({len(prefix) for prefix in self._prefixed.get(resource_type, ())})
+                self._lengths.pop(entry.resource_type, None)
 
     def _about(self, resource: Resource, name: str) -> Iterator[list[AccessControlEntry]]:
         """Yields the entries whose patterns match the resource."""
@@ -115,14 +113,14 @@ class Acls:
             self._is_indexed = True
             for entry in self._entries.values():
                 self._index(entry)
-            for resource_type in self._prefixed:
-                self._measure(resource_type)
         if (literal := self._literal.get((resource, name))) is not None:
             yield literal
         if name != WILDCARD and (everything := self._literal.get((resource, WILDCARD))) is not None:
             yield everything
         by_prefix = self._prefixed.get(resource)
         if by_prefix:
+            if resource not in self._lengths:
+                self._lengths[resource] = sorted({*map(len, by_prefix)})
             for length in self._lengths[resource]:
                 if length > len(name):
                     return
