@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,13 @@ import pytest
 
 from broker.clock import SystemClock
 from broker.request.timeouts import Timeouts
-from broker.shards import transactions
 from broker.shards.markers import Marker, MarkerWriter
 from broker.shards.shares import ShareCoordinator
+from broker.shards.storage import PartitionStorage
 from coordinator.transaction.transaction import Producer
 from programs.run import housekeeping
 from programs.run.jobs import Job
-from protocol.types import TopicPartition
+from protocol.types import Buffer, TopicPartition
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_share_fetch import OPTIONS, Fetching
 from tests.broker.test_waiting import Scripted
@@ -25,6 +25,7 @@ from tests.broker.transacting import TOPIC, TransactionalClient, broker_on
 
 GUARD_S = 20
 OTHER = "others"
+TRANSACTION_STATE = "__transaction_state"
 
 
 class Fault(Exception):
@@ -87,14 +88,14 @@ async def test_a_job_that_fails_comes_round_again_and_keeps_no_other_from_its_ow
 async def test_a_log_that_cannot_be_loaded_keeps_no_other_from_its_coordinator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load = transactions.TransactionCoordinator._load
+    read = PartitionStorage.read
 
-    async def loaded(self: transactions.TransactionCoordinator, index: int, place: object) -> None:
-        if index == 0:
-            monkeypatch.setattr(place, "load", failing, raising=True)
-        await load(self, index, place)  # type: ignore[arg-type]
+    def reading(self: PartitionStorage[Any]) -> AsyncIterator[Buffer]:
+        if self.partition.name == TopicPartition(TRANSACTION_STATE, 0):
+            raise Fault
+        return read(self)
 
-    monkeypatch.setattr(transactions.TransactionCoordinator, "_load", loaded)
+    monkeypatch.setattr(PartitionStorage, "read", reading)
     async with broker_on(tmp_path) as broker:
         coordinator = broker.server.broker.transactions
         name = next(f"id-{n}" for n in range(100) if coordinator.partition_of(f"id-{n}") == 1)

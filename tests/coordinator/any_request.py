@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from protocol.schema import Field, Kind, fields_of
 
@@ -73,3 +73,20 @@ class AnyRequest:
         if pool and self.random.random() < FROM_POOL:
             return self.random.choice(pool)
         return self.random.choice(EXTREMES[kind.name])
+
+
+class Hostile(Protocol):
+    """A client that makes requests by its seed."""
+
+    requested: str
+
+    def step(self) -> None: ...
+
+
+def answered_or_refused(hostile: Hostile, seed: int, steps: int) -> None:
+    """Asserts that no request raises anything but the error that it gets."""
+    for step in range(steps):
+        try:
+            hostile.step()
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, step {step}: {hostile.requested}") from error

@@ -31,7 +31,7 @@ from tests.fuzz.counts import SHOWN, Counts, kind_of, short
 from tests.fuzz.meant import reason
 from tests.fuzz.reducing import reduced
 from tests.fuzz.twins import ASIDE, CLOSED, NO_ANSWER, READS, Answers, Twins, error_codes, requests_of
-from tests.interop.brokers import ApacheKafka, Odradek
+from tests.interop.brokers import ALONE, ApacheKafka, Odradek
 from tests.interop.conformance.compare import Difference, compare
 from tests.interop.conformance.peers import Peer, compared
 
@@ -40,15 +40,7 @@ PROPERTIES: Final = {
     "node.id": "1",
     "broker.session.timeout.ms": "3600000",
     "log.retention.ms": "-1",
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "1",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.num.partitions": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "share.coordinator.state.topic.num.partitions": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
+    **ALONE,
     "group.max.session.timeout.ms": "3600000",
     "group.consumer.session.timeout.ms": "3600000",
     "group.consumer.max.session.timeout.ms": "3600000",

@@ -16,6 +16,18 @@ from tests.interop.recording import Proxy
 READY_TIMEOUT_S = 30
 JVM_READY_TIMEOUT_S = 90
 CLUSTER_ID = "b2RyYWRlay1pbnRlcm9wLg"
+ALONE = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+"""Properties of a broker that is alone and has internal topics of one partition."""
 
 
 class Broker(Protocol):
@@ -106,15 +118,7 @@ class ApacheKafka(Server):
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.data),
-            "offsets.topic.num.partitions": "1",
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.num.partitions": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-            "share.coordinator.state.topic.num.partitions": "1",
-            "share.coordinator.state.topic.replication.factor": "1",
-            "share.coordinator.state.topic.min.isr": "1",
-            "group.initial.rebalance.delay.ms": "0",
+            **ALONE,
             **self.properties,
         }
         file = self.data.with_name(f"{self.data.name}.properties")

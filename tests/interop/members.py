@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import subprocess
 import sys
 import threading
@@ -12,10 +13,16 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from confluent_kafka import Producer
+
 from tests.interop import jvm, node
+from tests.interop.brokers import Broker
 from tests.interop.processes import ROOT
 
 WAIT_S = 60
+PARTITIONS = 4
+COUNT = 50
+"""Records of each partition that `write` writes."""
 
 JAVA_SETTINGS = ("session.timeout.ms=6000", "heartbeat.interval.ms=500")
 
@@ -170,3 +177,41 @@ def shared_out(members: Sequence[Member], partitions: int) -> bool:
 def seen_by(members: Iterable[Member]) -> Counter[tuple[int, int]]:
     """How often each record was given to anyone."""
     return Counter(record for member in members for record in list(member.records))
+
+
+def write(broker: Broker, topic: str, count: int = COUNT) -> None:
+    """`count` records into each partition."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
+    for partition, number in itertools.product(range(PARTITIONS), range(count)):
+        producer.produce(topic, f"{partition} {number}".encode(), partition=partition)
+    assert not producer.flush(30)
+
+
+def everything_seen(members: Sequence[Member], count: int = COUNT) -> None:
+    expected = set(itertools.product(range(PARTITIONS), range(count)))
+    wait_until(
+        lambda: seen_by(members).keys() >= expected,
+        lambda: f"missing {sorted(expected - seen_by(members).keys())[:10]}, {[m.errors[-2:] for m in members]}",
+    )
+
+
+def is_shared(members: Sequence[Member]) -> None:
+    wait_until(lambda: shared_out(members, PARTITIONS), lambda: [(m.name, m.owned, m.errors) for m in members])
+
+
+def share_and_give_up(broker: Broker, topic: str, join: Callable[[], Member]) -> None:
+    """Three consumers share a topic; one leaves, and one is killed."""
+    write(broker, topic)
+    first = join()
+    everything_seen([first])
+    others = [join(), join()]
+    is_shared([first, *others])
+    write(broker, topic)
+    everything_seen([first, *others], 2 * COUNT)
+    assert set(seen_by([first, *others]).values()) == {1}, "a record was read twice though nobody failed"
+    first.leave()
+    is_shared(others)
+    others[0].kill()
+    is_shared(others[1:])
+    write(broker, topic)
+    everything_seen([first, *others], 3 * COUNT)

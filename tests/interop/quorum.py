@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tests.interop import jvm
-from tests.interop.brokers import CLUSTER_ID, JVM_READY_TIMEOUT_S, Odradek
+from tests.interop.brokers import ALONE, CLUSTER_ID, JVM_READY_TIMEOUT_S, Odradek
 from tests.interop.processes import Server, free_port, run
 
 SESSION_MS = 3_000
@@ -16,15 +16,7 @@ SESSION_MS = 3_000
 CONTROLLER_ID = 100
 
 ONE_OF_EACH = {
-    "offsets.topic.num.partitions": "1",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.num.partitions": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "share.coordinator.state.topic.num.partitions": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    "group.initial.rebalance.delay.ms": "0",
+    **ALONE,
     "broker.session.timeout.ms": str(SESSION_MS),
     "broker.heartbeat.interval.ms": "500",
     "log.cleaner.dedupe.buffer.size": "2097152",

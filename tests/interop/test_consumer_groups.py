@@ -7,11 +7,10 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from tests.interop import jvm
 from tests.interop.brokers import ApacheKafka, Broker, Odradek
@@ -19,16 +18,19 @@ from tests.interop.clients.confluent import Confluent
 from tests.interop.members import (
     BY_NAME,
     CONSUMER_PROTOCOL,
+    COUNT,
+    PARTITIONS,
     Flavour,
     Member,
+    everything_seen,
+    is_shared,
     seen_by,
-    shared_out,
+    share_and_give_up,
     static_consumer,
     wait_until,
+    write,
 )
 
-PARTITIONS = 4
-COUNT = 50
 CLIENT = Confluent()
 CONSUMER = {flavour.name.split("-")[0]: flavour for flavour in CONSUMER_PROTOCOL}
 
@@ -70,26 +72,6 @@ def group(broker: Broker, topic: str) -> str:
     return topic
 
 
-def write(broker: Broker, topic: str, count: int = COUNT) -> None:
-    """`count` records into each partition."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
-    for partition, number in itertools.product(range(PARTITIONS), range(count)):
-        producer.produce(topic, f"{partition} {number}".encode(), partition=partition)
-    assert not producer.flush(30)
-
-
-def everything_seen(members: Sequence[Member], count: int = COUNT) -> None:
-    expected = set(itertools.product(range(PARTITIONS), range(count)))
-    wait_until(
-        lambda: seen_by(members).keys() >= expected,
-        lambda: f"missing {sorted(expected - seen_by(members).keys())[:10]}, {[m.errors[-2:] for m in members]}",
-    )
-
-
-def is_shared(members: Sequence[Member]) -> None:
-    wait_until(lambda: shared_out(members, PARTITIONS), lambda: [(m.name, m.owned, m.errors) for m in members])
-
-
 def tell(broker: Broker, *arguments: str) -> str:
     return jvm.tool("kafka-consumer-groups", "--bootstrap-server", broker.bootstrap, *arguments)
 
@@ -106,20 +88,7 @@ def state_of(broker: Broker, group: str) -> dict[str, str]:
 def test_three_consumers_share_a_topic_and_give_it_up_in_turn(
     kind: str, broker: Broker, group: str, join: Join
 ) -> None:
-    write(broker, group)
-    first = join(CONSUMER[kind])
-    everything_seen([first])
-    others = [join(CONSUMER[kind]), join(CONSUMER[kind])]
-    is_shared([first, *others])
-    write(broker, group)
-    everything_seen([first, *others], 2 * COUNT)
-    assert set(seen_by([first, *others]).values()) == {1}, "a record was read twice though nobody failed"
-    first.leave()
-    is_shared(others)
-    others[0].kill()
-    is_shared(others[1:])
-    write(broker, group)
-    everything_seen([first, *others], 3 * COUNT)
+    share_and_give_up(broker, group, lambda: join(CONSUMER[kind]))
 
 
 def test_clients_of_both_kinds_are_one_group(broker: Broker, group: str, join: Join) -> None:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from tests.interop.brokers import Broker
 from tests.interop.clients.confluent import Confluent
-from tests.interop.members import BY_NAME, FLAVOURS, Flavour, Member, seen_by, shared_out, static, wait_until
+from tests.interop.members import (
+    BY_NAME,
+    COUNT,
+    FLAVOURS,
+    PARTITIONS,
+    Flavour,
+    Member,
+    everything_seen,
+    is_shared,
+    share_and_give_up,
+    static,
+    wait_until,
+    write,
+)
 
-PARTITIONS = 4
-COUNT = 100
 CLIENT = Confluent()
 
 Join = Callable[[Flavour], Member]
@@ -44,30 +53,6 @@ def make(broker: Broker, topic: str) -> None:
     CLIENT.create(broker.bootstrap, topic, partitions=PARTITIONS)
 
 
-def write(broker: Broker, topic: str, count: int = COUNT) -> None:
-    """`count` records into each partition."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
-    for partition, number in itertools.product(range(PARTITIONS), range(count)):
-        producer.produce(topic, f"{partition} {number}".encode(), partition=partition)
-    assert not producer.flush(30)
-
-
-def all_records(count: int = COUNT) -> set[tuple[int, int]]:
-    return set(itertools.product(range(PARTITIONS), range(count)))
-
-
-def everything_seen(members: list[Member], count: int = COUNT) -> None:
-    expected = all_records(count)
-    wait_until(
-        lambda: seen_by(members).keys() >= expected,
-        lambda: f"missing {sorted(expected - seen_by(members).keys())[:10]}, {[m.errors[-2:] for m in members]}",
-    )
-
-
-def is_shared(members: list[Member]) -> None:
-    wait_until(lambda: shared_out(members, PARTITIONS), lambda: [(m.name, m.owned, m.errors) for m in members])
-
-
 def rebalances(broker: Broker) -> int:
     """How many have begun, by the broker's log."""
     return Path(f"{broker.data}.log").read_text().count('"event": "rebalance"')
@@ -83,20 +68,7 @@ def test_three_consumers_share_a_topic_and_give_it_up_in_turn(
     flavour: Flavour, broker: Broker, topic: str, join: Join
 ) -> None:
     make(broker, topic)
-    write(broker, topic)
-    first = join(flavour)
-    everything_seen([first])
-    others = [join(flavour), join(flavour)]
-    is_shared([first, *others])
-    write(broker, topic)
-    everything_seen([first, *others], 2 * COUNT)
-    assert set(seen_by([first, *others]).values()) == {1}, "a record was read twice though nobody failed"
-    first.leave()
-    is_shared(others)
-    others[0].kill()
-    is_shared(others[1:])
-    write(broker, topic)
-    everything_seen([first, *others], 3 * COUNT)
+    share_and_give_up(broker, topic, lambda: join(flavour))
 
 
 def test_consumers_of_different_clients_are_one_group(broker: Broker, topic: str, join: Join) -> None:

@@ -15,6 +15,7 @@ from coordinator.cluster.duties import Duties, Duty
 from coordinator.cluster.partitions import alter_partition, change
 from coordinator.cluster.partitions.changes import PartitionChanges
 from tests.simulation.deciding_world import simulate
+from tests.simulation.detection import finding
 
 STEPS = 600
 SEEDS = range(30)
@@ -48,14 +49,8 @@ def test_everything_that_may_happen_happens() -> None:
     }
 
 
-def is_detected(seeds: range = range(120)) -> bool:
-    """True when the simulation detects the fault that is planted."""
-    for seed in seeds:
-        try:
-            simulate(seed, STEPS)
-        except AssertionError:
-            return True
-    return False
+def is_detected() -> bool:
+    return bool(finding(lambda seed: simulate(seed, STEPS), range(120)))
 
 
 def test_brokers_that_may_have_lost_records_and_stay_eligible_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

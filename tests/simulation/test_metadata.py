@@ -14,6 +14,7 @@ from broker.metadata.led_log import LedLog
 from broker.metadata.snapshots import Snapshots
 from coordinator.cluster.machine import ClusterMachine
 from coordinator.cluster.snapshot import SnapshotId
+from tests.simulation.detection import finding
 from tests.simulation.metadata_world import simulate
 
 STEPS = 120
@@ -40,14 +41,8 @@ def test_everything_that_may_happen_happens() -> None:
     }
 
 
-def is_detected(seeds: range = range(40)) -> bool:
-    """True when the simulation detects the fault that is planted."""
-    for seed in seeds:
-        try:
-            simulate(seed, STEPS)
-        except AssertionError:
-            return True
-    return False
+def is_detected() -> bool:
+    return bool(finding(lambda seed: simulate(seed, STEPS), range(40)))
 
 
 def committed_before_it_is_on_the_device(patch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,15 @@ def test_a_replica_that_moves_is_counted_where_it_is() -> None:
     assert (image.partitions_in[DIRECTORY], image.partitions_in[b"directory-two---"]) == (0, 1)
 
 
+def test_a_setting_that_is_removed_counts_no_more() -> None:
+    settings = [topic_config("orders", "retention.ms", "5"), topic_config("orders", "segment.ms", "7")]
+    image = given.image(*given.topic("orders"), *settings)
+    image.apply(topic_config("orders", "retention.ms", None))
+    assert image.topic_configs("orders") == {"segment.ms": "7"}
+    image.apply(topic_config("orders", "segment.ms", None))
+    assert image.topic_configs("orders") == NO_CONFIGS
+
+
 def test_a_record_is_applied_and_its_change_told() -> None:
     image = given.image()
     created, first = given.topic("orders")

@@ -38,7 +38,7 @@ from protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from tests.coordinator.any_request import AnyRequest
+from tests.coordinator.any_request import AnyRequest, answered_or_refused
 from tests.coordinator.group.consumer_world import Groups
 
 SEEDS = 40  # some seconds
@@ -236,9 +236,4 @@ class Hostile:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_shard_of_groups_answers_or_refuses_whatever_is_asked(seed: int) -> None:
-    hostile = Hostile(seed)
-    for step in range(STEPS):
-        try:
-            hostile.step()
-        except Exception as error:
-            raise AssertionError(f"seed {seed}, step {step}: {hostile.requested}") from error
+    answered_or_refused(Hostile(seed), seed, STEPS)

@@ -15,6 +15,7 @@ from coordinator.share.records import ShareRecord, ShareSerde
 from coordinator.share.settings import ShareSettings
 from coordinator.share.shard import ShareShard, StateWrite
 from protocol.records.compression import Compression
+from tests.coordinator.any_request import answered_or_refused
 from tests.coordinator.driver import Driver
 from tests.coordinator.group.consumer_world import Groups
 
@@ -77,9 +78,4 @@ class Hostile:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_shard_of_share_states_answers_or_refuses_whatever_is_asked(seed: int) -> None:
-    hostile = Hostile(seed)
-    for step in range(STEPS):
-        try:
-            hostile.step()
-        except Exception as error:
-            raise AssertionError(f"seed {seed}, step {step}: {hostile.requested}") from error
+    answered_or_refused(Hostile(seed), seed, STEPS)

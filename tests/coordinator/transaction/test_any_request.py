@@ -8,6 +8,7 @@ import pytest
 
 from coordinator.transaction.transaction import Producer
 from protocol.types import TopicPartition
+from tests.coordinator.any_request import answered_or_refused
 from tests.coordinator.transaction.given import Given
 
 SEEDS, STEPS = 30, 150
@@ -67,9 +68,4 @@ class Hostile:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_shard_of_transactions_answers_or_refuses_whatever_is_asked(seed: int) -> None:
-    hostile = Hostile(seed)
-    for step in range(STEPS):
-        try:
-            hostile.step()
-        except Exception as error:
-            raise AssertionError(f"seed {seed}, step {step}: {hostile.requested}") from error
+    answered_or_refused(Hostile(seed), seed, STEPS)

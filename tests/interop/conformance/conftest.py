@@ -9,7 +9,7 @@ import pytest
 
 from bench.jars import APACHE_KAFKA
 from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from tests.interop.brokers import ApacheKafka, Odradek
+from tests.interop.brokers import ALONE, ApacheKafka, Odradek
 from tests.interop.conformance.compare import Both
 from tests.interop.conformance.meant import MEANT
 from tests.interop.conformance.peers import Pair, Peer, compared
@@ -19,15 +19,7 @@ LAST_OF_3 = "3.9.2"
 PROPERTIES = {
     "node.id": "1",
     "log.retention.ms": "-1",  # the scripts' records are old
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "1",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.num.partitions": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "share.coordinator.state.topic.num.partitions": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
+    **ALONE,
 }
 
 

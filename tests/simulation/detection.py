@@ -1,0 +1,15 @@
+"""Whether a simulation finds a fault that is planted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+
+def finding(run: Callable[[int], object], seeds: Iterable[int]) -> str:
+    """Returns the first assertion that fails in a run of one of the seeds; nothing if all runs pass."""
+    for seed in seeds:
+        try:
+            run(seed)
+        except AssertionError as error:
+            return str(error) or "an assertion without a text"
+    return ""
