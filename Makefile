@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON   ?= $(shell command -v python3.11 || command -v python3)
 VENV     := .venv
 BIN      := $(VENV)/bin
-SOURCES  := $(wildcard odradek protocol storage coordinator broker cli programs commands bench)
+SOURCES  := $(wildcard odradek protocol client storage coordinator broker cli programs commands bench)
 SETUP    := $(VENV)/.setup-dev
 EXAMPLES_SETUP := $(VENV)/.setup-examples
 WORKERS  ?= 2
@@ -48,7 +48,7 @@ check: lint ## lint and the unit tests on the source tree; under two minutes, by
 	$(TESTS) -q --ignore=tests/interop --ignore=tests/pipeline/spark
 
 OF_THE_TREE := bench commands compiled/test_differences.py compiled/test_rules.py docs pipeline test_docs.py test_tidy.py
-PURE := coordinator protocol scenarios storage
+PURE := client coordinator protocol scenarios storage
 
 .PHONY: test
 test: lint ## the tests of pure rooms on the source tree, then all tests of the broker on a wheel, with real clients
@@ -117,8 +117,9 @@ crowding: $(SETUP) ## how long others wait for one client's large requests: ENTR
 		--place $(or $(PLACE),node) $(if $(APIS),--api $(APIS))
 
 .PHONY: callbacks
-callbacks: $(SETUP) ## the longest callback of the event loop for large requests, of all versions: ENTRIES=20000 APIS=FETCH
-	$(BIN)/python -m tests.fuzz.callbacks --all-versions --entries $(or $(ENTRIES),20000) $(if $(APIS),--api $(APIS))
+callbacks: $(SETUP) ## the longest callback of the event loop for large requests, of all versions: ENTRIES=20000 APIS=FETCH PLACE=controller
+	$(BIN)/python -m tests.fuzz.callbacks --all-versions --entries $(or $(ENTRIES),20000) --place $(or $(PLACE),node) \
+		$(if $(APIS),--api $(APIS))
 
 .PHONY: fuzz-differential
 fuzz-differential: $(SETUP) ## send the same random requests to Odradek and Apache Kafka: REQUESTS=100000 SEED=0, a single EPISODE=17

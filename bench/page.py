@@ -34,38 +34,39 @@ CONSUMERS: Final = 2
 """Number of times that each record is read, in the calculation for a larger machine."""
 
 SENDFILE: Final = (
-    "most of it is the kernel's: the copy into the socket, the pages of the mapped file. The floor, which sends the "
-    "same bytes from a mapped file and knows no protocol, takes 0.30 CPU-s/GB, 0.82 of Apache Kafka's. `sendfile` "
-    "spares both, and costs more on loopback, page by page and with the reader woken for each piece: with librdkafka "
-    "on an idle machine it took 0.64 CPU-s/GB against 0.37, while the client read 1.4 times as fast (six rounds)"
+    "the kernel takes most of it, for the copy into the socket and the pages of the mapped file. The floor, which "
+    "sends the same bytes from a mapped file without a protocol, takes 0.30 CPU-s/GB, 0.82 of Apache Kafka's. "
+    "`sendfile` avoids both, but costs more on loopback, because it sends page by page and wakes the reader for each "
+    "piece: with librdkafka on an idle machine it took 0.64 CPU-s/GB against 0.37, while the client read 1.4 times as "
+    "fast (six rounds)"
 )
 SHARE: Final = (
-    "the same records by plain Fetch are 0.35 of it; the rest is what a share group is: acquired and acknowledged "
-    "batch by batch, and written to its state topic. A JVM that is warm does that for a fifth of its first round's "
-    "cost. The clients' JVM has most of the two cores, and each round has the seconds of joining in it, more of them "
-    "the more members there are"
+    "a plain Fetch of the same records costs 0.35 of it; the rest is the work of a share group: records are acquired "
+    "and acknowledged batch by batch, and the state is written to its topic. A warm JVM does that for a fifth of its "
+    "first round's cost. The clients' JVM uses most of the two cores, and each round includes the seconds of joining, "
+    "which grow with the number of members"
 )
 TRIED: Final[Mapping[tuple[str, str], str]] = {
-    ("start-up", LIMIT): "of it 15 MB are pages of the interpreter's and libraries' files, which all processes share",
-    ("produce", "floor"): "what is above the floor is the protocol, and the check of every record",
-    ("produce", "kafka"): "the table above has where the time goes; half of it is the kernel's",
+    ("start-up", LIMIT): "15 MB of it are pages of the interpreter's and libraries' files, which all processes share",
+    ("produce", "floor"): "the cost above the floor is the protocol, and the check of every record",
+    ("produce", "kafka"): "the table above divides the time; the kernel takes half of it",
     (
         "produce-idempotent",
         "kafka",
-    ): "a batch has 16 KB, so that four times as many requests as in the row above it carry a "
-    "gigabyte, at 36 µs each with everything. Six tenths of that are the kernel's: a read, a `pwrite`, a write, a wait",
+    ): "a batch has 16 KB, so that a gigabyte takes four times as many requests as "
+    "in the row above, at 36 µs each. The kernel takes six tenths of that: a read, a `pwrite`, a write, a wait",
     (
         "produce-lz4",
         "kafka",
-    ): "a quarter of it is inflating, for the check of every record, half of that in liblz4; a fifth "
-    "`pwrite` and indexes, a seventh answers. The check itself is 2 %. Inflating into a buffer that need not grow, and "
-    "a heap that keeps its pages (glibc's mallopt), which are a quarter of the time in the small, gave nothing that "
-    "could be seen: 3.86, 3.97 and without the heap 3.88 CPU-s/GB on a day when Apache Kafka took 5.34",
+    ): "a quarter of it inflates the records for their check, half of that in liblz4; a fifth is "
+    "`pwrite` and indexes, a seventh answers. The check itself is 2 %. A buffer that need not grow, and a heap that "
+    "keeps its pages (glibc's mallopt), made no measurable difference: 3.86 and 3.97 CPU-s/GB, and 3.88 without the "
+    "heap, on a day when Apache Kafka took 5.34",
     (
         "produce-unbatched",
         "kafka",
-    ): "four tenths of it are the kernel's, for a request at a time; a bare uvloop server that "
-    "answers sixty constant bytes takes more than half as much",
+    ): "the kernel takes four tenths of it, because each request is read and answered separately; a "
+    "bare uvloop server that answers sixty constant bytes takes more than half as much",
     ("consume", "kafka"): SENDFILE,
     ("consume-lz4", "kafka"): SENDFILE,
     ("consume-share", "kafka"): SHARE,
@@ -74,8 +75,8 @@ TRIED: Final[Mapping[tuple[str, str], str]] = {
     (
         "latency",
         "kafka",
-    ): "two wake-ups of the client's threads and the kernel's way through loopback, twice, are most of "
-    "0.2 ms, and the same for both; of the broker's own 119 µs for a record there and back, Apache Kafka takes 302",
+    ): "most of the 0.2 ms are two wake-ups of the client's threads and two passes through the kernel's "
+    "loopback, the same for both brokers. The broker itself takes 119 µs for a record, Apache Kafka 302",
 }
 """Reasons why a goal is missed, and what was tried, by load and by the peer that it is compared with."""
 

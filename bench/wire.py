@@ -1,4 +1,4 @@
-"""Two requests without a client library: the APIs that a broker serves, and Metadata."""
+"""Frames on plain sockets, for clients whose cost is measured, and a client for other requests."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from contextlib import closing
+
+from client.address import Address
+from client.blocking import BlockingPeer, PlainClock
+from client.settings import Settings
 
 METADATA, API_VERSIONS = 3, 18
 CLIENT_ID = b"bench"
 POLL_S = 0.002
 IO_TIMEOUT_S = 10.0
+IO_TIMEOUT_MS = 10_000
 
 
 def request(api_key: int, version: int, body: bytes = b"") -> bytes:
@@ -47,20 +53,15 @@ def ask(connection: socket.socket, frame: bytes) -> bytes:
     return receive(connection, size)[4:]
 
 
-def parse_api_versions(body: bytes) -> frozenset[int]:
-    """Returns the API keys in the body of an ApiVersions response v0. Raises ValueError with the broker's error
-    code.
-    """
-    error, count = struct.unpack_from(">hi", body)
-    if error:
-        raise ValueError(f"ApiVersions 0 was answered with error code {error}")
-    return frozenset(key for key, _, _ in struct.iter_unpack(">hhh", body[6 : 6 + 6 * count]))
-
-
 def api_keys(bootstrap: str) -> frozenset[int]:
-    """Returns the APIs that a broker advertises."""
-    with connect(bootstrap) as connection:
-        return parse_api_versions(ask(connection, API_VERSIONS_REQUEST))
+    """Returns the APIs that a broker advertises. Raises PeerError, ProtocolError."""
+    with closing(peer(bootstrap)) as broker:
+        return frozenset(broker.versions(timeout_ms=IO_TIMEOUT_MS).ranges)
+
+
+def peer(address: str) -> BlockingPeer:
+    """Returns a broker for requests whose cost is not measured."""
+    return BlockingPeer(Address.parse(address), Settings(client_id=CLIENT_ID.decode()), PlainClock())
 
 
 def names_a_broker(body: bytes) -> bool:

@@ -19,10 +19,10 @@ NO_ROOM: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENO
 """Errors for which no connection can be accepted now. Any other error concerns a peer that has disconnected again."""
 
 AGAIN_MS: Final = 100
-"""The pause after such an error."""
+"""The pause after an error of NO_ROOM."""
 
 CLOSED_AT_ONCE: Final = 32
-"""Maximum of connections that are closed unserved in one turn: they take a fifth of a millisecond."""
+"""Maximum number of connections that are closed unserved in one turn: they take a fifth of a millisecond."""
 
 MakeProtocol: TypeAlias = "Callable[[], asyncio.BaseProtocol]"
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from broker.fetch.fetch import Fetch, Outcome
-from broker.fetch.many import answered, gather_enough
+from broker.fetch.in_turns import answered, gather_enough
 from broker.fetch.partition import FetchedPartition
-from broker.requests.settling import RecordWork
+from broker.requests.record_work import RecordWork
 from protocol.errors import KafkaError
 from protocol.records.compression import TooLarge
 from protocol.records.legacy import OVERFLOW_MESSAGE, ConversionBudget, down_convert

@@ -22,7 +22,8 @@ def no_options(_: Parser) -> None:
 
 
 class Program(NamedTuple):
-    """What a family of commands shares: how an action runs, which options all of them have, and the exit codes."""
+    """The common parts of a family of commands: how an action runs, the options that all commands have, and the exit
+    codes."""
 
     run: Callable[[argparse.Namespace], int]
     exit_codes: str

@@ -44,10 +44,7 @@ For fish:      odradek completion fish > ~/.config/fish/completions/odradek.fish
 
 def declare(actions: Actions) -> None:
     actions.only(
-        print_script,
-        options=_options,
-        examples=[f"odradek completion {shell}" for shell in SCRIPTS],
-        more=INSTALL,
+        print_script, options=_options, examples=[f"odradek completion {shell}" for shell in SCRIPTS], more=INSTALL
     )
 
 

@@ -40,7 +40,8 @@ def parse_time(text: str, now_ms: int) -> int:
 
 
 def show_time(timestamp_ms: int) -> str | None:
-    """Returns a timestamp in ISO 8601 and UTC; None if it is negative, and the plain number if no calendar has it."""
+    """Returns a timestamp in ISO 8601 and UTC; None if it is negative, and the number itself if it is beyond the range
+    of dates."""
     if timestamp_ms < 0:
         return None
     try:

@@ -11,8 +11,9 @@ from cli.actions import Program
 from cli.exits import DONE, FAILED, INTERRUPTED, UNREACHABLE, fail
 from cli.flags import BOOTSTRAP, CONFIG, OUTPUT, PROFILE, SET
 from cli.parser import Parser
-from commands.client.blocking import BlockingLinks, drive
-from commands.client.cluster_client import ClusterClient
+from client.blocking import BlockingPeers, drive
+from client.errors import HandshakeFailed, PeerError, UnsupportedVersion
+from commands.client.cluster_client import ClusterClient, draw
 from commands.client.connecting import Destination, destination
 from commands.client.links import Links
 from commands.client.settings import Given, gather
@@ -20,7 +21,6 @@ from commands.errors import CommandError, from_kafka
 from commands.printing import Output
 from commands.session import Action, Session
 from protocol.errors import KafkaError, ProtocolError
-from protocol.peer_errors import HandshakeFailed, PeerError, UnsupportedVersion
 
 
 def run(options: Namespace) -> int:
@@ -53,22 +53,22 @@ def add_common(parser: Parser) -> None:
 
 
 PROGRAM: Final = Program(
-    run,
-    "0 done, 1 rejected by the cluster, 2 wrong arguments, 3 no broker reached, 130 interrupted",
-    add_common,
+    run, "0 done, 1 rejected by the cluster, 2 wrong arguments, 3 no broker reached, 130 interrupted", add_common
 )
 
 
 def _run(where: Destination, options: Namespace) -> int:
     """Runs an action over blocking sockets, or on an event loop if it is declared concurrent."""
     if not options.concurrent:
-        return drive(_act(BlockingLinks(where), where.timeout_ms, options))
+        return drive(_act(BlockingPeers(where.connection, where.bootstrap), where.timeout_ms, options))
     import asyncio
 
-    from commands.client.loop_links import LoopLinks
+    from client.clock import SystemClock
+    from client.pool import Peers
 
     async def on_a_loop() -> int:
-        return await _act(LoopLinks(where), where.timeout_ms, options)
+        brokers = Peers(where.connection, SystemClock(), draw, where.bootstrap)
+        return await _act(brokers, where.timeout_ms, options)
 
     return asyncio.run(on_a_loop())
 

@@ -1,10 +1,11 @@
-"""Writes docs/limits.md from the sections of docs/limits_table.py: `python -m docs.limits`.
+"""Writes the values of options and constants into the tables of docs/limits.md: `python -m docs.limits`.
 
-The numbers come from the options and constants themselves; tests/docs/test_limits.py checks that the named tests exist.
+The rows are edited in the page itself. tests/docs/test_limits.py checks that the named tests exist.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -13,8 +14,6 @@ from typing import NamedTuple
 from broker.config import BrokerConfig
 from coordinator.group.config import GroupConfig
 from coordinator.telemetry.config import ClientMetricsConfig
-from docs.limit import Limit
-from docs.limits_table import SECTIONS
 from protocol.config import Config
 from storage.config import LogConfig
 
@@ -22,16 +21,27 @@ PAGE = Path(__file__).with_suffix(".md")
 KINDS: Sequence[type[Config]] = (BrokerConfig, GroupConfig, LogConfig, ClientMetricsConfig)
 KIB, MIB = 1024, 1024 * 1024
 UNBOUNDED = (2**31 - 1, 2**63 - 1, -1)
+HEADING = "| limited value |"
+QUOTED = re.compile(r"`([^`]+)`")
 
-INTRODUCTION = """\
-# Limits
 
-<!-- Written by `python -m docs.limits` from docs/limits_*.py, the options and the constants; edit those. -->
+class Limit(NamedTuple):
+    """A row of the page."""
 
-The limits on what a client or another broker can request, and what happens beyond each limit. A bound that is an option
-is shown with its default; other bounds are constants, whose source states the reason.
-[untrusted-networks.md](untrusted-networks.md) has the options to set if untrusted clients can connect.
-"""
+    what: str
+    """The value that a client or another broker controls."""
+    bound: str
+    """The bound in words; `held_by` has the number."""
+    held_by: str
+    """Options by name, constants by module and name, with their values; or the protocol, by its types."""
+    beyond: str
+    """The effect on a peer that exceeds the bound."""
+    tests: str
+    """Tests that show it, as path::name."""
+
+    @property
+    def sources(self) -> list[str]:
+        return QUOTED.findall(self.held_by)
 
 
 class Bound(NamedTuple):
@@ -70,20 +80,29 @@ def shown(held: Bound) -> str:
     return f"`{held.source}` = {value:,}"
 
 
+def limit_of(line: str) -> Limit | None:
+    """Returns the limit of a line of the page; None if the line is not a row."""
+    if not line.startswith("| ") or line.startswith((HEADING, "| --- ")):
+        return None
+    return Limit(*line.removeprefix("| ").removesuffix(" |").split(" | "))
+
+
+def limits() -> Iterator[Limit]:
+    """Yields the rows of the page."""
+    return filter(None, map(limit_of, PAGE.read_text(encoding="utf-8").splitlines()))
+
+
 def page() -> str:
-    """Returns the whole page."""
-    return "\n".join([INTRODUCTION, *(line for title, limits in SECTIONS.items() for line in section(title, limits))])
+    """Returns the page with the current values."""
+    return "".join(f"{_with_values(line)}\n" for line in PAGE.read_text(encoding="utf-8").splitlines())
 
 
-def section(title: str, limits: Sequence[Limit]) -> Iterator[str]:
-    yield f"## {title}\n"
-    yield "| limited value | bound | held by | beyond it | test |"
-    yield "| --- | --- | --- | --- | --- |"
-    for limit in limits:
-        held_by = "<br>".join(shown(bound(source)) for source in limit.held_by) or "the protocol"
-        tests = "<br>".join(f"`{test}`" for test in limit.tests)
-        yield f"| {limit.what} | {limit.bound} | {held_by} | {limit.beyond} | {tests} |"
-    yield ""
+def _with_values(line: str) -> str:
+    limit = limit_of(line)
+    if limit is None:
+        return line
+    held_by = "<br>".join(shown(bound(source)) for source in limit.sources) or "the protocol"
+    return f"| {' | '.join(limit._replace(held_by=held_by))} |"
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ INTRODUCTION = """\
 <!-- Written by `python -m docs.protocol` from the table of handlers and the table of tested clients; edit those. -->
 
 Odradek serves every version of an API that Apache Kafka ever served, from 0 to the newest stable one, so that clients
-of any age can connect. `protocol/messages/` has all versions of all messages, including messages without a handler.
+of any age can connect. `protocol/messages/` has all versions of all messages that nodes and commands send.
 
 ## APIs
 

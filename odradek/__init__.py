@@ -1,8 +1,8 @@
 """The import name of the wheel, and the `odradek` command. `odradek.testing` has brokers for test suites.
 
-The packages of Odradek import each other as `protocol`, `storage`, `coordinator`, `broker`, `cli`, `programs` and
-`commands`. In a wheel they are folders inside this one, in the source tree they lie beside it. Only the command puts
-their parent folder on the path, as the first entry, so that other programs never see those names.
+The packages of Odradek import each other as `protocol`, `client`, `storage`, `coordinator`, `broker`, `cli`,
+`programs` and `commands`. In a wheel they are folders inside this one, in the source tree they lie beside it. Only
+the command puts their parent folder on the path, as the first entry, so that other programs never see those names.
 """
 
 import os

@@ -29,9 +29,7 @@ _positions = pytest.StashKey[dict[str, int]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("odradek", "brokers of Odradek")
     group.addoption(
-        "--odradek-external",
-        metavar="HOST:PORT",
-        help=f"running broker for the fixture odradek_external ({EXTERNAL})",
+        "--odradek-external", metavar="HOST:PORT", help=f"running broker for the fixture odradek_external ({EXTERNAL})"
     )
     group.addoption("--odradek-control", metavar="HOST:PORT", help=f"its control server, if it has one ({CONTROL})")
     parser.addini("odradek_settings", "options of odradek_broker, a line NAME=VALUE each", type="linelist")

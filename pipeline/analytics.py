@@ -21,7 +21,7 @@ APPROXIMATE_ERROR = 0.02
 
 
 def parsed(records: DataFrame) -> DataFrame:
-    """Parses the events in records of `load`, `stream` or topics. Skips values that are not such events."""
+    """Parses the events in records of `load`, `stream` or topics. Skips values that are not events of this schema."""
     events = records.select(f.from_json(f.col("value").cast("string"), EVENT).alias("e"), "timestamp")
     return (
         events.where(f.col("e.id").isNotNull() & f.col("e.at").isNotNull())

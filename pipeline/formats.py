@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Format(Enum):
-    """How values are encoded."""
+    """The encoding of values."""
 
     BYTES = "bytes"
     JSON = "json"

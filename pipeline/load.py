@@ -164,10 +164,10 @@ class SinkRun:
             count = sum(file.records for file in files if file.key == span.key and _within(file, span))
             if count > span.end - span.start:
                 raise PipelineError(
-                    f"{span}: {count} records were read, {span.end - span.start} are the most there can be"
+                    f"{span}: {count} records were read, but the range has at most {span.end - span.start}"
                 )
             if mine and (mine[0][0] < span.start or mine[-1][1] >= span.end):
-                raise PipelineError(f"{span}: records {mine[0][0]} to {mine[-1][1]} were read")
+                raise PipelineError(f"{span}: records outside of it were read: {mine[0][0]} to {mine[-1][1]}")
 
     def _manifest(self, files: Sequence[File], replaced: Overlap) -> Manifest:
         return Manifest(
@@ -184,8 +184,8 @@ class SinkRun:
         )
 
 
-def _within(file: File, one: Range) -> bool:
-    return file.key == one.key and file.first < one.end and file.last >= one.start
+def _within(file: File, span: Range) -> bool:
+    return file.key == span.key and file.first < span.end and file.last >= span.start
 
 
 def staged_files(spark: SparkSession, staging: Path) -> list[File]:

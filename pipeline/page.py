@@ -42,15 +42,21 @@ class Section(NamedTuple):
 
 
 SECTIONS = (
-    Section("events_by_type", "Events by type", plots.events_by_type, "By when they happened, in windows of {window}."),
+    Section("events_by_type", "Events by type", plots.events_by_type, "By time of the event, in windows of {window}."),
     Section(
         "unique_users", "Unique users", plots.unique_users, "Per window of {window}: counted, and by HyperLogLog++."
     ),
     Section("session_sizes", "Sessions", plots.session_sizes, "A session ends with a pause of {gap}."),
-    Section("funnel", "Funnel", plots.funnel, "Sessions that got so far, in this order, with anything between.", 1.9),
-    Section("top_pages", "Top pages", plots.top_pages, "By views; the narrow bars are different users.", 3.6),
     Section(
-        "delays", "From event to topic", plots.delays, "How long after it happened an event was sent. Quantiles below."
+        "funnel",
+        "Funnel",
+        plots.funnel,
+        "Sessions that reached each step in this order; other events may be between.",
+        1.9,
+    ),
+    Section("top_pages", "Top pages", plots.top_pages, "By views; the narrow bars show different users.", 3.6),
+    Section(
+        "delays", "From event to topic", plots.delays, "Time from an event until it was sent. The quantiles are below."
     ),
 )
 
@@ -86,7 +92,7 @@ def span(facts: PageHead) -> str:
         if facts.first and facts.last
         else "no events"
     )
-    return f"{when}, from {facts.source}. Made {facts.made}."
+    return f"{when}, from {facts.source}. Generated {facts.made}."
 
 
 def head(facts: PageHead) -> str:
@@ -101,13 +107,13 @@ def head(facts: PageHead) -> str:
     )
 
 
-def section(one: Section, facts: PageHead, tables: Mapping[str, Sequence[Row]]) -> str:
-    rows = tables[one.table]
-    image = base64.b64encode(plots.svg(one.draw, rows, one.height).encode()).decode()
-    more = table(tables["delay_quantiles"]) if one.table == "delays" else ""
+def section(part: Section, facts: PageHead, tables: Mapping[str, Sequence[Row]]) -> str:
+    rows = tables[part.table]
+    image = base64.b64encode(plots.svg(part.draw, rows, part.height).encode()).decode()
+    more = table(tables["delay_quantiles"]) if part.table == "delays" else ""
     return (
-        f'<section id="{one.table}"><h2>{one.title}</h2><p>{one.note.format(gap=facts.gap, window=facts.window)}</p>'
-        f'<img alt="{one.title}" src="data:image/svg+xml;base64,{image}">{more}{folded(rows)}</section>'
+        f'<section id="{part.table}"><h2>{part.title}</h2><p>{part.note.format(gap=facts.gap, window=facts.window)}</p>'
+        f'<img alt="{part.title}" src="data:image/svg+xml;base64,{image}">{more}{folded(rows)}</section>'
     )
 
 

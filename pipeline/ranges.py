@@ -17,13 +17,7 @@ EARLIEST = -2
 LATEST = -1
 """Kafka's numbers for earliest and latest, which Spark's JSON of offsets uses too."""
 
-NAMED: Final = {
-    "start": EARLIEST,
-    "beginning": EARLIEST,
-    "earliest": EARLIEST,
-    "end": LATEST,
-    "latest": LATEST,
-}
+NAMED: Final = {"start": EARLIEST, "beginning": EARLIEST, "earliest": EARLIEST, "end": LATEST, "latest": LATEST}
 
 
 class Range(NamedTuple):

@@ -73,8 +73,8 @@ def read_files(spark: SparkSession, root: Path, files: Iterable[File]) -> DataFr
         by_base.setdefault(root / QUARANTINE if file.quarantined else root, []).append(str(root / file.path))
     frame = None
     for base, paths in by_base.items():
-        one = spark.read.option("basePath", str(base)).parquet(*paths)
-        frame = one if frame is None else frame.unionByName(one, allowMissingColumns=True)
+        folder_frame = spark.read.option("basePath", str(base)).parquet(*paths)
+        frame = folder_frame if frame is None else frame.unionByName(folder_frame, allowMissingColumns=True)
     return spark.createDataFrame([], RECORD) if frame is None else frame
 
 
@@ -105,11 +105,11 @@ def explained(error: Exception, cluster: Cluster, ranges: Sequence[Range]) -> Pi
     offset = OFFSET.search(text)
     where = f"{at} offset {offset[1]}" if place and offset else offsets
     if "CorruptRecordException" in text or "is corrupt" in text or "Record batch for partition" in text:
-        return CorruptBatch(f"{where}: a batch is corrupt: {_line(text, 'corrupt')}. Asked for: {offsets}")
+        return CorruptBatch(f"{where}: a batch is corrupt: {_line(text, 'corrupt')}. Requested: {offsets}")
     if "OffsetOutOfRange" in text or "out of range" in text or "data may have been lost" in text.lower():
-        return LostRange(f"{where}: lost while it was read, retention or a deletion passed it. Asked for: {offsets}")
+        return LostRange(f"{where}: retention or a deletion removed it during the read. Requested: {offsets}")
     if "TimeoutException" in text or "Cannot fetch record" in text or "disconnected" in text:
-        return Unreachable(f"{cluster.bootstrap} stopped answering at {where}. Asked for: {offsets}")
+        return Unreachable(f"{cluster.bootstrap} stopped answering at {where}. Requested: {offsets}")
     return PipelineError(f"{offsets}: {_line(text, 'Exception')}")
 
 

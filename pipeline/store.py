@@ -7,8 +7,8 @@
     OUT/_lock                                  held by the one writer
 
 A run stages its files, then creates its manifest, then moves the files to their places. A crash before the manifest
-leaves staged files, which the next run deletes; a crash after it leaves files to be moved, which whoever opens the
-store next does. So a reader who knows nothing of manifests sees no record that is not committed, either.
+leaves staged files, which the next run deletes; a crash after it leaves files in staging, which the next run that opens
+the store moves. So even a reader without knowledge of manifests sees only committed records.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ Source: org.apache.kafka.common.config.ConfigDef of Apache Kafka 4.3 (types, bou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import ClassVar, Final, Generic, Literal, Self, TypedDict, TypeVar, Unpack, overload
@@ -99,8 +100,6 @@ def _integer(name: str, bits: int) -> Callable[[str], int]:
 
 
 def _double(text: str) -> float:
-    import re
-
     match = re.fullmatch(r"([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?", text)
     if match is None:
         raise ValueError("Not a number of type DOUBLE")
@@ -162,7 +161,7 @@ class Check:
 
 
 class OptionRules(TypedDict, total=False):
-    """The rules that an option declares besides its name, type and default."""
+    """The rules that an option declares besides its type and default."""
 
     at_least: float
     at_most: float
@@ -178,13 +177,15 @@ class OptionRules(TypedDict, total=False):
 
 
 class Option:
-    """A declared option. Its values have its type, or may be None if its default is None."""
+    """A declared option. Its values have its type, or may be None if its default is None. A class that declares it
+    names it: `num_partitions` is num.partitions.
+    """
 
     __slots__ = ("attribute", "default", "doc", "importance", "internal", "name", "rules", "synonyms", "type", "update")
 
-    def __init__(self, name: str, type: Type[object], default: object, doc: str, rules: OptionRules) -> None:
+    def __init__(self, type: Type[object], default: object, doc: str, rules: OptionRules, name: str = "") -> None:
         self.name = name
-        self.attribute = name.replace(".", "_").replace("-", "_")
+        self.attribute = name.replace(".", "_")
         self.type = type
         self.default = default
         self.doc = doc
@@ -193,6 +194,9 @@ class Option:
         self.internal = rules.get("internal", False)
         self.synonyms = rules.get("synonyms", ())
         self.rules = rules
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self.attribute, self.name = attribute, attribute.replace("_", ".")
 
     def parse(self, text: str) -> object:
         """Parses a value. Raises ConfigError."""
@@ -247,12 +251,12 @@ class Option:
 
 
 @overload
-def option(name: str, type: Type[T], default: None, *, doc: str, **rules: Unpack[OptionRules]) -> T | None: ...
+def option(type: Type[T], default: None, doc: str, **rules: Unpack[OptionRules]) -> T | None: ...
 @overload
-def option(name: str, type: Type[T], default: T, *, doc: str, **rules: Unpack[OptionRules]) -> T: ...
-def option(name: str, type: Type[object], default: object, *, doc: str, **rules: Unpack[OptionRules]) -> object:
+def option(type: Type[T], default: T, doc: str, **rules: Unpack[OptionRules]) -> T: ...
+def option(type: Type[object], default: object, doc: str, **rules: Unpack[OptionRules]) -> object:
     """Declares an option in the body of a Config class. For a type checker, the attribute has the type of its value."""
-    return Option(name, type, default, doc, rules)
+    return Option(type, default, doc, rules)
 
 
 class Config:
@@ -273,7 +277,6 @@ class Config:
         cls.OPTIONS = {name: declared for options in inherited for name, declared in options.items()}
         for attribute, declared in [*vars(cls).items()]:
             if isinstance(declared, Option):
-                assert declared.attribute == attribute, f"{attribute} declares {declared.name}"
                 cls.OPTIONS[declared.name] = declared
                 setattr(cls, attribute, declared.default)
         cls.DEFAULTS = {declared.attribute: declared.default for declared in cls.OPTIONS.values()}

@@ -7,7 +7,7 @@ its default message, and RETRY if a client may retry; everything else is derived
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
 
 RETRY = True
 
@@ -187,6 +187,12 @@ class KafkaError(Exception):
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}"
+
+    def detached(self) -> Self:
+        """Returns the error to be kept as a value. The frames of its traceback would refer to what keeps it: a cycle,
+        which only a full garbage collection frees."""
+        self.__traceback__ = self.__context__ = self.__cause__ = None
+        return self
 
 
 class InvalidRecords(KafkaError):

@@ -18,17 +18,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from types import UnionType
-from typing import (
-    Any,
-    Final,
-    NamedTuple,
-    Protocol,
-    TypeVar,
-    Union,
-    dataclass_transform,
-    get_args,
-    get_origin,
-)
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 T = TypeVar("T")
 

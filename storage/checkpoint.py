@@ -6,6 +6,7 @@ PartitionMetadataFile). A malformed file raises `CorruptCheckpoint`, which names
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
@@ -86,8 +87,6 @@ def has_clean_shutdown(disk: Disk, directory: str) -> bool:
 def read_clean_shutdown(disk: Disk, directory: str) -> int | None:
     """Returns the broker epoch of the session that closed the directory cleanly. None without a marker, or if the
     marker has no epoch."""
-    import json  # only at start-up, only after a clean stop
-
     try:
         content = json.loads(disk.read_file(os.path.join(directory, CLEAN_SHUTDOWN)))
         return int(content["brokerEpoch"])

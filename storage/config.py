@@ -57,276 +57,234 @@ class LogConfig(Config):
     """True if cleanup.policy contains delete."""
 
     cleanup_policy = option(
-        "cleanup.policy",
         LIST,
         ("delete",),
+        "delete drops old segments by retention.ms and retention.bytes; compact keeps the newest record of each "
+        "key; both together do both, and an empty list keeps everything.",
         one_of=("compact", "delete"),
         synonyms=("log.cleanup.policy",),
-        doc="delete drops old segments by retention.ms and retention.bytes; compact keeps the newest record of each "
-        "key; both together do both, and an empty list keeps everything.",
     )
     compression_type = option(
-        "compression.type",
         STRING,
         "producer",
+        "Codec of stored batches; producer keeps the producer's codec.",
         one_of=COMPRESSION_TYPES,
         synonyms=("compression.type",),
-        doc="Codec of stored batches; producer keeps the producer's codec.",
     )
     compression_gzip_level = option(
-        "compression.gzip.level",
         INT,
         -1,
+        "Compression level if compression.type is gzip; -1 is zlib's default.",
         check=GZIP_LEVEL,
         synonyms=("compression.gzip.level",),
-        doc="Compression level if compression.type is gzip; -1 is zlib's default.",
     )
     compression_lz4_level = option(
-        "compression.lz4.level",
         INT,
         9,
+        "Compression level if compression.type is lz4.",
         at_least=1,
         at_most=17,
         synonyms=("compression.lz4.level",),
-        doc="Compression level if compression.type is lz4.",
     )
     compression_zstd_level = option(
-        "compression.zstd.level",
         INT,
         3,
+        "Compression level if compression.type is zstd.",
         at_least=-131072,
         at_most=22,
         synonyms=("compression.zstd.level",),
-        doc="Compression level if compression.type is zstd.",
     )
     delete_retention_ms = option(
-        "delete.retention.ms",
         LONG,
         DAY_MS,
+        "Time that a compacted topic retains tombstones. A consumer that starts at the beginning must finish "
+        "within it to see every deletion.",
         at_least=0,
         synonyms=("log.cleaner.delete.retention.ms",),
-        doc="Time that a compacted topic retains tombstones. A consumer that starts at the beginning must finish "
-        "within it to see every deletion.",
     )
     errors_deadletterqueue_group_enable = option(
-        "errors.deadletterqueue.group.enable",
         BOOLEAN,
         False,
+        "Let share groups write records that they can't deliver to this topic (KIP-1191).",
         internal=True,
-        doc="Let share groups write records that they can't deliver to this topic (KIP-1191).",
     )
     file_delete_delay_ms = option(
-        "file.delete.delay.ms",
         LONG,
         60_000,
+        "Time between removing a file from the log and deleting it from the disk.",
         at_least=0,
         synonyms=("log.segment.delete.delay.ms",),
-        doc="Time between removing a file from the log and deleting it from the disk.",
     )
     flush_messages = option(
-        "flush.messages",
         LONG,
         MAX_LONG,
+        "Flush a log (fsync) after this many records. The default leaves flushing to the operating system.",
         at_least=1,
         synonyms=("log.flush.interval.messages",),
-        doc="Flush a log (fsync) after this many records. The default leaves flushing to the operating system.",
     )
     flush_ms = option(
-        "flush.ms",
         LONG,
         MAX_LONG,
+        "Longest time before a record is flushed (fsync). The default leaves flushing to the operating system.",
         at_least=0,
         synonyms=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
-        doc="Longest time before a record is flushed (fsync). The default leaves flushing to the operating system.",
     )
     follower_replication_throttled_replicas = option(
-        "follower.replication.throttled.replicas",
         LIST,
         (),
+        "Replicas that are throttled as followers, as partition:broker pairs, or * for all.",
         check=THROTTLED_REPLICAS,
         distinct=False,
-        doc="Replicas that are throttled as followers, as partition:broker pairs, or * for all.",
     )
     index_interval_bytes = option(
-        "index.interval.bytes",
         INT,
         4096,
+        "Bytes of records between two entries of the offset and time indexes.",
         at_least=0,
         synonyms=("log.index.interval.bytes",),
-        doc="Bytes of records between two entries of the offset and time indexes.",
     )
-    internal_segment_bytes = option(
-        "internal.segment.bytes", INT, None, internal=True, doc="Replaces segment.bytes, without its lower bound."
-    )
+    internal_segment_bytes = option(INT, None, "Replaces segment.bytes, without its lower bound.", internal=True)
     leader_replication_throttled_replicas = option(
-        "leader.replication.throttled.replicas",
         LIST,
         (),
+        "Replicas that are throttled as leaders, as partition:broker pairs, or * for all.",
         check=THROTTLED_REPLICAS,
         distinct=False,
-        doc="Replicas that are throttled as leaders, as partition:broker pairs, or * for all.",
     )
     local_retention_bytes = option(
-        "local.retention.bytes",
         LONG,
         FROM_RETENTION,
+        "With tiered storage, bytes of a partition that stay on local disk; -2 means retention.bytes.",
         at_least=-2,
         synonyms=("log.local.retention.bytes",),
-        doc="With tiered storage, bytes of a partition that stay on local disk; -2 means retention.bytes.",
     )
     local_retention_ms = option(
-        "local.retention.ms",
         LONG,
         FROM_RETENTION,
+        "With tiered storage, time that records stay on local disk; -2 means retention.ms.",
         at_least=-2,
         synonyms=("log.local.retention.ms",),
-        doc="With tiered storage, time that records stay on local disk; -2 means retention.ms.",
     )
     max_compaction_lag_ms = option(
-        "max.compaction.lag.ms",
         LONG,
         MAX_LONG,
+        "Longest time before a record is compacted.",
         at_least=1,
         synonyms=("log.cleaner.max.compaction.lag.ms",),
-        doc="Longest time before a record is compacted.",
     )
     max_message_bytes = option(
-        "max.message.bytes",
         INT,
         MAX_MESSAGE_BYTES,
+        "Largest batch that is accepted, after compression.",
         at_least=0,
         synonyms=("message.max.bytes",),
-        doc="Largest batch that is accepted, after compression.",
     )
     message_timestamp_after_max_ms = option(
-        "message.timestamp.after.max.ms",
         LONG,
         HOUR_MS,
+        "Longest time that a record's CreateTime may be ahead of the broker's clock.",
         at_least=0,
         synonyms=("log.message.timestamp.after.max.ms",),
-        doc="Longest time that a record's CreateTime may be ahead of the broker's clock.",
     )
     message_timestamp_before_max_ms = option(
-        "message.timestamp.before.max.ms",
         LONG,
         MAX_LONG,
+        "Longest time that a record's CreateTime may be behind the broker's clock.",
         at_least=0,
         synonyms=("log.message.timestamp.before.max.ms",),
-        doc="Longest time that a record's CreateTime may be behind the broker's clock.",
     )
     message_timestamp_type = option(
-        "message.timestamp.type",
         STRING,
         "CreateTime",
+        "Whether a record's timestamp is set by the producer (CreateTime) or at the append (LogAppendTime).",
         one_of=("CreateTime", "LogAppendTime"),
         synonyms=("log.message.timestamp.type",),
-        doc="Whether a record's timestamp is set by the producer (CreateTime) or at the append (LogAppendTime).",
     )
     min_cleanable_dirty_ratio = option(
-        "min.cleanable.dirty.ratio",
         DOUBLE,
         0.5,
+        "Share of a compacted log that must be uncleaned before the log is cleaned.",
         at_least=0,
         at_most=1,
         synonyms=("log.cleaner.min.cleanable.ratio",),
-        doc="Share of a compacted log that must be uncleaned before the log is cleaned.",
     )
     min_compaction_lag_ms = option(
-        "min.compaction.lag.ms",
         LONG,
         0,
+        "Time during which a new record is not compacted.",
         at_least=0,
         synonyms=("log.cleaner.min.compaction.lag.ms",),
-        doc="Time during which a new record is not compacted.",
     )
     min_insync_replicas = option(
-        "min.insync.replicas",
         INT,
         1,
+        "Minimum number of in-sync replicas, including the leader, for a produce with acks=all to succeed.",
         at_least=1,
         synonyms=("min.insync.replicas",),
-        doc="Minimum number of in-sync replicas, including the leader, for a produce with acks=all to succeed.",
     )
     odradek_records_check = option(
-        "odradek.records.check",
         BOOLEAN,
         True,
-        internal=True,
-        synonyms=("odradek.records.check",),
-        doc="Decompress and validate all records of a producer before the append. If it is off, the broker checks a "
+        "Decompress and validate all records of a producer before the append. If it is off, the broker checks a "
         "batch's header and checksum, and checks records only if another option requires it. Disable it only for "
         "producers that never write records that consumers can't read.",
+        internal=True,
+        synonyms=("odradek.records.check",),
     )
     preallocate = option(
-        "preallocate",
-        BOOLEAN,
-        False,
-        synonyms=("log.preallocate",),
-        doc="Reserve disk space for a segment when it is created.",
+        BOOLEAN, False, "Reserve disk space for a segment when it is created.", synonyms=("log.preallocate",)
     )
-    remote_log_copy_disable = option(
-        "remote.log.copy.disable", BOOLEAN, False, doc="With tiered storage, stop copying segments to the remote tier."
-    )
+    remote_log_copy_disable = option(BOOLEAN, False, "With tiered storage, stop copying segments to the remote tier.")
     remote_log_delete_on_disable = option(
-        "remote.log.delete.on.disable",
-        BOOLEAN,
-        False,
-        doc="Delete a topic's remote segments when it leaves tiered storage.",
+        BOOLEAN, False, "Delete a topic's remote segments when it leaves tiered storage."
     )
-    remote_storage_enable = option("remote.storage.enable", BOOLEAN, False, doc="Keep older segments in a remote tier.")
+    remote_storage_enable = option(BOOLEAN, False, "Keep older segments in a remote tier.")
     retention_bytes = option(
-        "retention.bytes",
         LONG,
         -1,
+        "Size of a partition above which its oldest segments are deleted; -1 is no limit.",
         synonyms=("log.retention.bytes",),
-        doc="Size of a partition above which its oldest segments are deleted; -1 is no limit.",
     )
     retention_ms = option(
-        "retention.ms",
         LONG,
         WEEK_MS,
+        "Age at which segments are deleted; -1 is no limit.",
         at_least=-1,
         synonyms=("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
-        doc="Age at which segments are deleted; -1 is no limit.",
     )
     segment_bytes = option(
-        "segment.bytes",
         INT,
         1 << 30,
+        "Size at which a segment rolls. Retention and compaction work on whole segments.",
         at_least=MIN_SEGMENT_BYTES,
         synonyms=("log.segment.bytes",),
-        doc="Size at which a segment rolls. Retention and compaction work on whole segments.",
     )
     segment_index_bytes = option(
-        "segment.index.bytes",
         INT,
         10 << 20,
+        "Largest size of an index file; a full index makes the segment roll.",
         at_least=4,
         synonyms=("log.index.size.max.bytes",),
-        doc="Largest size of an index file; a full index makes the segment roll.",
     )
     segment_jitter_ms = option(
-        "segment.jitter.ms",
         LONG,
         0,
+        "Largest random time subtracted from segment.ms, so that partitions do not all roll at the same time.",
         at_least=0,
         synonyms=("log.roll.jitter.ms", "log.roll.jitter.hours"),
-        doc="Largest random time subtracted from segment.ms, so that partitions do not all roll at the same time.",
     )
     segment_ms = option(
-        "segment.ms",
         LONG,
         WEEK_MS,
+        "Age at which a segment with records rolls, even if it is not full.",
         at_least=1,
         synonyms=("log.roll.ms", "log.roll.hours"),
-        doc="Age at which a segment with records rolls, even if it is not full.",
     )
     unclean_leader_election_enable = option(
-        "unclean.leader.election.enable",
         BOOLEAN,
         False,
+        "Elect a replica that is not in sync if no in-sync replica is left. Records may be lost.",
         synonyms=("unclean.leader.election.enable",),
-        doc="Elect a replica that is not in sync if no in-sync replica is left. Records may be lost.",
     )
 
     def _derived(self) -> dict[str, object]:

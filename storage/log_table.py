@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
 from protocol.types import TopicPartition, Uuid
@@ -43,8 +44,6 @@ def in_threads(threads: int, work: Callable[[T], R], items: Sequence[T]) -> Iter
     if threads < 2 or len(items) < 2:
         yield from map(work, items)
         return
-    from concurrent.futures import ThreadPoolExecutor  # imported only if there are several items
-
     pool = ThreadPoolExecutor(threads, "logs")
     try:
         yield from pool.map(work, items)

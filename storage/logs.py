@@ -228,7 +228,7 @@ class Logs(LogTable):
         """Deletes the segments that have expired by their topics' retention, and returns them, for the broker's log.
         Skips a log that is being cleaned or truncated until the next call.
 
-        Raises the first LogDirFailure, after the other directories.
+        Raises the first LogDirFailure, after the work in all other directories.
         """
         done: list[tuple[Log, list[Deletable]]] = []
 
@@ -278,7 +278,7 @@ class Logs(LogTable):
     def look_for_dirs(self) -> None:
         """Checks that each directory still exists and is mounted, before records are written to a missing directory.
 
-        For a worker thread. Raises the first LogDirFailure, after the other directories.
+        For a worker thread. Raises the first LogDirFailure, after the work in all other directories.
         """
         failures = Failures()
         for log_dir in self.online_dirs():

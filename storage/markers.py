@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from protocol.records.batch import CONTROL, BatchHeader
+from protocol.records.control import decode_marker
 from protocol.records.record import read_records
 from storage.appending.append import Prepared
 from storage.producers.entry import CompletedTxn, EndMarker
@@ -17,8 +18,6 @@ def marker_in(buffer: memoryview, position: int, header: BatchHeader, transactio
     """Returns the marker in a control batch; None if compaction has emptied the batch, or for another kind of control
     record. Raises KafkaError(CORRUPT_MESSAGE).
     """
-    from protocol.records.control import decode_marker  # imported only if the log has transactions
-
     record = next(read_records(buffer, position, header), None)
     marker = None if record is None else decode_marker(record)
     if record is None or marker is None:

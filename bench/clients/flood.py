@@ -4,7 +4,7 @@
 
 There is one connection to each partition's leader. A producer sends the same batch of 64 KB again and again, with
 several requests in flight. A consumer fetches a megabyte at a time, and starts again at the end. Values are not read.
-The requests have the versions of current clients: Produce 9, Fetch 12; ListOffsets 1 returns the start of a partition.
+The requests have the versions of current clients: Produce 9, Fetch 12.
 
 Prints JSON: bytes of batches, seconds.
 """
@@ -18,13 +18,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Final, NamedTuple
 
 import crc32c
 
 from bench import wire
+from client.address import Address
+from client.blocking import BlockingPeer
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
-PRODUCE, FETCH, LIST_OFFSETS = 0, 1, 2
+PRODUCE, FETCH = 0, 1
 OFFSET_OUT_OF_RANGE: Final = 1
 EARLIEST: Final = -2
 VALUE_BYTES: Final = 1_000
@@ -101,39 +111,26 @@ def fetch_request(topic: str, partition: int, offset: int) -> bytes:
     return flexible(FETCH, 12, limits + topics + uvarint(1) + compact(b"") + b"\0")
 
 
-def start_offset(connection: socket.socket, topic: str, partition: int) -> int:
-    """Returns the first offset of a partition, from ListOffsets 1."""
-    name = topic.encode()
-    query = struct.pack(f">iih{len(name)}siiq", -1, 1, len(name), name, 1, partition, EARLIEST)
-    body = wire.ask(connection, wire.request(LIST_OFFSETS, 1, query))
-    error, _, offset = struct.unpack_from(">hqq", body, 4 + 2 + len(name) + 4 + 4)
-    if error:
-        raise FloodRefused(f"ListOffsets was answered with error code {error}")
-    return int(offset)
+def start_offset(broker: BlockingPeer, topic: str, partition: int) -> int:
+    """Returns the first offset of a partition."""
+    named = ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[named])])
+    answer = broker.ask(request, ListOffsetsResponse, timeout_ms=wire.IO_TIMEOUT_MS).topics[0].partitions[0]
+    if answer.error_code:
+        raise FloodRefused(f"ListOffsets was answered with error code {answer.error_code}")
+    return answer.offset
 
 
 def leaders(bootstrap: str, topic: str) -> Iterator[Leader]:
-    """Yields the partitions of a topic, from Metadata 1."""
-    with wire.connect(bootstrap) as connection:
-        name = topic.encode()
-        body = wire.ask(connection, wire.request(wire.METADATA, 1, struct.pack(f">ih{len(name)}s", 1, len(name), name)))
-    (count,), at = struct.unpack_from(">i", body), 4
-    brokers: dict[int, str] = {}
-    for _ in range(count):
-        node, size = struct.unpack_from(">ih", body, at)
-        host = body[at + 6 : at + 6 + size].decode()
-        port, rack = struct.unpack_from(">ih", body, at + 6 + size)
-        brokers[node] = f"{host}:{port}"
-        at += 12 + size + max(rack, 0)
-    at += 4 + 4 + 2 + 2 + len(name) + 1  # controller id, then one topic: its error, its name, is_internal
-    (count,), at = struct.unpack_from(">i", body, at), at + 4
-    for _ in range(count):
-        error, partition, leader, replicas = struct.unpack_from(">hiii", body, at)
-        if error:
-            raise FloodRefused(f"partition {partition} has error code {error}")
-        at += 14 + 4 * replicas
-        at += 4 + 4 * struct.unpack_from(">i", body, at)[0]
-        yield Leader(partition, brokers[leader])
+    """Yields the partitions of a topic."""
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+    with closing(wire.peer(bootstrap)) as broker:
+        answer = broker.ask(request, MetadataResponse, timeout_ms=wire.IO_TIMEOUT_MS)
+    brokers = {broker.node_id: str(Address(broker.host, broker.port)) for broker in answer.brokers}
+    for partition in answer.topics[0].partitions:
+        if partition.error_code:
+            raise FloodRefused(f"partition {partition.partition_index} has error code {partition.error_code}")
+        yield Leader(partition.partition_index, brokers[partition.leader_id])
 
 
 def answer(connection: socket.socket, buffer: bytearray) -> int:
@@ -144,8 +141,9 @@ def answer(connection: socket.socket, buffer: bytearray) -> int:
     return int(size)
 
 
-def produce(connection: socket.socket, topic: str, partition: int, until: float) -> int:
+def produce(connection: socket.socket, topic: str, leader: Leader, until: float) -> int:
     """Produces until a time; returns the bytes of batches that were acknowledged."""
+    partition = leader.partition
     records = batch(int(time.time() * 1000))
     request, buffer, sent, taken = produce_request(topic, partition, records), bytearray(4096), 0, 0
     error_at = PRODUCE_ERROR_AT + len(compact(topic.encode())) + BEHIND_NAME
@@ -162,14 +160,11 @@ def produce(connection: socket.socket, topic: str, partition: int, until: float)
     return taken * len(records)
 
 
-def consume(connection: socket.socket, topic: str, partition: int, until: float) -> int:
+def consume(connection: socket.socket, topic: str, leader: Leader, until: float) -> int:
     """Consumes until a time; returns the bytes of whole batches that were received."""
-    size, buffer, offset, taken = (
-        len(batch(0)),
-        bytearray(2 * FETCH_BYTES),
-        start_offset(connection, topic, partition),
-        0,
-    )
+    partition, broker = leader.partition, wire.peer(leader.address)
+    size, buffer, taken = len(batch(0)), bytearray(2 * FETCH_BYTES), 0
+    offset = start_offset(broker, topic, partition)
     error_at = FETCH_ERROR_AT + len(compact(topic.encode())) + BEHIND_NAME
     while time.monotonic() < until:
         connection.sendall(fetch_request(topic, partition, offset))
@@ -178,12 +173,13 @@ def consume(connection: socket.socket, topic: str, partition: int, until: float)
         if error not in (0, OFFSET_OUT_OF_RANGE):
             raise FloodRefused(f"Fetch was answered with error code {error}")
         # starts again at the end of the partition, or if retention has deleted the records
-        offset = offset + batches * RECORDS if batches else start_offset(connection, topic, partition)
+        offset = offset + batches * RECORDS if batches else start_offset(broker, topic, partition)
         taken += batches * size
+    broker.close()
     return taken
 
 
-FLOWS: dict[str, Callable[[socket.socket, str, int, float], int]] = {"produce": produce, "consume": consume}
+FLOWS: dict[str, Callable[[socket.socket, str, Leader, float], int]] = {"produce": produce, "consume": consume}
 
 
 def main(bootstrap: str, topic: str, flow: str, seconds: str) -> None:
@@ -193,7 +189,7 @@ def main(bootstrap: str, topic: str, flow: str, seconds: str) -> None:
         with wire.connect(leader.address) as connection:
             connection.settimeout(None)  # with a timeout, MSG_WAITALL would not wait
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return FLOWS[flow](connection, topic, leader.partition, began + float(seconds))
+            return FLOWS[flow](connection, topic, leader, began + float(seconds))
 
     partitions = list(leaders(bootstrap, topic))
     with ThreadPoolExecutor(len(partitions)) as pool:

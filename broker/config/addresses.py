@@ -1,4 +1,4 @@
-"""Where a node listens and the addresses that it advertises to clients, brokers and controllers.
+"""The addresses at which a node listens, and those that it advertises to clients, brokers and controllers.
 
 Source: KafkaConfig.validateValues, SocketServerConfigs.
 """

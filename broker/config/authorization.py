@@ -13,28 +13,17 @@ class AuthorizationOptions(Config):
     """Authorization: the authorizer, and the super users."""
 
     authorizer_class_name = option(
-        "authorizer.class.name",
         STRING,
         "",
+        f"{STANDARD_AUTHORIZER} checks every request against the cluster's ACLs; empty allows every request.",
         check=Check("non-null string", lambda name, value: None),
         importance="low",
-        doc=f"{STANDARD_AUTHORIZER} checks every request against the cluster's ACLs; empty allows every request.",
     )
     super_users = option(
-        "super.users",
-        STRING,
-        "",
-        importance="low",
-        internal=True,
-        doc="Principals that may do everything, such as User:alice;User:bob.",
+        STRING, "", "Principals that may do everything, such as User:alice;User:bob.", importance="low", internal=True
     )
     allow_everyone_if_no_acl_found = option(
-        "allow.everyone.if.no.acl.found",
-        BOOLEAN,
-        False,
-        importance="low",
-        internal=True,
-        doc="Allow all operations on a resource that no ACL matches.",
+        BOOLEAN, False, "Allow all operations on a resource that no ACL matches.", importance="low", internal=True
     )
 
     @property

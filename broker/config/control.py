@@ -37,10 +37,9 @@ class ControlOptions(Config):
     """Options of the control server for tests."""
 
     odradek_control_listener = option(
-        OPTION,
         STRING,
         None,
-        doc="Address of the control server (docs/control.md), with which tests inject faults, move the clock and "
+        "Address of the control server (docs/control.md), with which tests inject faults, move the clock and "
         "inspect the broker: host:port of a loopback address, or unix:/path. Needs odradek.profile=test. Unless it is "
         "set, there is no control server.",
     )

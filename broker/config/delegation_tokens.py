@@ -9,32 +9,24 @@ class DelegationTokenOptions(Config):
     """Delegation tokens, with which clients authenticate as their owners until the tokens expire."""
 
     delegation_token_secret_key = option(
-        "delegation.token.secret.key",
         PASSWORD,
         None,
-        doc="Secret from which the keys of delegation tokens are computed, the same on every node. Without it there "
+        "Secret from which the keys of delegation tokens are computed, the same on every node. Without it there "
         "are no delegation tokens.",
     )
     delegation_token_max_lifetime_ms = option(
-        "delegation.token.max.lifetime.ms",
-        LONG,
-        604_800_000,
-        at_least=1,
-        doc="Longest lifetime of a delegation token, however often it is renewed.",
+        LONG, 604_800_000, "Longest lifetime of a delegation token, however often it is renewed.", at_least=1
     )
     delegation_token_expiry_time_ms = option(
-        "delegation.token.expiry.time.ms",
         LONG,
         86_400_000,
+        "Time after which a delegation token expires unless it is renewed, and longest extension by a renewal.",
         at_least=1,
-        doc="Time after which a delegation token expires unless it is renewed, and longest extension by a renewal.",
     )
     delegation_token_expiry_check_interval_ms = option(
-        "delegation.token.expiry.check.interval.ms",
         LONG,
         3_600_000,
+        "How often the controller removes expired delegation tokens; they are rejected from the moment they expire.",
         at_least=1,
         importance="low",
-        doc="How often the controller removes expired delegation tokens; they are rejected from the moment they "
-        "expire.",
     )

@@ -23,199 +23,111 @@ class GroupOptions(Config):
     """Group coordination: the offsets topic, classic groups, and consumer groups (KIP-848)."""
 
     group_coordinator_rebalance_protocols = option(
-        "group.coordinator.rebalance.protocols",
         LIST,
         ("classic", "consumer", "streams"),
+        "Group protocols that the broker supports.",
         one_of=("consumer", "classic", "share", "streams"),
         may_be_empty=False,
-        doc="Group protocols that the broker supports.",
     )
     group_coordinator_append_linger_ms = option(
-        "group.coordinator.append.linger.ms",
         INT,
         -1,
+        "Longest time that the coordinator gathers records into one batch; -1 adapts it to the load.",
         at_least=-1,
-        doc="Longest time that the coordinator gathers records into one batch; -1 adapts it to the load.",
     )
     group_coordinator_cached_buffer_max_bytes = option(
-        "group.coordinator.cached.buffer.max.bytes",
-        INT,
-        1_048_588,
-        at_least=524_288,
-        update=CLUSTER_WIDE,
-        doc="Has no effect: each batch has its own buffer.",
+        INT, 1_048_588, "Has no effect: each batch has its own buffer.", at_least=524_288, update=CLUSTER_WIDE
     )
     group_initial_rebalance_delay_ms = option(
-        "group.initial.rebalance.delay.ms",
-        INT,
-        3_000,
-        doc="Time that the first rebalance of an empty classic group waits for more members.",
+        INT, 3_000, "Time that the first rebalance of an empty classic group waits for more members."
     )
-    group_max_session_timeout_ms = option(
-        "group.max.session.timeout.ms", INT, 1_800_000, doc="Longest session timeout that a classic member may request."
-    )
-    group_min_session_timeout_ms = option(
-        "group.min.session.timeout.ms", INT, 6_000, doc="Shortest session timeout that a classic member may request."
-    )
-    group_max_size = option(
-        "group.max.size", INT, MAX_INT, at_least=1, doc=("Maximum number of members in a classic group.")
-    )
+    group_max_session_timeout_ms = option(INT, 1_800_000, "Longest session timeout that a classic member may request.")
+    group_min_session_timeout_ms = option(INT, 6_000, "Shortest session timeout that a classic member may request.")
+    group_max_size = option(INT, MAX_INT, "Maximum number of members in a classic group.", at_least=1)
     group_consumer_assignment_interval_ms = option(
-        "group.consumer.assignment.interval.ms",
-        INT,
-        1_000,
-        at_least=0,
-        update=CLUSTER_WIDE,
-        doc="Shortest time between two computed assignments of a group.",
+        INT, 1_000, "Shortest time between two computed assignments of a group.", at_least=0, update=CLUSTER_WIDE
     )
     group_consumer_assignors = option(
-        "group.consumer.assignors",
-        LIST,
-        ("uniform", "range"),
-        may_be_empty=False,
-        doc="Server-side assignors; the first is the default.",
+        LIST, ("uniform", "range"), "Server-side assignors; the first is the default.", may_be_empty=False
     )
     group_consumer_heartbeat_interval_ms = option(
-        "group.consumer.heartbeat.interval.ms",
-        INT,
-        5_000,
-        at_least=1,
-        doc=("Interval between two heartbeats of a member."),
+        INT, 5_000, "Interval between two heartbeats of a member.", at_least=1
     )
     group_consumer_max_assignment_interval_ms = option(
-        "group.consumer.max.assignment.interval.ms",
-        INT,
-        15_000,
-        at_least=0,
-        doc="Largest consumer.assignment.interval.ms that a group may have.",
+        INT, 15_000, "Largest consumer.assignment.interval.ms that a group may have.", at_least=0
     )
     group_consumer_max_heartbeat_interval_ms = option(
-        "group.consumer.max.heartbeat.interval.ms",
-        INT,
-        15_000,
-        at_least=1,
-        doc="Largest consumer.heartbeat.interval.ms that a group may have.",
+        INT, 15_000, "Largest consumer.heartbeat.interval.ms that a group may have.", at_least=1
     )
     group_consumer_max_session_timeout_ms = option(
-        "group.consumer.max.session.timeout.ms",
-        INT,
-        60_000,
-        at_least=1,
-        doc="Largest consumer.session.timeout.ms that a group may have.",
+        INT, 60_000, "Largest consumer.session.timeout.ms that a group may have.", at_least=1
     )
-    group_consumer_max_size = option(
-        "group.consumer.max.size", INT, MAX_INT, at_least=1, doc="Maximum number of members in a consumer group."
-    )
+    group_consumer_max_size = option(INT, MAX_INT, "Maximum number of members in a consumer group.", at_least=1)
     group_consumer_migration_policy = option(
-        "group.consumer.migration.policy",
         STRING,
         "bidirectional",
+        "Whether groups may move between the classic and the consumer protocol, and in which direction.",
         check=MIGRATION_POLICY,
-        doc="Whether groups may move between the classic and the consumer protocol, and in which direction.",
     )
     group_consumer_min_assignment_interval_ms = option(
-        "group.consumer.min.assignment.interval.ms",
-        INT,
-        0,
-        at_least=0,
-        doc="Smallest consumer.assignment.interval.ms that a group may have.",
+        INT, 0, "Smallest consumer.assignment.interval.ms that a group may have.", at_least=0
     )
     group_consumer_min_heartbeat_interval_ms = option(
-        "group.consumer.min.heartbeat.interval.ms",
-        INT,
-        5_000,
-        at_least=1,
-        doc="Smallest consumer.heartbeat.interval.ms that a group may have.",
+        INT, 5_000, "Smallest consumer.heartbeat.interval.ms that a group may have.", at_least=1
     )
     group_consumer_min_session_timeout_ms = option(
-        "group.consumer.min.session.timeout.ms",
-        INT,
-        45_000,
-        at_least=1,
-        doc="Smallest consumer.session.timeout.ms that a group may have.",
+        INT, 45_000, "Smallest consumer.session.timeout.ms that a group may have.", at_least=1
     )
     group_consumer_regex_refresh_interval_ms = option(
-        "group.consumer.regex.refresh.interval.ms",
         INT,
         600_000,
+        "Interval after which a subscribed pattern is matched against the topics again.",
         at_least=10_000,
         internal=True,
-        doc="Interval after which a subscribed pattern is matched against the topics again.",
     )
     group_consumer_session_timeout_ms = option(
-        "group.consumer.session.timeout.ms",
-        INT,
-        45_000,
-        at_least=1,
-        doc="A member is removed after this time without a heartbeat.",
+        INT, 45_000, "A member is removed after this time without a heartbeat.", at_least=1
     )
     offset_metadata_max_bytes = option(
-        "offset.metadata.max.bytes",
-        INT,
-        4_096,
-        importance="high",
-        doc=("Maximum size of the metadata text of a committed offset."),
+        INT, 4_096, "Maximum size of the metadata text of a committed offset.", importance="high"
     )
     offsets_commit_timeout_ms = option(
-        "offsets.commit.timeout.ms",
         INT,
         5_000,
+        "Time after which a commit fails if its records are not replicated yet.",
         at_least=1,
         importance="high",
-        doc="Time after which a commit fails if its records are not replicated yet.",
     )
     offsets_load_buffer_size = option(
-        "offsets.load.buffer.size",
         INT,
         5_242_880,
+        "Has no effect: a coordinator loads its partition in pieces of 64 KiB, and serves clients between them.",
         at_least=1,
         importance="high",
-        doc="Has no effect: a coordinator loads its partition in pieces of 64 KiB, and serves clients between them.",
     )
     offsets_retention_check_interval_ms = option(
-        "offsets.retention.check.interval.ms",
-        LONG,
-        600_000,
-        at_least=1,
-        importance="high",
-        doc="How often the coordinator checks for expired offsets.",
+        LONG, 600_000, "How often the coordinator checks for expired offsets.", at_least=1, importance="high"
     )
     offsets_retention_minutes = option(
-        "offsets.retention.minutes",
-        INT,
-        10_080,
-        at_least=1,
-        importance="high",
-        doc="Time that offsets of a group without members are retained.",
+        INT, 10_080, "Time that offsets of a group without members are retained.", at_least=1, importance="high"
     )
     offsets_topic_compression_codec = option(
-        "offsets.topic.compression.codec",
-        INT,
-        0,
-        importance="high",
-        doc="Codec of the offsets topic: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        INT, 0, "Codec of the offsets topic: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.", importance="high"
     )
     offsets_topic_num_partitions = option(
-        "offsets.topic.num.partitions",
         INT,
         50,
+        "Number of partitions of the offsets topic. Do not change it once the topic exists.",
         at_least=1,
         importance="high",
-        doc="Number of partitions of the offsets topic. Do not change it once the topic exists.",
     )
     offsets_topic_replication_factor = option(
-        "offsets.topic.replication.factor",
         SHORT,
         3,
+        "Replication factor of the offsets topic; lower if there are fewer brokers.",
         at_least=1,
         importance="high",
-        doc="Replication factor of the offsets topic; lower if there are fewer brokers.",
     )
     offsets_topic_segment_bytes = option(
-        "offsets.topic.segment.bytes",
-        INT,
-        104_857_600,
-        at_least=1,
-        importance="high",
-        doc="Size at which a segment of the offsets topic rolls.",
+        INT, 104_857_600, "Size at which a segment of the offsets topic rolls.", at_least=1, importance="high"
     )

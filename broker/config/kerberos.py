@@ -1,4 +1,4 @@
-"""How a listener authenticates Kerberos clients, from its options.
+"""Reads from a listener's options how it authenticates Kerberos clients.
 
 Source: org.apache.kafka.common.security.kerberos.KerberosLogin, also for the texts of errors; the options of
 com.sun.security.auth.module.Krb5LoginModule.

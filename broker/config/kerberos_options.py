@@ -9,19 +9,17 @@ class KerberosOptions(Config):
     """Options of Kerberos."""
 
     sasl_kerberos_service_name = option(
-        "sasl.kerberos.service.name",
         STRING,
         None,
-        update=PER_BROKER,
-        doc="Service name of this broker's Kerberos principal. The login module's serviceName can set it instead. "
+        "Service name of this broker's Kerberos principal. The login module's serviceName can set it instead. "
         "GSSAPI requires one of them, as in Kafka; clients' tickets must be for the login module's principal.",
+        update=PER_BROKER,
     )
     sasl_kerberos_principal_to_local_rules = option(
-        "sasl.kerberos.principal.to.local.rules",
         LIST,
         ("DEFAULT",),
-        update=PER_BROKER,
-        doc="Rules that map a Kerberos principal to a user name; the first that matches applies: "
+        "Rules that map a Kerberos principal to a user name; the first that matches applies: "
         "`RULE:[n:format](match)s/from/to/g`, with /L or /U for lower or upper case, or DEFAULT, which takes the "
         "first part of a principal in the default realm of krb5.conf.",
+        update=PER_BROKER,
     )

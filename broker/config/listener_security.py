@@ -70,9 +70,9 @@ class MechanismOptions(NamedTuple):
     max_reauth_ms: int
     """Time until a client that authenticated with this mechanism must authenticate again; 0 is no limit."""
     tokens: TokenOptions | None = None
-    """How tokens are validated; OAUTHBEARER only."""
+    """The rules for validating tokens; OAUTHBEARER only."""
     tickets: TicketOptions | None = None
-    """How Kerberos tickets are validated; GSSAPI only."""
+    """The rules for validating Kerberos tickets; GSSAPI only."""
 
 
 def mechanisms_of(config: SecuredConfig, listener: str) -> tuple[MechanismOptions, ...]:

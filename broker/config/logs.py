@@ -13,117 +13,78 @@ MAX_DOUBLE: Final = sys.float_info.max
 class LogOptions(Config):
     """Options of log maintenance: recovery, checkpoints, retention, cleaning."""
 
-    log_cleaner_enable = option("log.cleaner.enable", BOOLEAN, True, doc="Run the cleaner of compacted topics.")
-    log_cleaner_threads = option(
-        "log.cleaner.threads", INT, 1, at_least=0, update=CLUSTER_WIDE, doc="Number of cleaner threads."
-    )
+    log_cleaner_enable = option(BOOLEAN, True, "Run the cleaner of compacted topics.")
+    log_cleaner_threads = option(INT, 1, "Number of cleaner threads.", at_least=0, update=CLUSTER_WIDE)
     log_cleaner_backoff_ms = option(
-        "log.cleaner.backoff.ms",
-        LONG,
-        15_000,
-        at_least=0,
-        update=CLUSTER_WIDE,
-        doc="Time that the cleaner sleeps when no log needs cleaning.",
+        LONG, 15_000, "Time that the cleaner sleeps when no log needs cleaning.", at_least=0, update=CLUSTER_WIDE
     )
     log_cleaner_dedupe_buffer_size = option(
-        "log.cleaner.dedupe.buffer.size",
-        LONG,
-        134_217_728,
-        update=CLUSTER_WIDE,
-        doc="Memory for the offset maps of all cleaner threads, in bytes.",
+        LONG, 134_217_728, "Memory for the offset maps of all cleaner threads, in bytes.", update=CLUSTER_WIDE
     )
     log_cleaner_io_buffer_load_factor = option(
-        "log.cleaner.io.buffer.load.factor",
-        DOUBLE,
-        0.9,
-        update=CLUSTER_WIDE,
-        doc="Share of the offset map that the cleaner may fill.",
+        DOUBLE, 0.9, "Share of the offset map that the cleaner may fill.", update=CLUSTER_WIDE
     )
     log_cleaner_io_buffer_size = option(
-        "log.cleaner.io.buffer.size",
         INT,
         524_288,
+        "Memory for the read and write buffers of all cleaner threads, in bytes.",
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Memory for the read and write buffers of all cleaner threads, in bytes.",
     )
     log_cleaner_io_max_bytes_per_second = option(
-        "log.cleaner.io.max.bytes.per.second",
-        DOUBLE,
-        MAX_DOUBLE,
-        update=CLUSTER_WIDE,
-        doc="Limit on the bytes per second that the cleaner reads and writes.",
+        DOUBLE, MAX_DOUBLE, "Limit on the bytes per second that the cleaner reads and writes.", update=CLUSTER_WIDE
     )
     log_flush_offset_checkpoint_interval_ms = option(
-        "log.flush.offset.checkpoint.interval.ms",
         INT,
         60_000,
+        "How often recovery points are written. After a crash, recovery scans a log from its recovery point.",
         at_least=0,
         importance="high",
-        doc="How often recovery points are written. After a crash, recovery scans a log from its recovery point.",
     )
     log_flush_start_offset_checkpoint_interval_ms = option(
-        "log.flush.start.offset.checkpoint.interval.ms",
-        INT,
-        60_000,
-        at_least=0,
-        importance="high",
-        doc="How often log start offsets are written.",
+        INT, 60_000, "How often log start offsets are written.", at_least=0, importance="high"
     )
     log_retention_check_interval_ms = option(
-        "log.retention.check.interval.ms",
-        LONG,
-        300_000,
-        at_least=1,
-        doc="How often the broker checks logs for segments to delete.",
+        LONG, 300_000, "How often the broker checks logs for segments to delete.", at_least=1
     )
     log_initial_task_delay_ms = option(
-        "log.initial.task.delay.ms",
         LONG,
         30_000,
+        "Time from the start to the first check for segments to delete.",
         at_least=0,
         importance="low",
         internal=True,
-        doc="Time from the start to the first check for segments to delete.",
     )
     num_recovery_threads_per_data_dir = option(
-        "num.recovery.threads.per.data.dir",
         INT,
         2,
+        "Threads per log directory that recover logs at start and flush them at shutdown.",
         at_least=1,
         importance="high",
         update=CLUSTER_WIDE,
-        doc="Threads per log directory that recover logs at start and flush them at shutdown.",
     )
     replica_high_watermark_checkpoint_interval_ms = option(
-        "replica.high.watermark.checkpoint.interval.ms",
-        LONG,
-        5_000,
-        importance="high",
-        doc="How often high watermarks are written.",
+        LONG, 5_000, "How often high watermarks are written.", importance="high"
     )
     replica_lag_time_max_ms = option(
-        "replica.lag.time.max.ms",
         LONG,
         30_000,
+        "A follower that has been behind its leader for this long is no longer in sync.",
         importance="high",
-        doc="A follower that has been behind its leader for this long is no longer in sync.",
     )
     producer_id_expiration_ms = option(
-        "producer.id.expiration.ms",
         INT,
         86_400_000,
+        "Time after which a partition forgets a producer id that has not written to it.",
         at_least=1,
         importance="low",
         update=CLUSTER_WIDE,
-        doc="Time after which a partition forgets a producer id that has not written to it.",
     )
     producer_id_expiration_check_interval_ms = option(
-        "producer.id.expiration.check.interval.ms",
         INT,
         600_000,
+        "How often the broker checks for expired producer ids.",
         at_least=1,
         importance="low",
         internal=True,
-        doc="How often the broker checks for expired producer ids.",
     )

@@ -1,5 +1,5 @@
-"""How a listener validates OAUTHBEARER tokens, from its options. Unsigned tokens are accepted only if an option names
-them, because everybody can make them.
+"""Reads from a listener's options how it validates OAUTHBEARER tokens. Unsigned tokens are accepted only if an option
+names them, because any client can make them.
 
 Source: org.apache.kafka.common.security.oauthbearer.internals.secured.ConfigurationUtils,
 OAuthBearerUnsecuredValidatorCallbackHandler.

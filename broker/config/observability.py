@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Final
 
 from protocol.config import BOOLEAN, CLUSTER_WIDE, LONG, STRING, Config, option
@@ -14,41 +15,36 @@ class ObservabilityOptions(Config):
     """Options of the broker's metrics, health checks and client telemetry."""
 
     odradek_metrics_listener = option(
-        "odradek.metrics.listener",
         STRING,
         None,
-        doc="Address, as host:port, of an HTTP listener that serves /metrics to Prometheus, and /healthz and /readyz. "
+        "Address, as host:port, of an HTTP listener that serves /metrics to Prometheus, and /healthz and /readyz. "
         "The usual port is 9404. Unless it is set, there is no such listener. Its clients can read the names of "
         "topics, groups and clients.",
     )
     odradek_slow_request_ms = option(
-        "odradek.slow.request.ms",
         LONG,
         0,
+        "Requests that take longer than this are logged with the time spent in each stage; 0 disables it. Time "
+        "that the client asked the broker to wait for records or members does not count.",
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Requests that take longer than this are logged with the time spent in each stage; 0 disables it. Time "
-        "that the client asked the broker to wait for records or members does not count.",
     )
     odradek_telemetry_metrics = option(
-        "odradek.telemetry.metrics",
         BOOLEAN,
         False,
-        doc="Add the metrics that clients push (KIP-714) to /metrics; a client-metrics subscription makes clients "
+        "Add the metrics that clients push (KIP-714) to /metrics; a client-metrics subscription makes clients "
         "push. Needs odradek.metrics.listener and the packages of odradek[telemetry].",
     )
     odradek_telemetry_topic = option(
-        "odradek.telemetry.topic",
         STRING,
         None,
-        doc="Topic to which the broker writes the metrics that clients push: the key is the client instance id, the "
+        "Topic to which the broker writes the metrics that clients push: the key is the client instance id, the "
         "value OpenTelemetry's MetricsData.",
     )
     odradek_telemetry_otlp_endpoint = option(
-        "odradek.telemetry.otlp.endpoint",
         STRING,
         None,
-        doc="URL of a collector to which the broker posts the metrics that clients push, by OTLP over HTTP, such as "
+        "URL of a collector to which the broker posts the metrics that clients push, by OTLP over HTTP, such as "
         "http://localhost:4318/v1/metrics. Needs the packages of odradek[telemetry].",
     )
 
@@ -69,8 +65,6 @@ def telemetry_problem(config: ObservabilityOptions) -> str | None:
             f"odradek.telemetry.otlp.endpoint={config.odradek_telemetry_otlp_endpoint}: is not an http or https URL "
             "with a host, such as http://localhost:4318/v1/metrics"
         )
-    from importlib.util import find_spec
-
     needs_package = config.odradek_telemetry_metrics or config.odradek_telemetry_otlp_endpoint
     if needs_package and find_spec(TELEMETRY_PACKAGE) is None:
         return f"telemetry of clients can't be decoded: opentelemetry-proto is missing; pip install '{TELEMETRY_EXTRA}'"

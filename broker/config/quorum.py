@@ -29,106 +29,79 @@ class QuorumOptions(Config):
     """Options of the controller quorum, and of this node's part in it."""
 
     process_roles = option(
-        "process.roles",
         LIST,
         ("broker", "controller"),
+        "Roles of this process. broker,controller is a cluster of its own, which other brokers join through its "
+        "controller listener; broker joins a cluster whose controllers are other processes; controller serves brokers "
+        "in other processes.",
         one_of=("broker", "controller"),
         may_be_empty=False,
         importance="high",
-        doc="Roles of this process. broker,controller is a cluster of its own, which other brokers join through its "
-        "controller listener; broker joins a cluster whose controllers are other processes; controller serves brokers "
-        "in other processes.",
     )
     controller_listener_names = option(
-        "controller.listener.names",
         LIST,
         (),
-        may_be_empty=False,
-        importance="high",
-        doc="Names of the controllers' listeners. With process.roles=broker, the first name selects the security "
+        "Names of the controllers' listeners. With process.roles=broker, the first name selects the security "
         "protocol of connections to controllers. With other roles, the names select the entries of listeners through "
         "which brokers join; without names, a broker,controller process is a single-node cluster.",
+        may_be_empty=False,
+        importance="high",
     )
     controller_quorum_voters = option(
-        VOTERS,
         LIST,
         (),
-        importance="high",
-        doc="Voters of the metadata quorum, as id@host:port. With process.roles=broker they are other nodes; else "
+        "Voters of the metadata quorum, as id@host:port. With process.roles=broker they are other nodes; else "
         "only this node, or empty.",
+        importance="high",
     )
     controller_quorum_bootstrap_servers = option(
-        BOOTSTRAP_SERVERS,
         LIST,
         (),
-        importance="high",
-        doc="Addresses of the metadata quorum, as host:port, through which a broker finds the quorum's leader. Not "
+        "Addresses of the metadata quorum, as host:port, through which a broker finds the quorum's leader. Not "
         "used if the controller is in this process.",
+        importance="high",
     )
     controller_quorum_fetch_timeout_ms = option(
-        "controller.quorum.fetch.timeout.ms",
         INT,
         2_000,
+        "Time without an answer from the quorum's leader after which a broker asks the other controllers for the "
+        "leader.",
         at_least=0,
         importance="high",
-        doc="Time without an answer from the quorum's leader after which a broker asks the other controllers for the "
-        "leader.",
     )
     controller_quorum_request_timeout_ms = option(
-        "controller.quorum.request.timeout.ms",
-        INT,
-        2_000,
-        at_least=0,
-        doc="Time after which a request to the quorum fails without an answer.",
+        INT, 2_000, "Time after which a request to the quorum fails without an answer.", at_least=0
     )
     controller_quorum_retry_backoff_ms = option(
-        "controller.quorum.retry.backoff.ms",
-        INT,
-        20,
-        at_least=0,
-        importance="low",
-        doc="Pause before a failed request to the quorum is retried.",
+        INT, 20, "Pause before a failed request to the quorum is retried.", at_least=0, importance="low"
     )
     controller_quorum_fetch_max_bytes = option(
-        "controller.quorum.fetch.max.bytes",
         INT,
         1_048_576,
+        "Maximum bytes of metadata records in one response; a single batch may be larger.",
         at_least=1,
         importance="low",
-        doc="Maximum bytes of metadata records in one response; a single batch may be larger.",
     )
     controller_quorum_fetch_snapshot_max_bytes = option(
-        "controller.quorum.fetch.snapshot.max.bytes",
-        INT,
-        1_048_576,
-        at_least=1,
-        importance="low",
-        doc="Maximum bytes of a metadata snapshot in one response.",
+        INT, 1_048_576, "Maximum bytes of a metadata snapshot in one response.", at_least=1, importance="low"
     )
-    broker_heartbeat_interval_ms = option(
-        "broker.heartbeat.interval.ms", INT, 2_000, doc="Interval between two heartbeats of a broker to its controller."
-    )
+    broker_heartbeat_interval_ms = option(INT, 2_000, "Interval between two heartbeats of a broker to its controller.")
     broker_session_timeout_ms = option(
-        "broker.session.timeout.ms",
         INT,
         9_000,
-        doc="Time without heartbeats after which a controller fences a broker; also the longest pause before a broker "
+        "Time without heartbeats after which a controller fences a broker; also the longest pause before a broker "
         "retries a connection to the controller.",
     )
     initial_broker_registration_timeout_ms = option(
-        "initial.broker.registration.timeout.ms",
-        INT,
-        60_000,
-        doc="Time that a starting broker tries to register with the controller before it gives up.",
+        INT, 60_000, "Time that a starting broker tries to register with the controller before it gives up."
     )
     log_dir_failure_timeout_ms = option(
-        "log.dir.failure.timeout.ms",
         LONG,
         30_000,
+        "Time in which a controller in another process must accept the report of a failed log directory; "
+        "otherwise the broker stops.",
         at_least=1,
         importance="low",
-        doc="Time in which a controller in another process must accept the report of a failed log directory; "
-        "otherwise the broker stops.",
     )
 
 

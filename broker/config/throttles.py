@@ -14,26 +14,23 @@ class ThrottleOptions(Config):
     KIND: ClassVar[str] = "broker"
 
     leader_replication_throttled_rate = option(
-        "leader.replication.throttled.rate",
         LONG,
         MAX_LONG,
+        "Bytes per second that throttled followers may fetch from this broker.",
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Bytes per second that throttled followers may fetch from this broker.",
     )
     follower_replication_throttled_rate = option(
-        "follower.replication.throttled.rate",
         LONG,
         MAX_LONG,
+        "Bytes per second that this broker may fetch for its throttled replicas.",
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Bytes per second that this broker may fetch for its throttled replicas.",
     )
     replica_alter_log_dirs_io_max_bytes_per_second = option(
-        "replica.alter.log.dirs.io.max.bytes.per.second",
         LONG,
         MAX_LONG,
+        "Bytes per second that moves of replicas between directories may take.",
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Bytes per second that moves of replicas between directories may take.",
     )

@@ -60,7 +60,7 @@ ROWS: Final[tuple[tuple[str, Type[object], object, OptionRules, str], ...]] = (
 
 def _options() -> Iterator[Option]:
     for name, kind, default, rules, importance in ROWS:
-        yield Option(name, kind, default, "Has no effect.", OptionRules(**rules, importance=importance))  # type: ignore[typeddict-item]
+        yield Option(kind, default, "Has no effect.", OptionRules(**rules, importance=importance), name)  # type: ignore[typeddict-item]
 
 
 WITHOUT_EFFECT: Final = {option.name: option for option in _options()}

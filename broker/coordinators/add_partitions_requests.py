@@ -13,14 +13,16 @@ from broker.coordinators.batcher import Batcher
 from broker.coordinators.marker_requests import Codes
 from broker.coordinators.neighbours import Neighbours
 from protocol.errors import ErrorCode, KafkaError, error_code
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:  # imported with the first request: a node that is alone sends none
     from coordinator.transaction.transaction import Producer
-    from protocol.messages.add_partitions_to_txn import (
-        AddPartitionsToTxnResponse,
-        AddPartitionsToTxnTransaction,
-    )
 
 
 class PartitionQuery(NamedTuple):
@@ -51,12 +53,10 @@ class AddPartitionsRequests:
         self._neighbours.stop()
 
     async def _send(self, coordinator_id: int, batch: Sequence[PartitionQuery]) -> list[Codes]:
-        from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-
         request = AddPartitionsToTxnRequest(transactions=[transaction_of(query) for query in batch])
         response = await self._neighbours.send(coordinator_id, request, AddPartitionsToTxnResponse)
         if response.error_code:
-            raise refusal(error_code(response.error_code))
+            raise rejection(error_code(response.error_code))
         if not response.results_by_transaction:
             message = f"broker {coordinator_id} does not support AddPartitionsToTxn v4, which verifies partitions"
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
@@ -64,7 +64,7 @@ class AddPartitionsRequests:
         return [codes_of(query, codes.get(query.transactional_id, {})) for query in batch]
 
 
-def refusal(code: ErrorCode) -> KafkaError:
+def rejection(code: ErrorCode) -> KafkaError:
     """Returns the error of a request that the coordinator's broker rejected. A producer can't act on this broker's
     missing authorization: for the producer, its transaction isn't verified."""
     return KafkaError(ErrorCode.INVALID_TXN_STATE if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else code)
@@ -72,8 +72,6 @@ def refusal(code: ErrorCode) -> KafkaError:
 
 def transaction_of(query: PartitionQuery) -> AddPartitionsToTxnTransaction:
     """Returns the query as AddPartitionsToTxn encodes it."""
-    from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
-
     topics: dict[str, list[int]] = {}
     for topic, partition in query.names:
         topics.setdefault(topic, []).append(partition)

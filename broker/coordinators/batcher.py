@@ -10,15 +10,15 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from broker.logging import get_logger
+from client.errors import PeerError, RequestTimedOut, UnsupportedVersion
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
-from protocol.peer_errors import PeerError, RequestTimedOut, UnsupportedVersion
 
 Destination = TypeVar("Destination", bound=Hashable)
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 MAX_ITEMS: Final = 1_000
-"""Maximum of items in a request. A broker needs some milliseconds of its event loop to make or answer as many."""
+"""Maximum number of items in a request. As many take some milliseconds of a broker's event loop."""
 
 STOPPING: Final = KafkaError(ErrorCode.NETWORK_EXCEPTION, "this broker is stopping")
 
@@ -109,8 +109,8 @@ class Batcher(Generic[Destination, Item, Answer]):
                 waiting.answer.set_result(answer)
 
     def _failed(self, destination: Destination, error: Exception) -> KafkaError:
-        refusal = as_kafka_error(error)
-        if refusal.code is ErrorCode.UNKNOWN_SERVER_ERROR:
+        rejection = as_kafka_error(error)
+        if rejection.code is ErrorCode.UNKNOWN_SERVER_ERROR:
             logger.error(
                 "a request to another broker failed", purpose=self._purpose, to=str(destination), exc_info=error
             )
@@ -119,7 +119,7 @@ class Batcher(Generic[Destination, Item, Answer]):
             logger.warning(
                 "another broker did not answer", purpose=self._purpose, to=str(destination), reason=str(error)
             )
-        return refusal
+        return rejection
 
 
 def as_kafka_error(error: Exception) -> KafkaError:

@@ -35,7 +35,7 @@ class Environment(NamedTuple):
 
     @property
     def image(self) -> Image:
-        """The cluster, as of the last committed record that is here."""
+        """The metadata image, with all committed records that this broker has."""
         return self.loader.image
 
     def leader_elsewhere(self, name: TopicPartition) -> int | None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from broker.config import BrokerConfig
 from broker.coordinators.environment import Environment
 from broker.coordinators.hosting import Coordinator, InternalTopic, ShardParts
-from broker.coordinators.patterns import PatternMatcher
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Delta, by_change
@@ -26,11 +25,11 @@ from protocol.records.compression import Compression
 from protocol.types import Uuid
 
 if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
-    from coordinator.group.consumer.patterns import Matched
+    from broker.coordinators.patterns import PatternMatcher
     from coordinator.group.records import AnyRecord, EndTransaction, GroupResult
     from coordinator.group.serde import EncodedRecord
     from coordinator.group.shard import GroupShard
-    from coordinator.group.state import Client, GroupState, MatchRequest
+    from coordinator.group.state import GroupState, MatchRequest
 
 A = TypeVar("A")
 X = TypeVar("X")
@@ -71,7 +70,7 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
         )
         self._settings: tuple[BrokerConfig, GroupSettings] | None = None
         self._group_configs: dict[str, tuple[BrokerConfig, Mapping[str, str], GroupConfig]] = {}
-        self._patterns = PatternMatcher(environment.clock, environment.image, self._matched)
+        self._patterns: PatternMatcher | None = None
 
     def start(self) -> None:
         image = self.environment.image
@@ -82,7 +81,8 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
 
     def stop(self) -> None:
         super().stop()
-        self._patterns.close()
+        if self._patterns is not None:
+            self._patterns.close()
 
     def submit(self, group_id: str, decide: Decide[X, Y, A], request: X, client: Y) -> asyncio.Future[A]:
         """Decides a request in the group's shard. Returns the answer's future, which is done if it needn't wait. Raises
@@ -99,12 +99,10 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
     # Shards.
 
     def _make(self, partition: Partition) -> ShardParts[GroupShard, AnyRecord, EncodedRecord]:
-        from coordinator.group.serde import GroupSerde
-        from coordinator.group.shard import GroupShard
-        from coordinator.group.state import GroupEnvironment
+        from coordinator.group import serde, shard, state
 
-        shard = GroupShard(
-            GroupEnvironment(
+        groups = shard.GroupShard(
+            state.GroupEnvironment(
                 settings=self.settings,
                 group_config=self.group_config,
                 topics=self.environment.image,
@@ -114,8 +112,8 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
                 watch=self._watch,
             )
         )
-        serde = GroupSerde(lambda: partition.config.max_message_bytes, self._compression)
-        return ShardParts(shard, serde, serde.batches, shard.activate)
+        records = serde.GroupSerde(lambda: partition.config.max_message_bytes, self._compression)
+        return ShardParts(groups, records, records.batches, groups.activate)
 
     def _compression(self) -> Compression:
         return Compression(self.environment.config.offsets_topic_compression_codec)
@@ -144,12 +142,11 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
         broker = self.environment.image.brokers.get(broker_id)
         return None if broker is None else broker.rack
 
-    async def _matched(self, matched: Matched, client: Client) -> None:
-        from coordinator.group.consumer.patterns import patterns_matched
-
-        await self.submit(matched.group_id, patterns_matched, matched, client)
-
     def _match_topics(self, request: MatchRequest) -> None:
+        if self._patterns is None:
+            from broker.coordinators.patterns import PatternMatcher
+
+            self._patterns = PatternMatcher(self.environment.clock, self.environment.image, self.submit)
         self._spawn(self._patterns.match(request))
 
     # Topics that groups read.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
@@ -19,6 +19,7 @@ from broker.coordinators.storage import PartitionStorage, Sized
 from broker.coordinators.translations import seen_by_client
 from broker.logging import get_logger
 from broker.replica.partition import Partition
+from broker.replica.topics import OwnTopic
 from coordinator.engine.engine import Engine
 from coordinator.engine.loaded import Status
 from coordinator.engine.machine import Machine, Serde
@@ -27,15 +28,10 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import java_hash
 from protocol.types import Buffer
 
-if TYPE_CHECKING:
-    from protocol.messages.create_topics import CreatableTopic
-
 A = TypeVar("A")
 R = TypeVar("R")
 S = TypeVar("S")
 E = TypeVar("E", bound=Sized)
-
-CREATE_TIMEOUT_MS = 30_000
 
 LOAD_AGAIN_MS = 1_000
 """Pause after a failed write: a full disk or missing replicas take time to recover."""
@@ -51,17 +47,9 @@ class InternalTopic(NamedTuple):
     replication_factor: Callable[[BrokerConfig], int]
     configs: Callable[[BrokerConfig], Mapping[str, str]]
 
-    def creatable(self, config: BrokerConfig) -> CreatableTopic:
-        """Returns the topic as CreateTopics encodes it."""
-        from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
-
-        return CreatableTopic(
-            name=self.name,
-            num_partitions=self.partitions(config),
-            replication_factor=self.replication_factor(config),
-            assignments=[],
-            configs=[CreatableTopicConfig(name=name, value=value) for name, value in self.configs(config).items()],
-        )
+    def creatable(self, config: BrokerConfig) -> OwnTopic:
+        """Returns the topic as these options create it."""
+        return OwnTopic(self.name, self.partitions(config), self.replication_factor(config), self.configs(config))
 
 
 class ShardParts(NamedTuple, Generic[S, R, E]):
@@ -192,11 +180,8 @@ class Coordinator(Generic[S, R]):
                 self._creation = None
 
     async def _create(self) -> None:
-        from protocol.messages.create_topics import CreateTopicsRequest
-
         creatable = self.topic.creatable(self.environment.config)
-        request = CreateTopicsRequest(topics=[creatable], timeout_ms=CREATE_TIMEOUT_MS)
-        for result in (await self.environment.topics.create(request)).topics:
+        for result in (await self.environment.topics.create_own([creatable])).topics:
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 if result.error_message != self._creation_failure:  # each request that needs the topic tries again
                     self._creation_failure = result.error_message
@@ -217,7 +202,7 @@ class Coordinator(Generic[S, R]):
         except KafkaError as error:
             if index in self._next_to_load:
                 raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error
-            raise seen_by_client(error) from error
+            raise seen_by_client(error) from None  # its own cause would be a cycle
 
     def flush(self, index: int) -> None:
         """Writes a partition's gathered records, so that the log has all decisions. Raises NOT_COORDINATOR."""

@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from broker.coordinators.batcher import Batcher
 from broker.coordinators.neighbours import Neighbours
 from protocol.errors import ErrorCode, error_code
+from protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:  # imported with the first request: a node that is alone sends none
     from coordinator.transaction.markers import Markers
-    from protocol.messages.write_txn_markers import WritableTxnMarker, WriteTxnMarkersResponse
 
 Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 """Each partition's error, NONE if it has its marker."""
@@ -46,8 +51,6 @@ class MarkerRequests:
         self._neighbours.stop()
 
     async def _send(self, broker_id: int, batch: Sequence[DueMarkers]) -> list[Codes]:
-        from protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-
         request = WriteTxnMarkersRequest(markers=[writable(due) for due in batch])
         codes = by_producer(await self._neighbours.send(broker_id, request, WriteTxnMarkersResponse))
         return [codes_of(due.markers, codes.get(due.markers.producer_id, {})) for due in batch]
@@ -55,8 +58,6 @@ class MarkerRequests:
 
 def writable(due: DueMarkers) -> WritableTxnMarker:
     """Returns the markers as WriteTxnMarkers encodes them."""
-    from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic
-
     markers, coordinator_epoch = due
     topics: dict[str, list[int]] = {}
     for topic, partition in markers.partitions:

@@ -16,6 +16,7 @@ from broker.coordinators.marker_requests import Codes, DueMarkers, MarkerRequest
 from broker.coordinators.markers import MarkerWriter, marker_of
 from broker.logging import get_logger
 from coordinator.engine.result import Ticket
+from coordinator.group.records import EndTransaction
 from coordinator.transaction.settings import RETRY_MS
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -115,8 +116,6 @@ class MarkerTask:
     def _begin(self, markers: Markers) -> tuple[dict[TopicPartition, ErrorCode], list[WaitingMarkers]]:
         """Appends a transaction's markers to its partitions here, and sends those for other brokers. Returns the codes
         that are known already, and the markers to wait for."""
-        from coordinator.group.records import EndTransaction
-
         epoch = self._seat.coordinator_epoch
         record = EndTransaction(markers.producer_id, markers.epoch, markers.committed, epoch)
         marker = marker_of(record, markers.transaction_version, self._environment.clock.now_ms())

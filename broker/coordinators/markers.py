@@ -27,7 +27,7 @@ logger = get_logger("broker.transactions")
 
 
 class Marker(NamedTuple):
-    """The end of a producer's transaction, for any of its partitions."""
+    """The end of a producer's transaction, the same for all of its partitions."""
 
     record: EndTransaction
     transaction_version: int

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from broker.clock import Clock
 from broker.exchange.turns import Turns
 from broker.logging import get_logger
 from broker.workers import Workers
 from coordinator.cluster.image import Image
+from coordinator.engine.result import Ticket
+from coordinator.group.consumer.patterns import Matched, patterns_matched
+from coordinator.group.records import GroupResult
+from coordinator.group.regex import Resolved, match_all
+from coordinator.group.state import Client, GroupState, MatchRequest
 from protocol.errors import KafkaError
 
-if TYPE_CHECKING:
-    from coordinator.group.consumer.patterns import Matched
-    from coordinator.group.state import Client, MatchRequest
-
-Tell: TypeAlias = "Callable[[Matched, Client], Awaitable[None]]"
-"""Passes the result to the group's shard. Raises KafkaError."""
+Decide: TypeAlias = Callable[[GroupState, Matched, Client, Ticket[None], int], GroupResult]
+Submit: TypeAlias = Callable[[str, Decide, Matched, Client], Awaitable[None]]
+"""Decides in the group's shard. Raises KafkaError."""
 
 THREADS = 1
 """One group after another, so that a burst of joins doesn't block the event loop."""
@@ -28,10 +30,10 @@ logger = get_logger("broker.groups")
 class PatternMatcher:
     """Matches the patterns of all shards' groups."""
 
-    def __init__(self, clock: Clock, image: Image, tell: Tell) -> None:
+    def __init__(self, clock: Clock, image: Image, submit: Submit) -> None:
         self._clock = clock
         self._image = image
-        self._tell = tell
+        self._submit = submit
         self._workers = Workers(THREADS, "patterns")
 
     def close(self) -> None:
@@ -41,9 +43,6 @@ class PatternMatcher:
     async def match(self, request: MatchRequest) -> None:
         """Matches the patterns against the current topics, and passes the result to the group's shard: only topics that
         the requesting member may describe (Kafka's GroupMetadataManager)."""
-        from coordinator.group.consumer.patterns import Matched
-        from coordinator.group.regex import Resolved, match_all
-
         image, clock = self._image, self._clock
         names, version, started_ms = image.topic_names(), image.offset, clock.now_ms()
         matched = await self._workers.call(lambda: match_all(request.patterns, names))
@@ -52,7 +51,7 @@ class PatternMatcher:
         resolved = {pattern: Resolved(topics, version, started_ms) for pattern, topics in matched.items()}
         result = Matched(request.group_id, resolved)
         try:
-            await self._tell(result, request.client)
+            await self._submit(request.group_id, patterns_matched, result, request.client)
         except KafkaError as error:  # a later heartbeat asks again
             logger.warning("patterns not resolved", group=request.group_id, reason=str(error))
             return

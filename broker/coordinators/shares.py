@@ -118,12 +118,16 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
     # Shards
 
     def _make(self, partition: Partition) -> ShardParts[ShareShard, ShareRecord, EncodedShareRecord]:
-        from coordinator.share.records import ShareSerde
-        from coordinator.share.shard import ShareShard
+        from coordinator.share import records, shard
 
-        shard = ShareShard(self.settings, self.environment.image)
-        serde = ShareSerde(lambda: Compression(self.environment.config.share_coordinator_state_topic_compression_codec))
-        return ShardParts(shard, serde, serde.batches, lambda now_ms: shard.activate(now_ms, partition.log_end_offset))
+        live_config = self.environment.live_config
+        states = shard.ShareShard(self.settings, self.environment.image)
+        serde = records.ShareSerde(
+            lambda: Compression(live_config.effective.share_coordinator_state_topic_compression_codec)
+        )
+        return ShardParts(
+            states, serde, serde.batches, lambda now_ms: states.activate(now_ms, partition.log_end_offset)
+        )
 
     def settings(self) -> ShareSettings:
         """Returns the broker's options for share group state."""

@@ -172,12 +172,15 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
     # Shards
 
     def _make(self, partition: Partition) -> ShardParts[TransactionShard, TransactionRecord, Batch]:
-        from coordinator.transaction.records import TransactionSerde, joined
-        from coordinator.transaction.shard import TransactionEnvironment, TransactionShard
+        from coordinator.transaction import records, shard
 
-        shard = TransactionShard(TransactionEnvironment(self.settings, self.transaction_version, self._new_producer_id))
-        serde = TransactionSerde(self.transaction_version)
-        return ShardParts(shard, serde, joined, lambda _: self._spawn(self._write_markers(partition, shard)))
+        transactions = shard.TransactionShard(
+            shard.TransactionEnvironment(self.settings, self.transaction_version, self._new_producer_id)
+        )
+        serde = records.TransactionSerde(self.transaction_version)
+        return ShardParts(
+            transactions, serde, records.joined, lambda _: self._spawn(self._write_markers(partition, transactions))
+        )
 
     def settings(self) -> TransactionSettings:
         """Returns the broker's options for transactions; a new object only when they change."""
@@ -203,13 +206,12 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
 
     async def _write_markers(self, partition: Partition, shard: TransactionShard) -> None:
         """Writes the markers of a shard's transactions as they are decided, until the shard is unloaded."""
-        from broker.coordinators.marker_requests import MarkerRequests
-        from broker.coordinators.marker_task import MarkerTask, ShardSeat
+        from broker.coordinators import marker_requests, marker_task
 
         if self._marker_requests is None:
-            self._marker_requests = MarkerRequests(self.environment.neighbours("txn-marker-sender"))
+            self._marker_requests = marker_requests.MarkerRequests(self.environment.neighbours("txn-marker-sender"))
         index = partition.name.partition
-        seat = ShardSeat(
+        seat = marker_task.ShardSeat(
             partition.leader_epoch, partial(self.submit_at, index), lambda: self.shards.get(index) is shard
         )
-        await MarkerTask(seat, self.environment, self._marker_writer, self._marker_requests).run()
+        await marker_task.MarkerTask(seat, self.environment, self._marker_writer, self._marker_requests).run()

@@ -60,7 +60,8 @@ PRODUCES_OF_OLD_TRANSACTIONS: Final[Translation] = {
     **PRODUCES,
     ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.NOT_ENOUGH_REPLICAS,
 }
-"""The same for producers before KIP-890, which don't expect CONCURRENT_TRANSACTIONS from Produce."""
+"""For producers before KIP-890 whose records wait for their transaction's coordinator: they don't expect
+CONCURRENT_TRANSACTIONS from Produce."""
 
 MARKERS: Final[Translation] = dict.fromkeys(
     (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR),
@@ -89,10 +90,8 @@ def translated(code: ErrorCode, translation: Translation) -> ErrorCode:
 def seen_by_client(error: KafkaError) -> KafkaError:
     """Returns the error that a coordinator's client gets. A `Rejection` is about the client's request, not an error of
     the log."""
-    if isinstance(error, Rejection):
-        return error
-    code = CLIENTS.get(error.code)
-    return error if code is None else KafkaError(code)
+    code = None if isinstance(error, Rejection) else CLIENTS.get(error.code)
+    return error.detached() if code is None else KafkaError(code)
 
 
 def seen_by_producer(code: ErrorCode, *, knows_fenced: bool) -> ErrorCode:

@@ -1,1 +1,1 @@
-"""Log directories: opened, locked, cleaned, and taken offline."""
+"""Log directories: opened, locked, flushed and cleaned."""

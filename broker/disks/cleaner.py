@@ -25,8 +25,8 @@ from storage.failure import OUT_OF_SPACE, StorageBug, failing, failure, full
 from storage.log import Log
 from storage.logs import Logs
 
-LOOKED_AT_AT_ONCE = 100
-"""Logs that are examined before clients are served."""
+EXAMINED_AT_ONCE = 100
+"""Number of logs that are examined in one turn of the event loop."""
 
 IDLE_MS = 60_000
 """Time after which an idle process ends: it takes some 25 MB, and a tenth of a second to start."""
@@ -91,7 +91,7 @@ class Cleaner:
             try:
                 dirty = await self.choose()
             except Exception:
-                logger.exception("looking for logs to clean failed")
+                logger.exception("selecting logs to clean failed")
                 dirty = None
             if dirty is not None and len(self._busy) < self._config.effective.log_cleaner_threads:
                 self._begin(dirty)
@@ -149,7 +149,7 @@ class Cleaner:
             dirty = self._look_at(candidate)
             if dirty is not None and (filthiest is None or dirty.ratio > filthiest.ratio):
                 filthiest = dirty
-            if count % LOOKED_AT_AT_ONCE == 0:
+            if count % EXAMINED_AT_ONCE == 0:
                 await next_turn()
         return filthiest
 

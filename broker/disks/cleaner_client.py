@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from subprocess import PIPE, Popen
+from typing import NamedTuple
 
 from storage.cleaner.job import Cleaned, CleanedSegment, CleaningJob
-
-if TYPE_CHECKING:
-    from subprocess import Popen
 
 
 class Order(NamedTuple):
@@ -54,8 +52,6 @@ class CleanerProcess:
             raise Died(str(error)) from error
 
     def _start(self) -> None:
-        from subprocess import PIPE, Popen  # imported here because it is needed only when there is something to clean
-
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         command = [sys.executable, "-P", "-m", "broker.disks.cleaner_process"]
         self._process = Popen(command, stdin=PIPE, stdout=PIPE, env=environment)

@@ -54,7 +54,7 @@ def open_logs(
         if not report.clean and report.logs:
             logger.info("recovered after an unclean stop", log_dir=report.path, logs=report.logs)
         for warning in report.warnings:
-            logger.warning("found while opening", log_dir=report.path, problem=warning)
+            logger.warning("problem found at start", log_dir=report.path, problem=warning)
     for opened in logs:
         tell_recovered(opened)
     for log_dir in logs.dirs.values():
@@ -71,7 +71,9 @@ def tell_recovered(opened: Log) -> None:
     """
     partition, recovered = str(opened.topic_partition), opened.recovered
     if recovered.doubt is not None:
-        logger.warning("log is not as the last stop left it: recovered", partition=partition, reason=recovered.doubt)
+        logger.warning(
+            "log has changed since the last shutdown: recovered", partition=partition, reason=recovered.doubt
+        )
     if recovered.cut is not None:
         event = "torn tail cut" if recovered.cut.set_aside is None else "records set aside"
         logger.warning(event, partition=partition, cut=str(recovered.cut))

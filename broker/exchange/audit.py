@@ -30,7 +30,7 @@ LINES_OF_REQUEST: Final = 100
 LINES_A_SECOND: Final = 500
 """Lines of all requests in a second, about 150 kB. They take the event loop less than a tenth of the second."""
 
-KINDS_LEFT_OUT: Final = 100
+SUPPRESSED_KINDS: Final = 100
 """Kinds of omitted lines that are counted separately; further kinds are counted together."""
 
 INTERVAL_MS: Final = 1_000
@@ -38,7 +38,7 @@ INTERVAL_MS: Final = 1_000
 logger: Final = get_logger("audit")
 
 
-class LeftOut(NamedTuple):
+class SuppressedDecision(NamedTuple):
     """The fields by which omitted lines are counted."""
 
     decision: str
@@ -57,8 +57,8 @@ class AuditLog:
         self._interval_ends_ns = 0
         self._lines = 0
         """Lines in the current interval."""
-        self._left_out: Counter[LeftOut] = Counter()
-        self._left_out_of_others = 0
+        self._suppressed: Counter[SuppressedDecision] = Counter()
+        self._suppressed_others = 0
 
     def decided(
         self, context: Context, operation: Operation, resource: Resource, name: str, *, is_allowed: bool
@@ -68,8 +68,8 @@ class AuditLog:
             return
         decision = "allowed" if is_allowed else "denied"
         if not self._may_log(context):
-            self._leave_out(
-                LeftOut(decision, context.principal, context.connection.ip, context.key, operation, resource)
+            self._suppress(
+                SuppressedDecision(decision, context.principal, context.connection.ip, context.key, operation, resource)
             )
             return
         (logger.debug if is_allowed else logger.info)(
@@ -95,16 +95,16 @@ class AuditLog:
         context.audit_lines += 1
         return True
 
-    def _leave_out(self, kind: LeftOut) -> None:
-        if not self._left_out:
-            self._clock.call_after(INTERVAL_MS, self._log_left_out)
-        if kind in self._left_out or len(self._left_out) < KINDS_LEFT_OUT:
-            self._left_out[kind] += 1
+    def _suppress(self, kind: SuppressedDecision) -> None:
+        if not self._suppressed:
+            self._clock.call_after(INTERVAL_MS, self._log_suppressed)
+        if kind in self._suppressed or len(self._suppressed) < SUPPRESSED_KINDS:
+            self._suppressed[kind] += 1
         else:
-            self._left_out_of_others += 1
+            self._suppressed_others += 1
 
-    def _log_left_out(self) -> None:
-        for kind, count in self._left_out.items():
+    def _log_suppressed(self) -> None:
+        for kind, count in self._suppressed.items():
             logger.info(
                 "decisions without a line each",
                 decision=kind.decision,
@@ -115,7 +115,7 @@ class AuditLog:
                 host=kind.ip,
                 api=ApiKey(kind.api_key).name,
             )
-        if self._left_out_of_others:
-            logger.info("other decisions without a line each", count=self._left_out_of_others)
-        self._left_out.clear()
-        self._left_out_of_others = 0
+        if self._suppressed_others:
+            logger.info("other decisions without a line each", count=self._suppressed_others)
+        self._suppressed.clear()
+        self._suppressed_others = 0

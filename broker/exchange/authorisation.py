@@ -64,8 +64,8 @@ class AuthorizationRule:
     how: str
     """The rule in words, for the documentation."""
     answer: Callable[[Any, Any], Coroutine[Any, Any, Any]] | None = None
-    """(call, its handler) → the response, of which the handler answers what the client is authorised for. None if there
-    is nothing to check before the handler."""
+    """(call, its handler) → the response; the handler answers the parts that the client is authorised for. None if
+    there is nothing to check before the handler."""
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.requirements)) or "nothing"
@@ -81,12 +81,12 @@ PUBLIC: Final = AuthorizationRule((), "no authorization")
 
 
 NO_RULE: Final = AuthorizationRule((), "")
-"""The rule of a row that has none, which is not served."""
+"""The placeholder of a row without a rule. The row isn't served."""
 
 
 def inside(how: str, *requirements: Requirement) -> AuthorizationRule:
-    """Returns the rule of an API whose handler checks the requirements itself, with `HostCall.may`; `how` says for
-    what."""
+    """Returns the rule of an API whose handler checks the requirements itself, with `HostCall.may`; `how` describes the
+    check."""
     return AuthorizationRule(requirements, how)
 
 

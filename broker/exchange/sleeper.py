@@ -34,7 +34,7 @@ class Sleeper(Waiter):
                 partition.add_waiter(self)
 
     def unwatch(self) -> None:
-        """Lets no partition wake it any longer."""
+        """Stops all partitions from waking it."""
         for partition in self._watched:
             (partition.append_waiters if self._appends else partition.waiters).pop(self, None)
 

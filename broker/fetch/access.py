@@ -1,15 +1,19 @@
-"""Denies the topics of a fetch that its client may not read: a consumer needs READ, a follower CLUSTER_ACTION."""
+"""Denies the topics of a fetch that its client may not read: a consumer needs READ, a follower CLUSTER_ACTION.
+
+A topic id that is unknown now stays unknown to the request: nothing has authorized the topic that it may become.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from broker.exchange.authorisation import CLUSTER_NAME, Authorizer, Operation, Resource
 from broker.exchange.context import Context
-from broker.fetch.doubtful import topic_of
+from broker.fetch.checks import topic_of
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch
 from broker.replica.replicas import Replicas
+from protocol.errors import ErrorCode
 
 
 def deny_unreadable(
@@ -31,17 +35,19 @@ def unreadable(
     authorizer: Authorizer,
     replicas: Replicas,
     partitions: Sequence[FetchedPartition],
-) -> set[bytes]:
-    """Returns the keys of the topics that the client may not read. An unknown topic id gets its own error."""
+) -> Mapping[bytes, ErrorCode]:
+    """Returns the error of each topic that the client may not read, by the topic's key."""
     keys: dict[bytes, FetchedPartition] = {}
     for fetched in partitions:
         keys.setdefault(fetched.key, fetched)
     if request.replica is not None:
         may_replicate = authorizer.allows(context, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
-        return set() if may_replicate else set(keys)
-    names = {key: topic_of(replicas, request, fetched) for key, fetched in keys.items()}
-    return {
-        key
-        for key, name in names.items()
-        if name is not None and not authorizer.allows(context, Operation.READ, Resource.TOPIC, name)
-    }
+        return {} if may_replicate else dict.fromkeys(keys, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    errors: dict[bytes, ErrorCode] = {}
+    for key, fetched in keys.items():
+        name = topic_of(replicas, request, fetched)
+        if name is None:
+            errors[key] = ErrorCode.UNKNOWN_TOPIC_ID
+        elif not authorizer.allows(context, Operation.READ, Resource.TOPIC, name):
+            errors[key] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return errors

@@ -21,6 +21,7 @@ from broker.fetch.gathering import caught_up, gather
 from broker.fetch.holding import HELD_BYTES, hold_ms
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch
+from broker.fetch.response import response
 from broker.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession
 from broker.replica.partition import Partition
 from protocol.errors import ErrorCode
@@ -91,9 +92,9 @@ class Fetch:
         return gather(self.fetches.replicas, self.request, self.partitions, is_warm)
 
     def has_no_news(self, watched: list[Partition]) -> bool:
-        """True for a follower that knows the offsets of all its partitions, which are `watched`, and has all their
-        records: it is due an answer without partitions, as are most fetches of an idle broker with thousands of
-        them."""
+        """True for a follower that has all records of its partitions, and knows their current offsets: its answer has
+        no partitions, as do most answers of an idle broker with thousands of partitions. The partitions are `watched`.
+        """
         session = self.session
         if session is None or self.is_full or self.request.replica is None or len(watched) != len(session.partitions):
             return False
@@ -165,8 +166,6 @@ class Fetch:
         """Encodes the answer of these partitions by hand, or returns it as a message for the codec."""
         if gathered.is_plain and self.context.version >= writing.FIRST_VERSION:
             return writing.encoded(self.context.correlation_id, session_id, answers)
-        from broker.fetch.response import response  # takes time to import, and few consumers need it
-
         return response(self.fetches.image, self.context.listener, self.request, session_id, answers)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from librt.strings import read_i32_be
 
-from broker.fetch.doubtful import checked
+from broker.fetch.checks import checked
 from broker.fetch.gathered import Gathered
 from broker.fetch.keeping_up import keeps_up
 from broker.fetch.partition import FetchedPartition
@@ -16,7 +16,7 @@ from broker.fetch.request import FIRST_WHOLE_BATCH_VERSION, ParsedFetch
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_COMMITTED
 from broker.replica.replicas import Replicas
-from broker.replica.roles import NO_EPOCH
+from coordinator.replication.roles import NO_EPOCH
 from protocol.errors import KafkaError
 from protocol.records.batch import AT_LENGTH, LOG_OVERHEAD
 
@@ -77,7 +77,7 @@ def caught_up(replicas: Replicas, request: ParsedFetch, partitions: list[Fetched
 
 def readable(led: dict[int, Partition] | None, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
     """Returns the partition if this broker leads it in the client's epoch and no further check is needed; None if it
-    needs the checks of doubtful.py. `led` has the topic's partitions that this broker leads."""
+    needs the checks of checks.py. `led` has the topic's partitions that this broker leads."""
     if led is None or fetched.last_fetched_epoch >= 0 or request.is_special:
         return None
     partition = led.get(fetched.index)

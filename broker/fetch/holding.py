@@ -15,7 +15,7 @@ from broker.fetch.gathered import Gathered
 from broker.fetch.sessions import FetchSession
 
 HELD_MS: Final = 5
-"""Maximum time between a follower's rounds because of batching. A follower misses no records older than this."""
+"""Maximum time between a follower's rounds because of batching. A follower has all records that are older than this."""
 
 HELD_BYTES: Final = 512 * 1024
 """The bytes that are worth a round."""

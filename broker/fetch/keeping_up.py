@@ -1,6 +1,6 @@
 """Partitions of a caught-up follower that had all records at its last fetch too: the usual state of most partitions.
 
-Their answer has only offsets, and only the time of the follower's fetch changes. Every other case is for `doubtful`,
+Their answer has only offsets, and only the time of the follower's fetch changes. Every other case is for `checks`,
 which gives the same result for any partition; the tests compare both.
 """
 
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import FIRST_TOPIC_ID_VERSION, ParsedFetch
-from broker.replica.isr import Follower
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading
+from coordinator.replication.roles import Leading
 
 
 def keeps_up(led: dict[int, Partition] | None, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
@@ -31,23 +30,10 @@ def keeps_up(led: dict[int, Partition] | None, request: ParsedFetch, fetched: Fe
         or partition.high_watermark != end  # another follower blocks the commit, and may be fenced by now
     ):
         return None
-    before = role.followers.get(replica.broker_id)
-    if (
-        before is None
-        or before.log_end_offset != end
-        or before.leader_end_offset != end
-        or before.log_start_offset != fetched.replica_log_start
-        or before.broker_epoch != replica.broker_epoch
-        or replica.broker_id not in role.isr.committed
-    ):
+    if not replica.is_noted and replica.is_stale(partition.rules):
         return None
-    if not replica.is_noted:
-        if replica.is_stale(partition.rules):
-            return None
-        received_ms = replica.received_ms
-        caught_up_ms = max(before.caught_up_ms, received_ms)
-        role.followers[replica.broker_id] = Follower(
-            replica.broker_id, end, before.log_start_offset, caught_up_ms, received_ms, end, before.broker_epoch
-        )
+    received_ms = None if replica.is_noted else replica.received_ms
+    if not role.keeps_up(replica.broker_id, end, fetched.replica_log_start, replica.broker_epoch, received_ms):
+        return None
     fetched.name = partition.name
     return partition

@@ -7,7 +7,7 @@ from typing import Final
 
 from broker.replica.partition import Partition
 from broker.replica.replica import NO_OFFSET, LogOffsetSnapshot
-from broker.replica.roles import NO_EPOCH, LeaderMoved
+from coordinator.replication.roles import NO_EPOCH, LeaderMoved
 from protocol.errors import KafkaError
 from protocol.types import Buffer, TopicPartition
 from storage.epochs import EpochEnd
@@ -54,7 +54,8 @@ class FetchedPartition(LogOffsetSnapshot):
         self.reported_high_watermark = NO_OFFSET
         self.reported_start_offset = NO_OFFSET
         self.name: TopicPartition | None = None
-        """None until the topic is looked up. A session's partition keeps the name after the topic's id is gone."""
+        """The topic's name; None until the topic is looked up. A session's partition keeps the name after the topic's
+        id is gone."""
         self.replica: Partition | None = None
         """The partition that was read, whose appends the fetch may wait for."""
         self.records: Buffer = EMPTY
@@ -62,7 +63,7 @@ class FetchedPartition(LogOffsetSnapshot):
         """Transactions whose records a read-committed consumer drops (KIP-98); None for a consumer that reads
         uncommitted."""
         self.is_special = False
-        """True if any of the fields below is set."""
+        """True if the answer has an error code, or one of `is_missing`, `diverging`, `leader` and `preferred`."""
         self.error_code = 0
         self.is_missing = False
         """True if this broker has no such partition. It is answered last, and doesn't end the wait for the others:

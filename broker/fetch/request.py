@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from broker.fetch.partition import FetchedPartition
-from broker.replica.isr import NO_BROKER_EPOCH, IsrRules
 from broker.replica.partition import Partition
 from broker.replica.read_replica import RackAwareSelector
 from broker.replica.replica import READ_COMMITTED
-from broker.replica.roles import Leading
 from broker.replica.throttle import ReplicationThrottle, names
+from coordinator.replication.isr import IsrRules
+from coordinator.replication.roles import Leading
+from protocol.errors import ErrorCode
 
 FIRST_WHOLE_BATCH_VERSION: Final = 3
 """First version that never returns only a part of a batch: its clients fetch again with a larger limit."""
@@ -23,7 +24,7 @@ FIRST_TOPIC_ID_VERSION: Final = 13
 CONSUMER: Final = -1
 """The replica id of a consumer."""
 
-NOTHING_DENIED: Final[frozenset[bytes]] = frozenset()
+NOTHING_DENIED: Final[Mapping[bytes, ErrorCode]] = {}
 
 PartitionKey: TypeAlias = "tuple[bytes, int]"
 """The topic's key (`FetchedPartition.key`), and the partition's index."""
@@ -70,7 +71,7 @@ class FetchingReplica:
     def is_stale(self, rules: IsrRules) -> bool:
         """True if its broker has registered again since (KIP-903), as seen at the first partition."""
         if self._is_stale is None:
-            self._is_stale = NO_BROKER_EPOCH < self.broker_epoch < rules.broker_epoch(self.broker_id)
+            self._is_stale = rules.is_stale(self.broker_id, self.broker_epoch)
         return self._is_stale
 
     def is_held_back(self, partition: Partition) -> bool:
@@ -140,12 +141,12 @@ class ParsedFetch(FetchParams):
         """True for a follower, which must have a replica, for a client too old to read every batch, and if another
         replica may be selected."""
 
-        self.denied: Set[bytes] = NOTHING_DENIED
-        """The keys of topics that the client may not read."""
+        self.denied: Mapping[bytes, ErrorCode] = NOTHING_DENIED
+        """The errors of topics that the client may not read, by key."""
 
-    def deny(self, keys: Set[bytes]) -> None:
-        """Answers the partitions of these topics with TOPIC_AUTHORIZATION_FAILED."""
-        self.denied, self.is_special = keys, True
+    def deny(self, errors: Mapping[bytes, ErrorCode]) -> None:
+        """Answers the partitions of these topics with their errors."""
+        self.denied, self.is_special = errors, True
 
     def choose_by(self, selector: RackAwareSelector | None) -> None:
         """Sets the selector of the replicas to read from."""

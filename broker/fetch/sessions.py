@@ -23,8 +23,8 @@ MIN_EVICTION_AGE_MS: Final = 120_000
 
 
 MAX_PARTITIONS: Final = 400_000
-"""Maximum of partitions in all sessions, at a few hundred bytes each. Kafka limits only the number of sessions, and a
-session may name any number of partitions, existing or not. Four hundred consumers with a thousand partitions each
+"""Maximum number of partitions in all sessions, a few hundred bytes each. Kafka limits only the number of sessions, and
+a session may name any number of partitions, existing or not. Four hundred consumers with a thousand partitions each
 fit."""
 
 
@@ -46,7 +46,8 @@ class FetchSession:
         """True for a follower's session: it may evict consumers' sessions, but not the other way round."""
         self.partitions: dict[PartitionKey, FetchedPartition] = {}
         self.is_at_work = False
-        """True while a fetch reads its partitions in turns: a second one would change what the first has read."""
+        """True while a fetch reads its partitions in turns: a second fetch would change the partitions that the first
+        reads."""
         self.served_ns = LONG_AGO_NS
         """The time at which the session last got records, by the monotonic clock."""
 

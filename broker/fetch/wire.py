@@ -1,6 +1,6 @@
 """Parses a Fetch in place: flexible versions (12 and later).
 
-librdkafka, Java's consumers, followers and most other clients send such requests, in sessions or outside of them.
+librdkafka, Java's consumers, followers and most other clients send these versions, in sessions or outside of them.
 Decoding and encoding messages costs half as much as sending a megabyte. Integers are read from `bytes`, because
 compiled code does that without a call. Source of the layout: protocol/messages/fetch.py, whose codec is the oracle.
 """
@@ -35,7 +35,7 @@ REPLICA_STATE_TAG: Final = 1
 REPLICA_STATE_BYTES: Final = 13
 """Broker id, broker epoch, no tags (KIP-903)."""
 REPLICA_TAG_BYTES: Final = REPLICA_STATE_BYTES + 2
-"""The same, with the tag's number and size before it."""
+"""REPLICA_STATE_BYTES, and the tag's number and size."""
 UNUSUAL: Final = -1
 
 

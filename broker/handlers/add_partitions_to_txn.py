@@ -1,10 +1,10 @@
 """AddPartitionsToTxn (24): adds partitions to a producer's transaction before it writes to them (KIP-98).
 
 v1 is as v0, v2 names the error of a fenced producer (KIP-588), v3 is flexible; v4 and v5 are for brokers, which add or
-verify the partitions of several transactions at once on behalf of producers that write (KIP-890). One partition that
-cannot join keeps the others out, with OPERATION_NOT_ATTEMPTED. The coordinators' own topics are not for producers:
-their markers would end up in those logs. Partitions of `__consumer_offsets` are added by AddOffsetsToTxn, or by brokers
-with v4.
+verify the partitions of several transactions at once on behalf of producers that write (KIP-890). If one partition
+cannot join, no other partition joins either: the others get OPERATION_NOT_ATTEMPTED. The coordinators' own topics are
+not for producers: their markers would end up in those logs. Partitions of `__consumer_offsets` are added by
+AddOffsetsToTxn, or by brokers with v4.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ async def added(
 ) -> list[AddPartitionsToTxnTopicResult]:
     """Returns the result of each partition."""
     names = await named(call, requested.topics)
-    refusals = await call.turns().map(partial(refusal, call), names)
-    if any(refusals):
-        return await not_attempted(call, names, refusals)
+    rejections = await call.turns().map(partial(rejection, call), names)
+    if any(rejections):
+        return await not_attempted(call, names, rejections)
     transactions = call.broker.transactions
     producer = Producer(requested.producer_id, requested.producer_epoch)
     try:
@@ -130,8 +130,8 @@ async def as_named(
     return await turns.map_awaited(of_topic, topics)
 
 
-def refusal(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> ErrorCode:
-    """Returns why the partition cannot join a transaction of this client's; NONE if it can."""
+def rejection(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> ErrorCode:
+    """Returns the error that keeps the partition out of the client's transaction; NONE if it can join."""
     if call.version < FIRST_BATCHED_VERSION and is_internal(name.topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic = call.broker.image.topic(name.topic)
@@ -140,10 +140,10 @@ def refusal(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> Erro
 
 
 async def not_attempted(
-    call: Call[AddPartitionsToTxnRequest], names: Sequence[TopicPartition], refusals: Sequence[ErrorCode]
+    call: Call[AddPartitionsToTxnRequest], names: Sequence[TopicPartition], rejections: Sequence[ErrorCode]
 ) -> list[AddPartitionsToTxnTopicResult]:
-    """Returns the errors of the partitions that can't join, which keep the other partitions out."""
-    codes = dict(zip(names, refusals, strict=True))
+    """Returns the errors of all partitions if any of them can't join."""
+    codes = dict(zip(names, rejections, strict=True))
     return await by_topic(call, names, lambda name: codes[name] or ErrorCode.OPERATION_NOT_ATTEMPTED)
 
 
@@ -168,8 +168,8 @@ async def by_topic(
 
 
 async def permitted_partitions(call: Call[AddPartitionsToTxnRequest], handle: Handle) -> object:
-    """For the transactional id, then for each topic: a denied topic keeps the others out; a batch of versions 4 and 5
-    requires CLUSTER_ACTION on CLUSTER."""
+    """Authorizes the client for the transactional id, then for each topic: if one topic is denied, no partition is
+    added; a batch of versions 4 and 5 requires CLUSTER_ACTION on CLUSTER."""
     request = call.request
     if call.version >= FIRST_BATCHED_VERSION:
         may = call.may(CLUSTER_ACTION_CLUSTER)
@@ -181,10 +181,12 @@ async def permitted_partitions(call: Call[AddPartitionsToTxnRequest], handle: Ha
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
     permitted = await call.permitted(WRITE_TOPIC, (topic.name for topic in topics if not is_internal(topic.name)))
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    refusals = await call.turns().map(lambda name: refusal(call, name) if name.topic in permitted else denied, names)
-    if denied not in refusals:
+    rejections = await call.turns().map(
+        lambda name: rejection(call, name) if name.topic in permitted else denied, names
+    )
+    if denied not in rejections:
         return await handle(call)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await not_attempted(call, names, refusals))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await not_attempted(call, names, rejections))
 
 
 API = Api(

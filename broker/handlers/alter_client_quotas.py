@@ -13,7 +13,7 @@ from typing import Final
 
 from broker.exchange.authorisation import ALTER_CONFIGS_CLUSTER
 from broker.requests.api import Api
-from broker.requests.by_controller import asker_of
+from broker.requests.by_controller import sender_of
 from broker.requests.call import HostCall
 from broker.requests.rules import whole
 from coordinator.cluster.security.client_quotas import host_names, refused_alteration
@@ -25,8 +25,8 @@ MAX_LOOKUPS: Final = 100
 
 
 async def alter_client_quotas(call: HostCall[AlterClientQuotasRequest]) -> AlterClientQuotasResponse:
-    asker = asker_of(call)._replace(resolvable=await resolvable(host_names(call.request)))
-    return await call.host.controller.submit(call.request, AlterClientQuotasResponse, asker)
+    sender = sender_of(call)._replace(resolvable=await resolvable(host_names(call.request)))
+    return await call.host.controller.submit(call.request, AlterClientQuotasResponse, sender)
 
 
 async def resolvable(hosts: AbstractSet[str]) -> set[str]:

@@ -36,8 +36,8 @@ async def alter_share_group_offsets(call: Call[AlterShareGroupOffsetsRequest]) -
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         altered = await call.broker.groups.submit(request.group_id, alter_group, request.group_id, start_offsets)
         failed = await alter(call.broker.share_groups, altered.initialize)
-    except KafkaError as refusal:
-        seen = seen_by_client(refusal)
+    except KafkaError as rejection:
+        seen = seen_by_client(rejection)
         return AlterShareGroupOffsetsResponse(error_code=seen.code, error_message=seen.message, responses=[])
     errors = dict(altered.errors)
     for name, starts in start_offsets.items():

@@ -22,9 +22,7 @@ PROTOCOL = "consumer"
 FEATURE = "group.version"
 
 
-async def consumer_group_heartbeat(
-    call: Call[ConsumerGroupHeartbeatRequest],
-) -> ConsumerGroupHeartbeatResponse:
+async def consumer_group_heartbeat(call: Call[ConsumerGroupHeartbeatRequest]) -> ConsumerGroupHeartbeatResponse:
     request = call.request
     try:
         check_enabled(call.broker)

@@ -12,19 +12,19 @@ from broker.exchange.context import ANONYMOUS
 from broker.requests.api import Api
 from broker.requests.by_controller import by_controller
 from broker.requests.call import HostCall
-from broker.requests.token_requests import ERROR_TIMESTAMP, refused_creation, refusing_here
+from broker.requests.token_requests import ERROR_TIMESTAMP, creation_error, rejecting_here
 from coordinator.cluster.security.delegation_tokens import created, owner_of
 from protocol.errors import KafkaError
 from protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 
 
 async def create_delegation_token(call: HostCall[CreateDelegationTokenRequest]) -> object:
-    return refusal(call) or await by_controller(call)
+    return rejection(call) or await by_controller(call)
 
 
-def refusal(call: HostCall[CreateDelegationTokenRequest]) -> CreateDelegationTokenResponse | None:
+def rejection(call: HostCall[CreateDelegationTokenRequest]) -> CreateDelegationTokenResponse | None:
     """Returns the answer that rejects the request; None if the token may be created."""
-    if code := refused_creation(call):
+    if code := creation_error(call):
         requester = str(call.context.principal)
         return created(code, owner_of(call.request, requester), requester, ERROR_TIMESTAMP)
     return None
@@ -40,5 +40,5 @@ API = Api(
     create_delegation_token,
     authorize=inside("for the owner of the token, unless it is the client itself", CREATE_TOKENS_USER),
     refuse=refuse,
-    here=refusing_here(refusal),
+    here=rejecting_here(rejection),
 )

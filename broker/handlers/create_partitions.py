@@ -9,7 +9,7 @@ from typing import Final
 
 from broker.exchange.authorisation import ALTER_TOPIC
 from broker.requests.api import Api, Handle
-from broker.requests.by_controller import asker_of
+from broker.requests.by_controller import sender_of
 from broker.requests.call import HostCall
 from broker.requests.rules import add_rejections, denial, named_once, own, split
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -22,13 +22,13 @@ is throttled."""
 async def create_partitions(call: HostCall[CreatePartitionsRequest]) -> CreatePartitionsResponse:
     return await call.host.mutation_quotas.charged(
         call.context,
-        lambda charge: call.host.topics.create_partitions(call.request, asker_of(call)._replace(charge=charge)),
+        lambda charge: call.host.topics.create_partitions(call.request, sender_of(call)._replace(charge=charge)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
 
 
 async def permitted_topics(call: HostCall[CreatePartitionsRequest], handle: Handle) -> CreatePartitionsResponse:
-    """For each topic in the request."""
+    """Authorizes the client for each topic in the request."""
     request = call.request
     once = named_once(topic.name for topic in request.topics)
     request.topics, denied = await split(

@@ -12,7 +12,7 @@ from typing import Final
 
 from broker.exchange.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC
 from broker.requests.api import Api, Handle
-from broker.requests.by_controller import asker_of
+from broker.requests.by_controller import sender_of
 from broker.requests.call import HostCall
 from broker.requests.rules import add_rejections, named_once, own, split
 from coordinator.cluster.topics.names import METADATA_TOPIC
@@ -28,14 +28,14 @@ throttled."""
 async def create_topics(call: HostCall[CreateTopicsRequest]) -> CreateTopicsResponse:
     return await call.host.mutation_quotas.charged(
         call.context,
-        lambda charge: call.host.topics.create(call.request, asker_of(call)._replace(charge=charge)),
+        lambda charge: call.host.topics.create(call.request, sender_of(call)._replace(charge=charge)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
 
 
 async def permitted_topics(call: HostCall[CreateTopicsRequest], handle: Handle) -> CreateTopicsResponse:
-    """For each topic, unless CREATE on CLUSTER is allowed; the response has the configs that the client may
-    describe."""
+    """Authorizes the client for each topic, unless CREATE on CLUSTER is allowed; the response has the configs that the
+    client may describe."""
     request = call.request
     denied: list[CreatableTopic] = []
     if not call.may(CREATE_CLUSTER, quiet=True):

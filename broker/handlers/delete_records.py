@@ -29,8 +29,8 @@ INVALID_LOW_WATERMARK = -1
 
 
 async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
-    """Answers once a checkpoint has the new log start offsets, and live followers have deleted the records as well:
-    those that a client knows to be gone do not come back. The parts of a large request have one deadline."""
+    """Answers once a checkpoint has the new log start offsets, and live followers have deleted the records as well, so
+    that deleted records do not come back after the answer. The parts of a large request have one deadline."""
     deadline_ms = call.context.started_ns // NS_PER_MS + call.request.timeout_ms
     topics = []
     log_dirs: dict[str, list[DeleteRecordsPartitionResult]] = {}

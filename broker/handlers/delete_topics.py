@@ -12,7 +12,7 @@ from typing import Final
 
 from broker.exchange.authorisation import DELETE_CLUSTER, DELETE_TOPIC, DESCRIBE_TOPIC
 from broker.requests.api import Api, Handle
-from broker.requests.by_controller import asker_of
+from broker.requests.by_controller import sender_of
 from broker.requests.call import HostCall
 from broker.requests.rules import own, unless
 from coordinator.cluster.topics.names import EVERYTHING
@@ -31,10 +31,10 @@ async def delete_permitted(
     call: HostCall[DeleteTopicsRequest], deletable: Container[str], describable: Container[str]
 ) -> DeleteTopicsResponse:
     """Has the controller delete the topics that the client may describe and delete."""
-    asker = asker_of(call)._replace(deletable=deletable, describable=describable)
+    sender = sender_of(call)._replace(deletable=deletable, describable=describable)
     response = await call.host.mutation_quotas.charged(
         call.context,
-        lambda charge: call.host.controller.submit(call.request, DeleteTopicsResponse, asker._replace(charge=charge)),
+        lambda charge: call.host.controller.submit(call.request, DeleteTopicsResponse, sender._replace(charge=charge)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
     await call.host.new_logs.changes.over()
@@ -42,7 +42,7 @@ async def delete_permitted(
 
 
 async def permitted_topics(call: HostCall[DeleteTopicsRequest], _: Handle) -> DeleteTopicsResponse:
-    """For each topic; without DESCRIBE the answer hides whether the topic exists."""
+    """Authorizes the client for each topic; without DESCRIBE the answer hides whether the topic exists."""
     image, topics = call.host.image, call.request.topics
     by_id = (image.topic_by_id(topic.topic_id) for topic in topics if topic.name is None)
     names = {topic.name for topic in topics if topic.name is not None}

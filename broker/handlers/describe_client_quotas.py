@@ -19,7 +19,7 @@ async def describe_client_quotas(call: HostCall[DescribeClientQuotasRequest]) ->
     return described(call.host.image, call.request)
 
 
-def refusal(_: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:
+def rejection(_: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:
     return DescribeClientQuotasResponse(error_code=error.code, error_message=error_message(error), entries=None)
 
 
@@ -28,5 +28,5 @@ API = Api(
     DescribeClientQuotasResponse,
     describe_client_quotas,
     authorize=whole(DESCRIBE_CONFIGS_CLUSTER),
-    refuse=refusal,
+    refuse=rejection,
 )

@@ -11,11 +11,7 @@ from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.operations import cluster_operations
 from protocol.errors import ErrorCode
-from protocol.messages.describe_cluster import (
-    DescribeClusterBroker,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
+from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS, CONTROLLERS = 1, 2
 

@@ -40,7 +40,10 @@ async def describe_quorum(call: HostCall[DescribeQuorumRequest]) -> DescribeQuor
     nodes = [
         Node(
             node_id=controller.controller_id,
-            listeners=[Listener(name=one.name, host=one.host, port=one.port) for one in controller.endpoints],
+            listeners=[
+                Listener(name=endpoint.name, host=endpoint.host, port=endpoint.port)
+                for endpoint in controller.endpoints
+            ],
         )
         for controller in call.host.image.controllers.values()
     ]

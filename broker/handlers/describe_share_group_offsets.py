@@ -54,8 +54,8 @@ async def one_group(
             topics.append(
                 DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=answers)
             )
-    except KafkaError as refusal:
-        error, topics = seen_by_client(refusal), []
+    except KafkaError as rejection:
+        error, topics = seen_by_client(rejection), []
     return DescribeShareGroupOffsetsResponseGroup(
         group_id=described_group.group_id, topics=topics, error_code=code_of(error), error_message=message_of(error)
     )
@@ -64,7 +64,7 @@ async def one_group(
 async def topics_of(
     call: Call[DescribeShareGroupOffsetsRequest], described_group: DescribeShareGroupOffsetsRequestGroup
 ) -> list[tuple[str, Uuid, list[int]]]:
-    """Returns topics by name and id, with partitions, each once if it is there. Raises KafkaError."""
+    """Returns topics by name and id, with their partitions; each existing topic once. Raises KafkaError."""
     image = call.broker.image
     if described_group.topics is None:
         initialized = await call.broker.groups.submit(
@@ -73,14 +73,14 @@ async def topics_of(
         named = ((image.topic_by_id(topic_id), partitions) for topic_id, partitions in initialized.items())
         return [(topic.name, topic.topic_id, sorted(indexes)) for topic, indexes in named if topic is not None]
     absent: list[tuple[str, Uuid, list[int]]] = []
-    there: dict[tuple[str, Uuid], dict[int, None]] = {}
+    existing: dict[tuple[str, Uuid], dict[int, None]] = {}
     for requested in described_group.topics:
         topic = image.topic(requested.topic_name)
         if topic is None:
             absent.append((requested.topic_name, NO_UUID, requested.partitions))
         else:
-            there.setdefault((topic.name, topic.topic_id), {}).update(dict.fromkeys(requested.partitions))
-    return [*absent, *((name, topic_id, list(indexes)) for (name, topic_id), indexes in there.items())]
+            existing.setdefault((topic.name, topic.topic_id), {}).update(dict.fromkeys(requested.partitions))
+    return [*absent, *((name, topic_id, list(indexes)) for (name, topic_id), indexes in existing.items())]
 
 
 async def describe_partition(
@@ -111,7 +111,8 @@ def answer(index: int, described: OffsetDescription) -> DescribeShareGroupOffset
 async def permitted_offsets(
     call: Call[DescribeShareGroupOffsetsRequest], handle: Handle
 ) -> DescribeShareGroupOffsetsResponse:
-    """For each group, then for each of its topics; without a list of topics, denied topics are left out."""
+    """Authorizes the client for each group, then for each of its topics; without a list of topics, denied topics are
+    left out."""
     request = call.request
     requested = request.groups
     permitted, denied = await split(call, DESCRIBE_GROUP, requested, of_group)

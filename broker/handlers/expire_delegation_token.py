@@ -1,5 +1,5 @@
 """ExpireDelegationToken (40): sets the time at which a token expires, which may be now (KIP-48). Only its owner and its
-renewers may, over a connection that may request tokens. v2 is flexible.
+renewers may do this, over a connection that may request tokens. v2 is flexible.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from broker.exchange.authorisation import PUBLIC
 from broker.requests.api import Api
 from broker.requests.by_controller import by_controller
 from broker.requests.call import HostCall
-from broker.requests.token_requests import refused_change, refusing_here
+from broker.requests.token_requests import change_rejection, rejecting_here
 from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 
-refusal = refused_change(ExpireDelegationTokenResponse)
+rejection = change_rejection(ExpireDelegationTokenResponse)
 
 
 async def expire_delegation_token(call: HostCall[ExpireDelegationTokenRequest]) -> object:
-    return refusal(call) or await by_controller(call)
+    return rejection(call) or await by_controller(call)
 
 
 API = Api(
@@ -23,5 +23,5 @@ API = Api(
     ExpireDelegationTokenResponse,
     expire_delegation_token,
     authorize=PUBLIC,
-    here=refusing_here(refusal),
+    here=rejecting_here(rejection),
 )

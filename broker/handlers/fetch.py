@@ -20,21 +20,15 @@ from broker.exchange.turns import batches
 from broker.fetch import wire
 from broker.fetch.fetch import Outcome, accept, serve
 from broker.fetch.fetches import Fetches
-from broker.fetch.many import serve_many
+from broker.fetch.in_turns import serve_in_turns
 from broker.fetch.partition import FetchedPartition
-from broker.fetch.request import (
-    FIRST_BATCH_VERSION,
-    FIRST_TOPIC_ID_VERSION,
-    FetchingReplica,
-    ParsedFetch,
-    PartitionKey,
-)
+from broker.fetch.request import FIRST_BATCH_VERSION, FIRST_TOPIC_ID_VERSION, FetchingReplica, ParsedFetch, PartitionKey
 from broker.message_sets import serve_messages
-from broker.replica.isr import NO_BROKER_EPOCH
 from broker.replica.replica import READ_TO_END
 from broker.replica.replicas import compact
 from broker.requests.api import Api, WireParser
 from broker.requests.call import Call
+from coordinator.replication.isr import NO_BROKER_EPOCH
 from protocol.errors import KafkaError
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 from protocol.types import TopicPartition
@@ -62,7 +56,7 @@ def accept_and_serve(fetches: Fetches, context: Context, request: ParsedFetch) -
         fetch = accept(fetches, context, request)
     except KafkaError as error:
         return FetchResponse(error_code=error.code, responses=[])
-    return begin(serve_many(fetch)) if fetch.is_many else serve(fetch)
+    return begin(serve_in_turns(fetch)) if fetch.is_many else serve(fetch)
 
 
 async def parsed(call: Call[FetchRequest]) -> ParsedFetch:

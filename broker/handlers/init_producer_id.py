@@ -58,7 +58,7 @@ def refuse(_: InitProducerIdRequest, error: KafkaError) -> InitProducerIdRespons
 
 
 async def permitted_producer(call: Call[InitProducerIdRequest], handle: Handle) -> object:
-    """For the transactional id; without an id, the client needs WRITE on any topic (KIP-679)."""
+    """Authorizes the client for the transactional id; without an id, the client needs WRITE on any topic (KIP-679)."""
     transactional_id, authorizer = call.request.transactional_id, call.host.authorizer
     if transactional_id is not None:
         error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

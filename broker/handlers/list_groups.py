@@ -10,6 +10,7 @@ from broker.requests.api import Api, Handle
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
 from broker.requests.rules import own
+from coordinator.group.groups import GroupFilter, state_key
 from coordinator.group.groups import list_groups as list_shard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -18,12 +19,14 @@ from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGr
 async def list_groups(call: Call[ListGroupsRequest]) -> ListGroupsResponse:
     """Lists the groups of all shards here; COORDINATOR_LOAD_IN_PROGRESS while a shard is loading, because the list
     would be incomplete."""
-    request, client = call.request, client_of(call)
+    request, client, turns = call.request, client_of(call), call.turns()
+    states = await turns.map(state_key, request.states_filter)
+    wanted = GroupFilter(frozenset(states), frozenset(await turns.map(str.lower, request.types_filter)))
     groups: list[ListedGroup] = []
     for index in sorted(call.broker.groups.shards):
         try:
             listed: list[ListedGroup] = await call.broker.groups.submit_at(
-                index, lambda shard, ticket, now_ms: list_shard(shard.state, request, client, ticket, now_ms)
+                index, lambda shard, ticket, now_ms: list_shard(shard.state, wanted, client, ticket, now_ms)
             )
             groups += listed
         except KafkaError as error:
@@ -33,7 +36,8 @@ async def list_groups(call: Call[ListGroupsRequest]) -> ListGroupsResponse:
 
 
 async def listed_for(call: Call[ListGroupsRequest], handle: Handle) -> ListGroupsResponse:
-    """For each group that would be listed, unless DESCRIBE on CLUSTER is allowed: other groups are left out."""
+    """Authorizes the client for each group in the list, unless DESCRIBE on CLUSTER is allowed; denied groups are left
+    out."""
     response: ListGroupsResponse = await handle(call)
     if not call.may(DESCRIBE_CLUSTER, quiet=True):
         names = await call.permitted(DESCRIBE_GROUP, (group.group_id for group in response.groups), quiet=True)

@@ -14,10 +14,10 @@ from functools import partial
 from broker.exchange.authorisation import DESCRIBE_TOPIC
 from broker.replica.partition import Partition
 from broker.replica.read_replica import check_readable
-from broker.replica.roles import NO_EPOCH
 from broker.requests.api import Api, Entries
 from broker.requests.call import Call
 from broker.requests.rules import each
+from coordinator.replication.roles import NO_EPOCH
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import re2
+
 from broker.exchange.authorisation import DESCRIBE_TRANSACTIONAL_ID
 from broker.requests.api import Api, Handle
 from broker.requests.call import Call
@@ -58,8 +60,6 @@ def filter_of(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transa
 def matcher(pattern: str | None) -> Callable[[str], bool] | None:
     if not pattern:
         return None
-    import re2  # imported only for requests with a pattern
-
     try:
         compiled = regex.compiled(pattern)
     except re2.error as error:
@@ -69,7 +69,7 @@ def matcher(pattern: str | None) -> Callable[[str], bool] | None:
 
 
 async def listed_for(call: Call[ListTransactionsRequest], handle: Handle) -> ListTransactionsResponse:
-    """For each transactional id that would be listed: others are left out."""
+    """Authorizes the client for each transactional id in the list; denied ids are left out."""
     response: ListTransactionsResponse = await handle(call)
     states = response.transaction_states
     names = await call.permitted(DESCRIBE_TRANSACTIONAL_ID, (state.transactional_id for state in states), quiet=True)

@@ -35,9 +35,7 @@ FIRST_NULL_FOR_ALL_VERSION = 1
 FIRST_ID_ONLY_VERSION = 12
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 NOT_CREATED: Mapping[str, ErrorCode] = {}
-TOLD: Mapping[ErrorCode, ErrorCode] = {
-    ErrorCode.THROTTLING_QUOTA_EXCEEDED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-}
+TOLD: Mapping[ErrorCode, ErrorCode] = {ErrorCode.THROTTLING_QUOTA_EXCEEDED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 """The retriable error that replaces an error which clients don't expect in an answer to Metadata."""
 
 
@@ -104,11 +102,11 @@ def by_name(call: Call[MetadataRequest], name: str, errors: Mapping[str, ErrorCo
 
 
 def ids_unsupported(topics: Iterable[MetadataRequestTopic]) -> MetadataResponse:
-    """Answers a request by topic ids in a version before 12, which has none."""
-    refusals = [unknown(ErrorCode.INVALID_REQUEST, topic.name or "", topic.topic_id) for topic in topics]
-    for refusal in refusals:
-        refusal.is_internal = False  # the names were ignored
-    return MetadataResponse(brokers=[], topics=refusals)
+    """Rejects topic ids in a request before version 12, which does not support them."""
+    rejections = [unknown(ErrorCode.INVALID_REQUEST, topic.name or "", topic.topic_id) for topic in topics]
+    for rejection in rejections:
+        rejection.is_internal = False  # the names were ignored
+    return MetadataResponse(brokers=[], topics=rejections)
 
 
 def unknown_code(name: str) -> ErrorCode:
@@ -175,8 +173,8 @@ def response(call: Call[MetadataRequest], topics: list[MetadataResponseTopic]) -
 
 
 async def permitted_topics(call: Call[MetadataRequest], handle: Handle) -> MetadataResponse:
-    """For each topic: DESCRIBE to see it, and CREATE on TOPIC or CLUSTER to create it; without a list of topics, denied
-    topics are left out."""
+    """Authorizes the client for each topic: DESCRIBE to see it, and CREATE on TOPIC or CLUSTER to create it; without a
+    list of topics, denied topics are left out."""
     requested = requested_topics(call)
     denied: list[MetadataResponseTopic] = []
     if requested is not None and (call.version >= FIRST_ID_ONLY_VERSION or not any(map(is_by_id, requested))):

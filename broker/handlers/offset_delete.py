@@ -43,9 +43,9 @@ def take_absent(call: Call[OffsetDeleteRequest], topic: OffsetDeleteRequestTopic
     """Removes partitions that don't exist from the topic in the request, and returns their answer; None if all
     exist."""
     topic_image = call.broker.image.topic(topic.name)
-    there = () if topic_image is None else topic_image.partitions
-    absent: list[OffsetDeleteRequestPartition] = [p for p in topic.partitions if p.partition_index not in there]
-    topic.partitions = [p for p in topic.partitions if p.partition_index in there]
+    existing = () if topic_image is None else topic_image.partitions
+    absent: list[OffsetDeleteRequestPartition] = [p for p in topic.partitions if p.partition_index not in existing]
+    topic.partitions = [p for p in topic.partitions if p.partition_index in existing]
     if topic_image is not None and not absent:
         return None
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

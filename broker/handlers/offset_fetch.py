@@ -55,7 +55,7 @@ def single(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     if request.topics is None:
         return OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
     topics = [
-        OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes) for one in request.topics
+        OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics
     ]
     return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
@@ -83,7 +83,7 @@ def begin_fetch(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) 
     try:
         return call.broker.groups.submit(group.group_id, fetch, group, call.request.require_stable)
     except KafkaError as error:
-        return error
+        return error.detached()
 
 
 def response(
@@ -172,7 +172,8 @@ def single_group_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseT
 
 
 async def permitted_offsets(call: Call[OffsetFetchRequest], handle: Handle) -> object:
-    """For each group, then for each of its topics; without a list of topics, denied topics are left out."""
+    """Authorizes the client for each group, then for each of its topics; without a list of topics, denied topics are
+    left out."""
     request = call.request
     if call.version < FIRST_BATCHED_VERSION:
         return await permitted_offsets_of_one(call, handle)
@@ -222,7 +223,7 @@ async def take_denied(
 async def describable(
     call: Call[OffsetFetchRequest], topics: list[OffsetFetchResponseTopics]
 ) -> list[OffsetFetchResponseTopics]:
-    """Returns those of a group's topics of which the client may know."""
+    """Returns the topics of a group that the client may describe."""
     names = {topic.topic_id: topic_image.name for topic in topics if (topic_image := call.topic_by_id(topic.topic_id))}
     named = [(topic, topic.name or names.get(topic.topic_id, "")) for topic in topics]
     permitted = await call.permitted(DESCRIBE_TOPIC, (name for _, name in named), quiet=True)

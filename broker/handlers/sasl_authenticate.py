@@ -20,13 +20,13 @@ async def sasl_authenticate(call: HostCall[SaslAuthenticateRequest]) -> SaslAuth
     """Handles a message. After the last message the connection is authenticated as the user."""
     authentication = call.connection.authentication
     if not isinstance(authentication, Authentication) or authentication.state is not AuthenticationState.MESSAGES:
-        return refusal(ErrorCode.ILLEGAL_SASL_STATE, ALREADY)
+        return rejection(ErrorCode.ILLEGAL_SASL_STATE, ALREADY)
     try:
         step = await authentication.step(call.request.auth_bytes)
     except SaslError as error:
         call.connection.refused_because = f"authentication by {authentication.mechanism} failed: {error.reason}"
         await authentication.delay_failure()
-        return refusal(ErrorCode.SASL_AUTHENTICATION_FAILED, message_of(error, authentication))
+        return rejection(ErrorCode.SASL_AUTHENTICATION_FAILED, message_of(error, authentication))
     lifetime_ms = authentication.lifetime_ms if step.identity is not None else 0
     return SaslAuthenticateResponse(
         error_code=0, error_message="", auth_bytes=step.answer or b"", session_lifetime_ms=lifetime_ms
@@ -43,7 +43,7 @@ def message_of(error: SaslError, authentication: Authentication) -> str:
     )
 
 
-def refusal(code: ErrorCode, message: str) -> SaslAuthenticateResponse:
+def rejection(code: ErrorCode, message: str) -> SaslAuthenticateResponse:
     return SaslAuthenticateResponse(error_code=code, error_message=message, auth_bytes=b"")
 
 

@@ -25,9 +25,7 @@ from protocol.messages.share_acknowledge import (
 from protocol.types import Uuid
 
 
-async def share_acknowledge(
-    call: Call[ShareAcknowledgeRequest],
-) -> ShareAcknowledgeResponse:
+async def share_acknowledge(call: Call[ShareAcknowledgeRequest]) -> ShareAcknowledgeResponse:
     try:
         key = session_key(call)
         advance_session(call, key)

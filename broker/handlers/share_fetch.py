@@ -51,9 +51,7 @@ ZERO_IN_RENEWALS: Final = ("max_bytes", "min_bytes", "max_records", "max_wait_ms
 NEW_LEADER: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
-async def share_fetch(
-    call: Call[ShareFetchRequest],
-) -> ShareFetchResponse:
+async def share_fetch(call: Call[ShareFetchRequest]) -> ShareFetchResponse:
     try:
         key = session_key(call)
         if not key.group_id:

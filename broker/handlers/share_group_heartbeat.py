@@ -29,9 +29,7 @@ MAX_HEARTBEATS: Final = 3
 meanwhile."""
 
 
-async def share_group_heartbeat(
-    call: Call[ShareGroupHeartbeatRequest],
-) -> ShareGroupHeartbeatResponse:
+async def share_group_heartbeat(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatResponse:
     if call.request.member_epoch == JOINING:
         return await join(call)
     try:

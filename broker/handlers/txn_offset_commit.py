@@ -1,8 +1,8 @@
 """TxnOffsetCommit (28): stores a group's offsets, which count once the producer's transaction commits (KIP-98).
 
 v1 is as v0, v2 brings leader epochs (KIP-320), v3 is flexible and adds the member that commits (KIP-447), v4 may return
-TRANSACTION_ABORTABLE, v5 joins the transaction by itself, without AddOffsetsToTxn (KIP-890), v6 names topics by id
-(KIP-1319). The offsets' partition has to be part of the transaction, which the transaction's coordinator verifies
+TRANSACTION_ABORTABLE, v5 adds the partition to the transaction, without AddOffsetsToTxn (KIP-890), v6 names topics by
+id (KIP-1319). The offsets' partition has to be part of the transaction, which the transaction's coordinator verifies
 first.
 """
 
@@ -70,9 +70,7 @@ async def committed(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitRespon
 
 
 def existing(
-    call: Call[TxnOffsetCommitRequest],
-    topic: TxnOffsetCommitRequestTopic,
-    unknown: list[TxnOffsetCommitResponseTopic],
+    call: Call[TxnOffsetCommitRequest], topic: TxnOffsetCommitRequestTopic, unknown: list[TxnOffsetCommitResponseTopic]
 ) -> TxnOffsetCommitRequestTopic | None:
     """Returns the topic with its name and the partitions that exist, None if none does; adds the others to
     `unknown`."""

@@ -31,7 +31,8 @@ from protocol.types import TopicPartition
 
 
 async def write_txn_markers(call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
-    """Appends all markers before it waits for any: a partition whose replicas lag delays no other."""
+    """Appends all markers before it waits for any commit, so that a partition with slow replicas does not delay the
+    others."""
     commits: list[asyncio.Task[None]] = []
     turns = call.turns()
     try:

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from broker.clock import Clock, pause
-from broker.peers.address import Address
-from broker.peers.pool import Peer
-from broker.peers.settings import Settings
+from client.address import Address
+from client.errors import HandshakeFailed, PeerError, UnsupportedVersion
+from client.pool import Peer
+from client.settings import Settings
 from coordinator.quorum.leadership import Leadership, Location
 from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
-from protocol.peer_errors import HandshakeFailed, PeerError, UnsupportedVersion
 from protocol.schema import ANY_VERSION
 
 R = TypeVar("R")

@@ -7,7 +7,7 @@ thread. Other decisions wait for it, so that the state doesn't change.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 from broker.workers import Workers
@@ -17,9 +17,7 @@ from protocol.schema import fields_of
 T = TypeVar("T")
 
 MAX_ENTRIES_ON_LOOP: Final = 500
-"""Maximum number of entries of a request that is decided on the event loop, and of records that are applied and encoded
-there. Each takes ten to fifty microseconds.
-"""
+"""Maximum number of entries of a request that is decided on the event loop. Each takes ten to fifty microseconds."""
 
 
 class LongDecisions:
@@ -75,11 +73,6 @@ def _seen(making: asyncio.Future[T]) -> None:
     """Retrieves a decision's error: asyncio would report it if the caller is gone."""
     if not making.cancelled():
         making.exception()
-
-
-def are_many(records: Sized) -> bool:
-    """True for more than MAX_ENTRIES_ON_LOOP records."""
-    return len(records) > MAX_ENTRIES_ON_LOOP
 
 
 COUNTS: Final = {"num_partitions", "count"}

@@ -69,9 +69,10 @@ class FollowedLog(MetadataLog):
             self._log.append(records, leader_epoch=epoch, now_ms=self._clock.now_ms(), origin=Origin.REPLICATION)
         return self.end_offset - before
 
-    def advance(self, high_watermark: int) -> Iterator[MetadataBatch]:
+    def advance(self, high_watermark: int) -> Iterator[MetadataBatch | None]:
         """Advances the high watermark to the leader's, but not beyond the log's end, and never back. Yields each batch
-        after listeners have it, so that the caller can pause between batches. Raises KafkaError and ProtocolError.
+        after listeners have it, and None between the slices of a large batch, so that the caller can pause there.
+        Raises KafkaError and ProtocolError.
         """
         target = min(high_watermark, self.end_offset)
         position = self.high_watermark
@@ -81,7 +82,8 @@ class FollowedLog(MetadataLog):
             if batch.next_offset > target:
                 return
             self._log.update_high_watermark(batch.next_offset)
-            self._notify(batch)
+            for _ in self._notify(batch):
+                yield None
             yield batch
 
     def truncate(self, epoch: int, end_offset: int) -> bool:

@@ -23,7 +23,8 @@ from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, beg
 from broker.metadata.remote_controller import RemoteController
 from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from broker.metadata.snapshots import Snapshots
-from broker.peers import Settings
+from client.settings import Settings
+from client.traffic import PeerTraffic
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.formatting import Identity, check_formatted, claim, random_uuid
 from coordinator.cluster.image import Image
@@ -32,7 +33,6 @@ from coordinator.cluster.quorum_state import read_quorum_state
 from coordinator.quorum.leadership import Leadership, Location
 from coordinator.quorum.observer import FetchLimits, Observer
 from protocol.errors import KafkaError
-from protocol.peer_traffic import PeerTraffic
 from protocol.types import Uuid
 from storage.disk import Disk
 
@@ -168,7 +168,7 @@ def _open(settings: MetadataSettings, identity: Identity, environment: MetadataE
     for snapshot_id in log.snapshots()[-1:]:
         log.begin_at(snapshot_id)
     load(loader, log, disk)
-    log.listen(loader.commit)
+    log.listen(loader.committing)
     snapshots = Snapshots(loader, log, settings.snapshots, 0, disk=disk, clock=clock, worker=worker)
     log.listen(snapshots.committed)
     return StoredMetadata(loader, log, snapshots)

@@ -34,7 +34,8 @@ class LeadingQuorum:
         self._threads = threads
 
     async def fetch(self, request: FetchRequest, version: int, listener: str) -> FetchResponse:
-        """Answers a replica's Fetch: at once, or if it has no news, when there is some or its time is over."""
+        """Answers a replica's Fetch: at once if there are new records, otherwise when records are committed or its
+        maximum wait time is over."""
         deadline_ms = self._clock.monotonic_ms() + request.max_wait_ms
         while True:
             response, may_wait = self._fetched(request, version, listener)

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from broker.clock import Clock
 from broker.metadata.log import MetadataLog, Worker
+from broker.steps import Steps
 from coordinator.cluster.quorum import encode_quorum
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
-from coordinator.cluster.record import MetadataBatch, MetadataRecord, encode_batch
+from coordinator.cluster.record import MetadataBatch, MetadataRecord
 from coordinator.cluster.snapshot import SnapshotId, snapshot_path
-from coordinator.engine.clock import EngineClock
 from coordinator.quorum.log_end import LogEnd
 from coordinator.quorum.pieces import SnapshotPiece
 from protocol.errors import ErrorCode, KafkaError
@@ -29,34 +30,38 @@ from storage.producers.entry import Origin
 
 
 class CommitWaiter(NamedTuple):
-    """A request that waits until every record before an offset is committed."""
+    """Is called once every record before an offset is committed, or can't be."""
 
     offset: int
-    committed: asyncio.Future[None]
+    then: Callable[[KafkaError | None], None]
 
 
 class LedLog(MetadataLog):
     """The metadata log of the quorum's leader. Call `recover` first, then `lead`."""
 
-    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: EngineClock, worker: Worker) -> None:
+    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: Clock, worker: Worker) -> None:
         super().__init__(log, quorum, disk=disk, clock=clock, worker=worker)
         self.failed: KafkaError | None = None
         """Set after a failed flush: nothing more is appended, and the last records may not be durable."""
         self.on_failure: Callable[[KafkaError], None] = lambda _: None
         self._uncommitted: deque[MetadataBatch] = deque()
         self._waiters: deque[CommitWaiter] = deque()
-        self._flushing = False
+        self._is_committing = False
+        self._committed_to = 0
+        """The offset before which listeners have all records."""
+        self._steps = Steps(clock)
         self._advanced: asyncio.Future[None] | None = None
 
     @property
     def uncommitted(self) -> Sequence[MetadataBatch]:
-        """The batches that were appended and are not committed yet, in order."""
+        """The batches that were appended and that listeners don't have yet, in order."""
         return tuple(self._uncommitted)
 
     def recover(self) -> None:
         """Flushes all records of the previous run, which commits them. Raises LogDirFailure, LogDirFull."""
         self._log.flush(self._clock.now_ms())
         self._log.update_high_watermark(self.end_offset)
+        self._committed_to = self.end_offset
 
     def lead(self, node_id: int, opening: Sequence[QuorumRecord]) -> None:
         """Begins a new epoch with this node as its leader, as after an election: the epoch is one more than any before
@@ -71,7 +76,7 @@ class LedLog(MetadataLog):
         self._log.flush(now_ms)
         write_quorum_state(self._disk, self._log.directory, QuorumState(leader_id=node_id, leader_epoch=self.epoch))
         self.leader_id = node_id
-        self._commit(self.end_offset)
+        self._steps.run(self._commit(self.end_offset))
 
     def epoch_end(self, epoch: int) -> LogEnd:
         """Returns the last epoch up to `epoch` that the log has, and its end offset."""
@@ -112,13 +117,9 @@ class LedLog(MetadataLog):
             self._advanced = asyncio.get_running_loop().create_future()
         return self._advanced
 
-    def append(self, records: Sequence[MetadataRecord], metadata_version: int) -> int:
-        """Appends the records in one batch, and returns the offset behind it. Raises KafkaError, with nothing
-        written."""
-        return self.append_encoded(encode_batch(records, metadata_version, self._clock.now_ms()), records)
-
-    def append_encoded(self, encoded: bytearray, records: Sequence[MetadataRecord]) -> int:
-        """Appends the records, which are encoded as a batch. Returns and raises as `append` does."""
+    def append(self, encoded: bytearray, records: Sequence[MetadataRecord]) -> int:
+        """Appends the records, which are encoded as a batch, and returns the offset after it. Raises KafkaError, with
+        nothing written."""
         return self._append(encoded, records, ())
 
     def _append(self, encoded: bytearray, records: Sequence[MetadataRecord], quorum: Sequence[QuorumRecord]) -> int:
@@ -134,53 +135,62 @@ class LedLog(MetadataLog):
         self._uncommitted.append(batch)
         return batch.next_offset
 
-    async def committed(self, offset: int) -> None:
-        """Returns once every record before `offset` is committed. One flush serves all callers that waited before it
-        began.
+    def when_committed(self, offset: int, then: Callable[[KafkaError | None], None]) -> None:
+        """Calls `then` once every record before `offset` is committed, or with the error of a flush that failed. One
+        flush serves all callers that waited before it began."""
+        if self.failed is not None or offset <= self._committed_to:
+            then(None if offset <= self._committed_to else self.failed)
+            return
+        self._waiters.append(CommitWaiter(offset, then))
+        self.commit_soon()
 
-        Raises KafkaError if a flush fails.
-        """
-        if offset > self.high_watermark:
-            self.commit_soon()
-        if self.failed is not None:
-            raise self.failed
-        if offset > self.high_watermark:
-            waiter = CommitWaiter(offset, asyncio.get_running_loop().create_future())
-            self._waiters.append(waiter)
-            await waiter.committed
+    async def committed(self, offset: int) -> None:
+        """Returns once every record before `offset` is committed. Raises KafkaError if a flush fails."""
+        committed: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+        self.when_committed(offset, lambda error: None if committed.done() else committed.set_result(error))
+        if (error := await committed) is not None:
+            raise error
 
     def commit_soon(self) -> None:
         """Starts to commit the appended records, unless a commit is in progress."""
-        if self.failed is None and self.end_offset > self.high_watermark and not self._flushing:
+        if self.failed is None and self.end_offset > self._committed_to and not self._is_committing:
             self._flush()
 
+    def close(self) -> None:
+        self._steps.stop()
+        super().close()
+
     def _flush(self) -> None:
-        self._flushing = True
+        self._is_committing = True
         now_ms, end_offset = self._clock.now_ms(), self.end_offset
 
         def flushed(error: BaseException | None) -> None:
-            self._flushing = False
             if error is not None:
                 self._fail(error)
-                return
-            try:
-                self._commit(end_offset)
-            except Exception as failure:  # a broker that has applied half of a batch must not continue
-                self._fail(failure)
-                return
-            self.commit_soon()
+            else:
+                self._steps.run(self._committing(end_offset))
 
         self._worker.run(lambda: self._log.flush(now_ms), flushed)
 
-    def _commit(self, offset: int) -> None:
+    def _committing(self, offset: int) -> Iterator[None]:
+        """Commits every record before the offset, then flushes the records that were appended meanwhile."""
+        try:
+            yield from self._commit(offset)
+        except Exception as failure:  # a broker that has applied half of a batch must not continue
+            self._fail(failure)
+            return
+        self._is_committing = False
+        self.commit_soon()
+
+    def _commit(self, offset: int) -> Iterator[None]:
         """Commits every record before the offset: listeners get them first, then the waiters continue."""
         self._log.update_high_watermark(offset)
         while self._uncommitted and self._uncommitted[0].last_offset < offset:
-            self._notify(self._uncommitted.popleft())
+            yield from self._notify(self._uncommitted[0])
+            self._uncommitted.popleft()
+        self._committed_to = offset
         while self._waiters and self._waiters[0].offset <= offset:
-            future = self._waiters.popleft().committed
-            if not future.done():  # the request may have been cancelled
-                future.set_result(None)
+            self._waiters.popleft().then(None)
         advanced, self._advanced = self._advanced, None
         if advanced is not None and not advanced.done():
             advanced.set_result(None)
@@ -189,7 +199,5 @@ class LedLog(MetadataLog):
         message = f"the cluster metadata could not be made durable: {error}"
         self.failed = error if isinstance(error, KafkaError) else KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
         while self._waiters:
-            future = self._waiters.popleft().committed
-            if not future.done():
-                future.set_exception(self.failed)
+            self._waiters.popleft().then(self.failed)
         self.on_failure(self.failed)

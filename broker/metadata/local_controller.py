@@ -1,7 +1,6 @@
 """The controller in this process: decides, writes to the metadata log, and answers when its records are committed.
 
-It decides on its own state, which also has its uncommitted records. If a write fails, it discards that state, and
-starts again with the records that are, or may still be, committed.
+The engine runs its decisions on a state that also has the uncommitted records. A thread makes long decisions.
 
 Source: Kafka's QuorumController.
 """
@@ -9,59 +8,58 @@ Source: Kafka's QuorumController.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Final, TypeVar
 
-from broker.clock import Clock, done_by
-from broker.metadata.deciding import LongDecisions, are_many, is_long
-from broker.metadata.duty_timer import DutyTimer
+from broker.clock import Clock, Timer, done_by
+from broker.logging import get_logger
+from broker.metadata.deciding import LongDecisions, is_long
 from broker.metadata.file_reads import FileReads
 from broker.metadata.led_log import LedLog
 from coordinator.cluster.brokers.activation import abort_record, activation_records, controller_records
 from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.controller import THIS_BROKER, Asker
-from coordinator.cluster.decided import MAX_RECORDS, Decided
+from coordinator.cluster.decided import Decided
 from coordinator.cluster.decisions import DecisionState, decide
-from coordinator.cluster.duties import Duties
+from coordinator.cluster.duties import Duties, Duty
 from coordinator.cluster.image import METADATA_VERSION, Image
 from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.machine import ClusterMachine, Lengthy, NewBatch, new_batches
 from coordinator.cluster.options import ClusterOptions
-from coordinator.cluster.record import MetadataRecord, encode_batch
+from coordinator.cluster.record import MetadataRecord
+from coordinator.engine.engine import Engine
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from protocol.types import Uuid
 
-A = TypeVar("A")
+KEY: Final[Hashable] = "cluster metadata"
+
+log = get_logger("broker.metadata")
+
 R = TypeVar("R")
 
 OWN_STOP_MS: Final = 5_000
 """Longest time that the stop of this node waits for other brokers' heartbeats, which they send every two seconds."""
 
 
-class LongDecision(NamedTuple, Generic[A]):
-    """A long decision, whose records a thread has applied to a copy of the state, and encoded in batches."""
+class MonotonicClock:
+    """The clock of the controller's engine: sessions and duties don't depend on the time of day."""
 
-    decided: Decided[A]
-    state: Image
-    batches: Sequence[tuple[Sequence[MetadataRecord], bytearray]]
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
 
+    def now_ms(self) -> int:
+        return self._clock.monotonic_ms()
 
-def prepared(decided: Decided[A], before: DecisionState) -> LongDecision[A]:
-    """Applies and encodes the records of a decision; for a thread."""
-    state = before.image.copy() if decided.records else before.image
-    batches: list[tuple[Sequence[MetadataRecord], bytearray]] = []
-    for batch in in_batches(decided.records):
-        level = state.metadata_version
-        for record in batch:
-            state.apply(record)
-        batches.append((batch, encode_batch(batch, level, before.now_ms)))
-    return LongDecision(decided, state, batches)
+    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
+        return self._clock.call_after(max(when_ms - self.now_ms(), 0), then)
 
 
-def in_batches(records: Sequence[MetadataRecord]) -> Iterator[Sequence[MetadataRecord]]:
-    """Yields the records in batches of MAX_RECORDS."""
-    return (records[start : start + MAX_RECORDS] for start in range(0, len(records), MAX_RECORDS))
+def is_power_of_two(number: int) -> bool:
+    """True for 1, 2, 4, 8 and so on."""
+    return number & (number - 1) == 0
 
 
 class LocalController:
@@ -85,29 +83,49 @@ class LocalController:
         self._new_uuid = new_uuid
         self._on_failure = on_failure
         self._clock = clock
-        self._state = loader.image.copy()
         self._sessions = BrokerSessions(options.broker_session_timeout_ms, options.own_broker_id)
-        duties = Duties(options, configs, self._sessions, clock.now_ms)
+        self._duties = Duties(options, configs, self._sessions, clock.now_ms)
+        self._machine = ClusterMachine(loader.image, log, self._duties, self._decision_state, self)
+        self._engine: Engine[NewBatch] = Engine(
+            MonotonicClock(clock),
+            on_failure=lambda _, error: None,  # the log reports it
+            on_fault=lambda _, error: loader.on_fault(error),
+        )
         self._sessions_changed: asyncio.Future[None] | None = None
-        """Done when a stop of this node that waits for other brokers looks again; None if there is none."""
+        """A future that makes a waiting stop of this node check the other brokers again; None if no stop waits."""
         self._file_reads = FileReads(clock)
         self._long_decisions = LongDecisions()
-        busy = self._long_decisions
-        self._timer = DutyTimer(duties, clock, lambda: self._state, self._write_soon, lambda: busy.is_busy)
         log.on_failure = self._renounce
 
     def activate(self, bootstrap: Callable[[], Sequence[MetadataRecord]]) -> None:
         """Writes the records of a new controller, before any request; `bootstrap` returns those of a new cluster."""
+        image, options = self._machine.image, self._options
         if self._loader.in_transaction:
-            self._write([abort_record()])
-        if METADATA_VERSION not in self._state.features:
-            self._write(activation_records(self._state, bootstrap(), self._options.min_insync_replicas))
-        options = self._options
-        self._write(controller_records(self._state, options.node_id, self._new_uuid(), options.controller_listeners))
+            self._write_first([abort_record()])
+        if METADATA_VERSION not in image.features:
+            self._write_first(activation_records(image, bootstrap(), options.min_insync_replicas))
+        self._write_first(controller_records(image, options.node_id, self._new_uuid(), options.controller_listeners))
         if not options.has_broker:  # otherwise the broker's registration follows, and is committed with them
             self._log.commit_soon()
-        self._sessions.begin(self._state, self._clock.monotonic_ms())
-        self._timer.begin()
+        now_ms = self._clock.monotonic_ms()
+        self._sessions.begin(image, now_ms)
+        self._duties.begin(now_ms)
+        self._engine.host(KEY, self._machine, self._append, self._log.when_committed, self._log.end_offset)
+
+    def _write_first(self, records: Sequence[MetadataRecord]) -> None:
+        """Writes records while the machine is not active yet: an error fails the start. Raises KafkaError."""
+        for batch in new_batches(self._machine.image, records, self._clock.now_ms()):
+            self._machine.apply(batch)
+            end_offset = self._append([batch], 0)
+            self._machine.image.offset, self._machine.image.epoch = end_offset - 1, self._log.epoch
+
+    def _append(self, made: Sequence[NewBatch], _: int) -> int:
+        """Appends the batches. Raises KafkaError; then the failed batch left no trace, and no batch follows
+        it."""
+        end_offset = self._log.end_offset
+        for batch in made:
+            end_offset = self._log.append(batch.encoded, batch.records)
+        return end_offset
 
     @property
     def has_renounced(self) -> bool:
@@ -115,103 +133,56 @@ class LocalController:
 
     async def stop(self) -> None:
         """Ends the controller's duties."""
-        self._timer.stop()
+        self._machine.is_stopped = True
         self._long_decisions.stop()
 
     def _renounce(self, error: KafkaError) -> None:
-        """Returns to the last committed state, because later records may never be committed."""
-        self._state = self._loader.image.copy()
-        self._timer.stop()
-        self._wake()
+        """Decides on nothing more, because later records may never be committed."""
+        self._machine.is_stopped = True
+        self._engine.unload(KEY)
+        self.changed()
         self._on_failure(error)
 
-    def _revert(self) -> None:
-        """Returns to the state of the log after a write that failed halfway."""
-        self._state = self._loader.image.copy()
-        for batch in self._log.uncommitted:
-            for record in batch.records:
-                self._state.apply(record)
-            self._state.offset, self._state.epoch = batch.last_offset, batch.epoch
-
-    def _write(self, records: Sequence[MetadataRecord]) -> int:
-        """Applies and appends the records, in batches of MAX_RECORDS, and returns the offset after them. Raises
-        KafkaError; then the failed batch left no trace, and no batch follows it.
-        """
-        end_offset = self._log.end_offset
-        for batch in in_batches(records):
-            level = self._state.metadata_version
-            try:
-                for record in batch:
-                    self._state.apply(record)
-                end_offset = self._log.append(batch, level)
-            except Exception:
-                self._revert()
-                raise
-            self._state.offset, self._state.epoch = end_offset - 1, self._log.epoch
-        return end_offset
-
-    def _write_prepared(self, long_decision: LongDecision[A]) -> int:
-        """Appends the batches of a long decision, and returns the offset after them. Raises as `_write` does."""
-        end_offset = self._log.end_offset
-        try:
-            for batch, encoded in long_decision.batches:
-                end_offset = self._log.append_encoded(encoded, batch)
-        except Exception:
-            self._revert()
-            raise
-        if long_decision.batches:
-            self._state = long_decision.state
-            self._state.offset, self._state.epoch = end_offset - 1, self._log.epoch
-        return end_offset
-
-    def _write_soon(self, records: Sequence[MetadataRecord]) -> None:
-        self._write(records)
-        self._log.commit_soon()
-        self._wake()
+    def _decision_state(self, image: Image, configs: ConfigRules, now_ms: int) -> DecisionState:
+        clock = self._clock
+        return DecisionState(
+            image, self._sessions, self._options, configs, self._new_uuid, clock.now_ms(), monotonic_ms=now_ms
+        )
 
     async def _decide(
-        self, decision: Callable[[DecisionState], Decided[A]], configs: ConfigRules, *, is_long: bool = False
-    ) -> A:
-        """Decides, applies and appends, carries out the effects, and returns the answer once all records that it
-        depends on are committed. A thread makes a long decision, and applies many records. Raises NOT_CONTROLLER
-        once this controller has renounced, FilesUnchecked."""
+        self, decision: Callable[[DecisionState], Decided[object]], configs: ConfigRules, *, is_long: bool = False
+    ) -> object:
+        """Returns the answer of a decision once all records that it depends on are committed. A thread makes a long
+        decision, and applies many records. Raises NOT_CONTROLLER once this controller has renounced, FilesUnchecked."""
         await self._long_decisions.over()
         self._check_active()
-        clock = self._clock
-        state = DecisionState(
-            self._state,
-            self._sessions,
-            self._options,
-            configs,
-            self._new_uuid,
-            clock.now_ms(),
-            clock.monotonic_ms(),
-        )
-        decided = None if is_long else decision(state)
-        if decided is None or are_many(decided.records):
-            made = decided
-            long_decision = await self._long_decisions.make(lambda: prepared(made or decision(state), state))
-            self._check_active()
-            decided = long_decision.decided
-            end_offset = self._write_prepared(long_decision)
-        else:
-            end_offset = self._write(decided.records)
-        self._carry_out(decided)
-        await self._log.committed(end_offset)
-        return decided.response
+        if not is_long:
+            try:
+                return await self._engine.submit(KEY, partial(self._machine.decide, decision, configs))
+            except Lengthy as lengthy:
+                decided = lengthy.decided
+                decision = lambda _: decided  # noqa: E731
+        now_ms = self._clock.monotonic_ms()
+        encoded = await self._long_decisions.make(partial(self._machine.prepare, decision, configs, now_ms))
+        self._check_active()
+        return await self._engine.submit(KEY, lambda ticket, _: self._machine.result(encoded, ticket))
 
-    def _carry_out(self, decided: Decided[A]) -> None:
-        """Carries out the effects of a decision, after its records were appended."""
-        for effect in decided.effects:
-            effect.carry_out(self._sessions, self._state.offset)
-        if decided.effects:
-            self._timer.arm()
-            self._wake()
+    @property
+    def is_busy(self) -> bool:
+        return self._long_decisions.is_busy
 
-    def _wake(self) -> None:
+    def changed(self) -> None:
         """Makes a stop of this node that waits for other brokers check again."""
         if self._sessions_changed is not None and not self._sessions_changed.done():
             self._sessions_changed.set_result(None)
+
+    def duty_done(self, duty: Duty, records: int) -> None:
+        if records and not duty.silent:
+            log.info("the controller did its duty", duty=duty.name, records=records)
+
+    def duty_failed(self, duty: Duty, failures: int, error: Exception) -> None:
+        if is_power_of_two(failures):  # a full disk must not cause a line each second
+            log.error("the controller could not do its duty", duty=duty.name, failures=failures, exc_info=error)
 
     def _check_active(self) -> None:
         if self._log.failed is not None:
@@ -243,7 +214,7 @@ class LocalController:
         """Waits, before this node's broker stops, until the other brokers have fetched its partitions' new leaders,
         because the controller stops with it. Heartbeats have each broker's metadata offset."""
         deadline_ms = self._clock.monotonic_ms() + OWN_STOP_MS
-        while not self.has_renounced and not self._sessions.may_stop(self._state, self._sessions.own_id):
+        while not self.has_renounced and not self._sessions.may_stop(self._machine.image, self._sessions.own_id):
             if self._sessions_changed is None or self._sessions_changed.done():
                 self._sessions_changed = asyncio.get_running_loop().create_future()
             if not await done_by(self._clock, deadline_ms, self._sessions_changed):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
+from broker.clock import Clock
 from broker.logging import get_logger
 from broker.metadata.damage import Guard
 from coordinator.cluster.quorum import FOLDER, TOPIC_ID
@@ -20,7 +21,6 @@ from coordinator.cluster.quorum_state import QuorumState, read_quorum_state
 from coordinator.cluster.record import MetadataBatch, decode_batches
 from coordinator.cluster.snapshot import SnapshotId, find_snapshots, leftovers, snapshot_path
 from coordinator.cluster.topics.names import METADATA_TOPIC
-from coordinator.engine.clock import EngineClock
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import iter_batches
 from protocol.types import TopicPartition
@@ -59,7 +59,8 @@ CONFIG = log_config()
 
 L = TypeVar("L", bound="MetadataLog")
 
-Listener = Callable[[MetadataBatch], None]
+Listener = Callable[[MetadataBatch], Iterator[None] | None]
+"""Called with a committed batch. Returns an iterator if it handles a large batch in slices."""
 
 logger = get_logger("broker.metadata")
 
@@ -75,7 +76,7 @@ class Worker(Protocol):
 class MetadataLog:
     """The log, led or followed. Open it with `open_metadata_log`."""
 
-    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: EngineClock, worker: Worker) -> None:
+    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: Clock, worker: Worker) -> None:
         self._log = log
         self.epoch = quorum.leader_epoch
         self.leader_id = quorum.leader_id
@@ -166,9 +167,9 @@ class MetadataLog:
         self._log.flush(self._clock.now_ms())
         self._log.close()
 
-    def _notify(self, batch: MetadataBatch) -> None:
+    def _notify(self, batch: MetadataBatch) -> Iterator[None]:
         for listener in self._listeners:
-            listener(batch)
+            yield from listener(batch) or ()
 
 
 def open_metadata_log(
@@ -176,7 +177,7 @@ def open_metadata_log(
     log_dir: str,
     *,
     disk: Disk,
-    clock: EngineClock,
+    clock: Clock,
     worker: Worker,
     config: LogConfig = CONFIG,
     guard: Guard | None = None,
@@ -217,7 +218,7 @@ def open_metadata_log(
 
 
 def _tell_cut(cut: Cut) -> None:
-    logger.warning("damaged metadata cut: the controllers have them", cut=str(cut))
+    logger.warning("damaged metadata records cut: the controllers have them", cut=str(cut))
 
 
 def _cut_at_fault(log: Log, now_ms: int, guard: Guard | None) -> None:
@@ -230,7 +231,9 @@ def _cut_at_fault(log: Log, now_ms: int, guard: Guard | None) -> None:
     offset, problem = fault
     path = log.segments.since(offset)[0].path
     if guard is None:
-        logger.warning("damaged metadata cut: the controllers have them", path=path, offset=offset, reason=problem)
+        logger.warning(
+            "damaged metadata records cut: the controllers have them", path=path, offset=offset, reason=problem
+        )
     else:
         guard.before_truncation(path, offset, problem)
     log.truncate_to(offset, now_ms)

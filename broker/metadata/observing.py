@@ -16,6 +16,7 @@ from broker.logging import get_logger
 from broker.metadata.controllers import Controllers
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.snapshots import Snapshots
+from client.errors import PeerError
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.quorum_state import QuorumState
 from coordinator.cluster.snapshot import SnapshotId
@@ -33,7 +34,6 @@ from coordinator.quorum.observer import (
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotResponse
-from protocol.peer_errors import PeerError
 from storage.failure import StorageError
 
 TURN_MS: Final = 10
@@ -129,7 +129,7 @@ class Observing:
         except (KafkaError, ProtocolError) as error:
             self._on_failure(error if isinstance(error, KafkaError) else _corrupt(error))
         except Exception as error:  # a bug: the broker would continue with metadata that never change again
-            log.error("the metadata cannot be followed any longer", exc_info=error)
+            log.error("the metadata log can no longer be followed", exc_info=error)
             self._on_failure(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}"))
 
     async def _round(self) -> int:
@@ -212,7 +212,7 @@ class Observing:
     async def _advance(self, high_watermark: int) -> None:
         begun_ms = self._clock.monotonic_ms()
         for batch in self._log.advance(high_watermark):
-            if batch.quorum and self._loader.voters is not None:
+            if batch is not None and batch.quorum and self._loader.voters is not None:
                 self._leadership.learn(self._loader.voters, self._listener)
             if self._clock.monotonic_ms() - begun_ms >= TURN_MS:
                 await next_turn()
@@ -224,7 +224,7 @@ class Observing:
             return (
                 f"asks to truncate to offset {step.end_offset} of epoch {step.epoch}, but this log has nothing after it"
             )
-        log.info("metadata that the quorum did not commit was dropped", records=before - self._log.end_offset)
+        log.info("uncommitted metadata records truncated", records=before - self._log.end_offset)
         return None
 
     async def _write(self, step: WritePiece) -> str | None:
@@ -245,7 +245,7 @@ class Observing:
         self._snapshots.adopted(file)
         if self._loader.voters is not None:
             self._leadership.learn(self._loader.voters, self._listener)
-        log.info("began anew with a snapshot of the metadata", snapshot=snapshot_id.file_name)
+        log.info("started again from a snapshot of the metadata", snapshot=snapshot_id.file_name)
         return None
 
     def _log_problem(self, problem: str) -> None:
@@ -253,7 +253,7 @@ class Observing:
         self._leadership.problem = problem
         if problem != self._problem:
             self._problem = problem
-            log.warning("the quorum gave no metadata", reason=problem)
+            log.warning("fetching metadata from the quorum failed", reason=problem)
 
 
 def _corrupt(error: ProtocolError) -> KafkaError:

@@ -24,6 +24,7 @@ from broker.metadata.local_controller import LocalController
 from broker.metadata.log import CONFIG, MetadataLog, Worker, open_metadata_log
 from broker.metadata.node import Incarnation, Node, previous_epoch
 from broker.metadata.snapshots import SnapshotRules, Snapshots
+from client.traffic import PeerTraffic
 from coordinator.cluster.brokers.features import bootstrap_records
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import Checker, ConfigRules
@@ -36,7 +37,6 @@ from coordinator.cluster.quorum import FOLDER, opening_records, sole_voter
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
 from protocol.errors import ErrorCode, KafkaError
-from protocol.peer_traffic import PeerTraffic
 from protocol.types import NO_UUID, Uuid
 from storage.checkpoint import delete_clean_shutdown
 from storage.config import LogConfig
@@ -237,7 +237,7 @@ def open_controller(
     loader = MetadataLoader(Image(identity.cluster_id), on_fault)
     replayed_bytes = load(loader, log, disk)
     check_directory_ids(loader.image, options.node_id, identity.directory_ids, disk)
-    log.listen(loader.commit)
+    log.listen(loader.committing)
     _lead(log, loader, options, identity.directory_ids[metadata_dir])
     image = loader.image
     image.controller_id, image.controller_epoch = options.node_id, log.epoch

@@ -66,7 +66,7 @@ class Placements:
                 failures += 1
                 if failures == 1:
                     log.warning(
-                        "no controller took the log directories of replicas yet",
+                        "no controller has accepted the log directories of replicas yet",
                         replicas=len(placements),
                         reason=str(error),
                     )

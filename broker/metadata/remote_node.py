@@ -95,9 +95,9 @@ class RemoteNode(Node):
         """The time of the last answered heartbeat."""
         self._problem = ""
         self._request: BrokerRegistrationRequest | None = None
-        """The accepted registration; None before."""
+        """The accepted registration; None before the first."""
         self._replaced_ms: int | None = None
-        """The time since when another incarnation is registered in place of this broker; None if there is none."""
+        """The time when another incarnation was registered in place of this broker; None if there is none."""
         self._unnotified: dict[Uuid, asyncio.Future[None]] = {}
         """Failed log directories that no controller knows yet."""
         self._heartbeats: asyncio.Task[None] | None = None
@@ -159,7 +159,10 @@ class RemoteNode(Node):
             while not self._may_shut_down.done() and (now_ms := self._clock.monotonic_ms()) < begun_ms + LEAVE_MS:
                 deadline_ms = min(self._answered_ms + self._times.session_ms, begun_ms + LEAVE_MS)
                 if now_ms >= deadline_ms:
-                    log.warning("no controller let this broker go", reason=self._problem or "none answered")
+                    log.warning(
+                        "no controller completed this broker's controlled shutdown",
+                        reason=self._problem or "none answered",
+                    )
                     break
                 await done_by(self._clock, deadline_ms, self._may_shut_down)
         self.state = NodeState.SHUTTING_DOWN
@@ -205,7 +208,7 @@ class RemoteNode(Node):
         try:
             await self._send_heartbeats()
         except Exception as error:  # a bug: the broker would continue to serve although it is soon fenced
-            log.error("no heartbeats are sent any longer", exc_info=error)
+            log.error("heartbeats are no longer sent", exc_info=error)
             self._on_failure(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}"))
 
     async def _send_heartbeats(self) -> None:
@@ -219,7 +222,7 @@ class RemoteNode(Node):
                 response = await self._heartbeat(want_fence=not self._ready, want_shut_down=leaving)
             except KafkaError as error:
                 failures += 1
-                self._log_problem("no heartbeat was taken", error)
+                self._log_problem("no controller accepted a heartbeat", error)
                 await pause(self._clock, self._backoff.delay_ms(failures, self._draw()))
                 continue
             failures, self._problem, self._answered_ms = 0, "", self._clock.monotonic_ms()
@@ -238,12 +241,12 @@ class RemoteNode(Node):
             return
         if registration.epoch > self.broker_epoch:
             epoch = await self._take_back(self._request)
-            log.warning("registered anew, after another incarnation of this broker", node=self.node_id, epoch=epoch)
+            log.warning("registered again, after another incarnation of this broker", node=self.node_id, epoch=epoch)
         elif registration.epoch < self.broker_epoch or registration.log_dirs:
             return
         elif self._image.features.get(METADATA_VERSION, 0) >= FIRST_WITH_DIRECTORIES:
             await self._submit_registration(self._request)
-            log.info("registered anew, with log directories", node=self.node_id, epoch=self.broker_epoch)
+            log.info("registered again, with log directories", node=self.node_id, epoch=self.broker_epoch)
 
     async def _take_back(self, request: BrokerRegistrationRequest) -> int:
         """Registers again, and returns the new broker epoch. Raises KafkaError while the controller keeps the other

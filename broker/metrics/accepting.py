@@ -20,15 +20,15 @@ EACH_MS: Final = 2
 connection doesn't wait."""
 
 SENT_BYTES_PER_MS: Final = 100_000
-"""Average rate of pages: copying as many bytes takes the loop a few hundredths of its time. Without it scrapers that
-ask continuously would have it copy 13 MB five hundred times a second."""
+"""Average rate of sending pages. At this rate, copying the bytes takes a few hundredths of the loop's time. Without it
+scrapers that ask continuously would have it copy 13 MB five hundred times a second."""
 
 LONGEST_PAUSE_MS: Final = 1_000
 """Maximum time that a health check waits for the pages of others."""
 
 BACKLOG: Final = 128
-"""Connections that may wait in the kernel: those of a quarter of a second. The kernel drops further connections, and
-their clients retry.
+"""Number of connections that may wait in the kernel, as many as are accepted in a quarter of a second. The kernel drops
+further connections, and their clients retry.
 """
 
 SEND_BUFFER_BYTES: Final = 128 << 10
@@ -37,7 +37,7 @@ copying it would block the event loop for milliseconds.
 """
 
 
-class Door:
+class ScraperListener:
     """The sockets for scrapers, from `open` to `close`."""
 
     def __init__(self, make_protocol: MakeProtocol, clock: Clock) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final
 
 from broker.clock import Clock
+from broker.disks.cleaner import Cleaner
+from broker.logging import get_logger
 from broker.metadata.node import NodeState
+from broker.metadata.opening import ClusterPart
 from broker.metrics.collect import BrokerCollector, Collector, ControllerCollector, StartingCollector
 from broker.metrics.exposition import Family
 from broker.metrics.http import HttpRequest, HttpResponse, plain
@@ -14,7 +17,9 @@ from broker.metrics.loop_watch import LoopWatch
 from broker.metrics.scrape import Breaks, Scraper
 from broker.metrics.sending import AnswerSending
 from broker.metrics.server import MetricsServer
-from broker.metrics.sources import ProcessSources, Sources
+from broker.metrics.sources import ListenerView, ProcessSources, Sources
+from broker.replica.alter_partition import AlterPartitionManager
+from broker.replication.replica_fetchers import ReplicaFetchers
 from broker.requests.broker import Broker
 from broker.requests.host import Host
 from storage.disk import Disk
@@ -22,6 +27,8 @@ from storage.disk import Disk
 NOT_STARTED: Final = "starting"
 
 MS_PER_S: Final = 1000
+
+logger = get_logger("broker.metrics")
 
 
 class MetricsEndpoint:
@@ -31,6 +38,7 @@ class MetricsEndpoint:
 
     def __init__(self, clock: Clock, disk: Disk, *, is_broker: bool) -> None:
         self._clock = clock
+        self._disk = disk
         self.loop = LoopWatch(clock)
         self.started_s = clock.now_ms() / MS_PER_S
         pages = {"/metrics": self._metrics, "/healthz": self._health, "/readyz": self._readiness}
@@ -53,6 +61,7 @@ class MetricsEndpoint:
             raise OSError(error.errno, text) from None
         self.loop.start()
         self.port = port
+        logger.info("metrics are served", host=host, port=port)
         return port
 
     @property
@@ -64,13 +73,25 @@ class MetricsEndpoint:
         """Sets the state to recovery: the broker is registered and is opening its logs."""
         self._starting.state = NodeState.RECOVERY
 
-    def attach_broker(self, sources: Sources) -> None:
+    def attach_broker(
+        self,
+        broker: Broker,
+        listeners: Iterable[ListenerView],
+        cluster: ClusterPart,
+        cleaner: Cleaner,
+        isr_manager: AlterPartitionManager | None,
+        fetchers: ReplicaFetchers | None,
+    ) -> None:
         """Adds the metrics of a broker that serves clients, and times its requests."""
-        self._attach(sources.process.host, BrokerCollector(sources), lambda: unready(sources.broker))
+        sources = Sources(self._process(broker, listeners, cluster), broker, cleaner, isr_manager, fetchers)
+        self._attach(broker, BrokerCollector(sources), lambda: unready(broker))
 
-    def attach_controller(self, sources: ProcessSources) -> None:
+    def attach_controller(self, host: Host, listeners: Iterable[ListenerView], cluster: ClusterPart) -> None:
         """Adds the metrics of a controller that serves brokers, and times its requests."""
-        self._attach(sources.host, ControllerCollector(sources), lambda: None)
+        self._attach(host, ControllerCollector(self._process(host, listeners, cluster)), lambda: None)
+
+    def _process(self, host: Host, listeners: Iterable[ListenerView], cluster: ClusterPart) -> ProcessSources:
+        return ProcessSources(host, tuple(listeners), cluster, self.loop, self._disk, self.started_s)
 
     def _attach(self, host: Host, collector: Collector, problem: Callable[[], str | None]) -> None:
         self._collector, self._problem = collector, problem

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from broker.requests.broker import Broker
+from client.errors import PeerError
 from protocol.errors import KafkaError, ProtocolError
-from protocol.peer_errors import PeerError
 from protocol.types import TopicPartition
 
 WITHIN_S: Final = 1.0

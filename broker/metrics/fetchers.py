@@ -44,11 +44,7 @@ async def followed_rows(sources: Sources, breaks: Breaks) -> list[FollowedRow]:
 def follower_families(rows: list[FollowedRow]) -> Iterator[Family]:
     """Yields each replica's lag, the greatest lag, and the number of failed replicas."""
     failed, worst = sum(row.has_failed for row in rows), max((row.lag or 0 for row in rows), default=0)
-    yield gauge(
-        (f"{MANAGER}_maxlag"),
-        "Most committed records that a replica lacks.",
-        [(REPLICA, worst)],
-    )
+    yield gauge((f"{MANAGER}_maxlag"), "Most committed records that a replica lacks.", [(REPLICA, worst)])
     yield gauge(
         f"{MANAGER}_failedpartitionscount",
         "Replicas that are no longer followed in this leader epoch.",

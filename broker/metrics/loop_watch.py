@@ -10,7 +10,7 @@ from broker.logging import get_logger
 
 INTERVAL_MS: Final = 100
 LATENESSES: Final = 600
-"""Number of remembered delays: those of a minute."""
+"""Number of remembered delays, as many as are measured in a minute."""
 
 NS_PER_S: Final = 1_000_000_000
 
@@ -49,7 +49,7 @@ class LoopWatch:
         late_ms = max(self._clock.monotonic_ns() - self._due_ns, 0) / NS_PER_MS
         self.worst_ms = max(self.worst_ms, late_ms)
         if late_ms >= HELD_UP_MS:
-            logger.warning("the event loop was held up", late_ms=round(late_ms))
+            logger.warning("the event loop was blocked", late_ms=round(late_ms))
         if len(self._latenesses) < LATENESSES:
             self._latenesses.append(late_ms)
         else:

@@ -13,8 +13,8 @@ from broker.metrics.exposition import Family, Sample, gauge
 from broker.metrics.scrape import Breaks
 from broker.metrics.sources import Sources
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading
 from coordinator.cluster.image import Image
+from coordinator.replication.roles import Leading
 
 
 class Row(NamedTuple):

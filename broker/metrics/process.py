@@ -31,12 +31,12 @@ def connection_families(sources: ProcessSources) -> Iterator[Family]:
     yield gauge(
         "odradek_requests_held_bytes",
         ("Bytes of requests that are not answered yet."),
-        [("", sources.request_memory.held_bytes)],
+        [("", sources.listeners[0].memory.held_bytes)],
     )
     yield gauge(
         "odradek_answers_unread_bytes",
         ("Bytes of answers that clients have not read yet."),
-        [("", sources.unread_answers.held_bytes)],
+        [("", sources.listeners[0].unread.held_bytes)],
     )
 
 

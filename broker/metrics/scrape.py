@@ -14,7 +14,7 @@ from broker.metrics.http import HttpRequest, HttpResponse
 
 TURN_NS: Final = NS_PER_MS // 4
 """Time after which the broker's clients are served: making a page of ten thousand partitions takes two tenths of a
-second, and no request should be delayed by more than its own time.
+second, and a request should not be delayed by longer than it takes itself.
 """
 
 FRESH_MS: Final = 1_000
@@ -77,7 +77,7 @@ class Scraper:
 
     async def page(self, request: HttpRequest) -> HttpResponse:
         """Returns the page in the format that the request accepts. The page is completed for the next scraper even if
-        no request waits for it any longer.
+        no request waits for it now.
         """
         is_open_metrics = prefers_open_metrics(request.headers.get("accept", ""))
         making = self._pages.get(is_open_metrics)

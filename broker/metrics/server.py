@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, cast
 from broker.clock import Clock, Timer
 from broker.exchange.log_limiter import LogLimiter
 from broker.logging import get_logger
-from broker.metrics.accepting import Door
+from broker.metrics.accepting import ScraperListener
 from broker.metrics.http import BadRequest, HttpRequest, HttpResponse, encoded, parse, plain
 
 MAX_CONNECTIONS: Final = 16
@@ -49,15 +49,15 @@ class MetricsServer:
         """The answers that are not fully read, in the order in which they were sent."""
         self.faults = LogLimiter()
         self._pages = pages
-        self._door = Door(lambda: MetricsConnection(self), clock)
+        self._listener = ScraperListener(lambda: MetricsConnection(self), clock)
 
     async def listen(self, host: str, port: int) -> int:
         """Binds the address, serves it from now on, and returns its port. Raises OSError."""
-        return await self._door.open(host, port)
+        return await self._listener.open(host, port)
 
     def close(self) -> None:
         """Stops serving."""
-        self._door.close()
+        self._listener.close()
         for connection in tuple(self.connections):
             connection.abort()
 
@@ -84,7 +84,7 @@ class MetricsServer:
     def hold(self, connection: MetricsConnection, body: Body) -> None:
         """Records the answer of a connection. If unread answers exceed the limit, closes the oldest connections."""
         self.unread[connection] = body
-        self._door.note_sent(sum(map(len, body)))
+        self._listener.note_sent(sum(map(len, body)))
         while unread_bytes(self.unread.values()) > MAX_UNREAD_BYTES:
             oldest = next(iter(self.unread))
             if self.unread[oldest] is body:
@@ -109,7 +109,7 @@ class MetricsServer:
             return await page(request)
         except Exception as error:
             if self.faults.allows(ip):
-                logger.error("a page was not made", path=request.path, exc_info=error)
+                logger.error("a page was not generated", path=request.path, exc_info=error)
             return plain(500, "the broker failed to make this page; see its log")
 
 

@@ -16,16 +16,6 @@ from broker.requests.host import Host
 from storage.disk import Disk
 
 
-class ListenerConnections(Protocol):
-    """A listener whose connections are counted."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def connections(self) -> Sized: ...
-
-
 class HeldMemory(Protocol):
     """The memory that clients make the process use."""
 
@@ -33,13 +23,27 @@ class HeldMemory(Protocol):
     def held_bytes(self) -> int: ...
 
 
+class ListenerView(Protocol):
+    """A listener. All listeners of a process share their memory accounting."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def connections(self) -> Sized: ...
+
+    @property
+    def memory(self) -> HeldMemory: ...
+
+    @property
+    def unread(self) -> HeldMemory: ...
+
+
 class ProcessSources(NamedTuple):
     """The parts of every process, broker or controller."""
 
     host: Host
-    listeners: tuple[ListenerConnections, ...]
-    request_memory: HeldMemory
-    unread_answers: HeldMemory
+    listeners: tuple[ListenerView, ...]
     cluster: ClusterPart
     loop: LoopWatch
     disk: Disk
@@ -59,6 +63,6 @@ class Sources(NamedTuple):
     broker: Broker
     cleaner: Cleaner
     isr_manager: AlterPartitionManager | None
-    """None if no partition has a replica on another broker."""
+    """The manager of ISR changes; None if no partition has a replica on another broker."""
     fetchers: ReplicaFetchers | None
-    """None if no partition has a replica on another broker."""
+    """The replica fetchers; None if no partition has a replica on another broker."""

@@ -24,15 +24,15 @@ UNBLOCKED_SECONDS: Final = 1
 again."""
 
 REMEMBERED: Final = 10_000
-"""Addresses up to which the limiter doesn't search for entries to remove."""
+"""Number of remembered addresses above which the limiter searches for entries to remove."""
 SEARCH_AGAIN_NS: Final = 100 * NS_PER_MS
 
 
-class Budget:
+class Burst:
     """The connections that an address may make at once, as the time that they take at the allowed rate.
 
-    An address that exceeds its budget has a smaller budget for a while: the connections that wait in its kernel come
-    again together, and would exceed the usual budget again.
+    An address that exceeds its burst has a smaller burst for a while: the connections that wait in its kernel come
+    again together, and would exceed the usual burst again.
     """
 
     def __init__(self, usual_ns: int, reduced_ns: int, reduced_for_ns: int) -> None:
@@ -40,36 +40,36 @@ class Budget:
         self.reduced_ns = reduced_ns
         self.reduced_for_ns = reduced_for_ns
         self._exceeded_ns: dict[str, int] = {}
-        """The time at which an address last exceeded its budget; addresses with the usual budget may be missing."""
+        """The time at which an address last exceeded its burst; addresses with the usual burst may be missing."""
 
     def allows(self, ip: str, owed_ns: int, now_ns: int, rate: int) -> bool:
-        """True if an address is within its budget, which is at least one connection."""
-        budget_ns = self.reduced_ns if self.is_reduced(ip, now_ns) else self._usual_ns
-        return owed_ns <= max(budget_ns, NS_PER_S // rate)
+        """True if an address is within its burst, which is at least one connection."""
+        burst_ns = self.reduced_ns if self.is_reduced(ip, now_ns) else self._usual_ns
+        return owed_ns <= max(burst_ns, NS_PER_S // rate)
 
     def is_reduced(self, ip: str, now_ns: int) -> bool:
         exceeded_ns = self._exceeded_ns.get(ip)
         return exceeded_ns is not None and now_ns - exceeded_ns < self.reduced_for_ns
 
     def reduce(self, ip: str, now_ns: int) -> None:
-        """Gives an address the smaller budget from now on."""
+        """Gives an address the smaller burst from now on."""
         self._exceeded_ns[ip] = now_ns
 
     def forget(self, now_ns: int) -> None:
-        """Removes the addresses that have the usual budget."""
+        """Removes the addresses that have the usual burst."""
         self._exceeded_ns = {ip: at_ns for ip, at_ns in self._exceeded_ns.items() if self.is_reduced(ip, now_ns)}
 
 
-def accept_budget() -> Budget:
-    """Returns the budget beyond which connections are closed."""
-    return Budget(BURST_SECONDS * NS_PER_S, 100 * NS_PER_MS, 10 * NS_PER_S)
+def accept_burst() -> Burst:
+    """Returns the burst beyond which connections are closed."""
+    return Burst(BURST_SECONDS * NS_PER_S, 100 * NS_PER_MS, 10 * NS_PER_S)
 
 
-def block_budget() -> Budget:
-    """Returns the budget beyond which an address is blocked for a moment. A blocked address regains about the reduced
-    budget while it is blocked. Its waiting connections come again each second; an address that connects as often only
-    now and then has the usual budget in between."""
-    return Budget(UNBLOCKED_SECONDS * NS_PER_S, 20 * NS_PER_MS, 2 * NS_PER_S)
+def block_burst() -> Burst:
+    """Returns the burst beyond which an address is blocked for a moment. A blocked address regains about the reduced
+    burst while it is blocked. Its waiting connections come again each second; an address that connects as often only
+    now and then has the usual burst in between."""
+    return Burst(UNBLOCKED_SECONDS * NS_PER_S, 20 * NS_PER_MS, 2 * NS_PER_S)
 
 
 class AcceptRateLimiter:
@@ -88,8 +88,8 @@ class AcceptRateLimiter:
         self._clock = clock
         self._lines = lines
         self._block = block
-        self._accept_budget = accept_budget()
-        self._block_budget = block_budget()
+        self._accept_burst = accept_burst()
+        self._block_burst = block_burst()
         self._paid_at_ns: dict[str, int] = {}
         """The time at which an address will owe nothing; an address that owes nothing may be missing."""
         self._searched_ns = 0
@@ -103,16 +103,16 @@ class AcceptRateLimiter:
         ip, now_ns = str(address[0]), self._clock.monotonic_ns()
         paid_at_ns = max(self._paid_at_ns.get(ip, 0), now_ns) + NS_PER_S // rate
         owed_ns = paid_at_ns - now_ns
-        if not self._accept_budget.allows(ip, owed_ns, now_ns, rate):
+        if not self._accept_burst.allows(ip, owed_ns, now_ns, rate):
             reason = f"{rate} connections a second are the most that its address may make"
             self._lines.rejected(ip, f"{ip}:{address[1]}", reason)
-            if not self._accept_budget.is_reduced(ip, now_ns):
-                self._paid_at_ns[ip] = now_ns + self._accept_budget.reduced_ns
-            self._accept_budget.reduce(ip, now_ns)
+            if not self._accept_burst.is_reduced(ip, now_ns):
+                self._paid_at_ns[ip] = now_ns + self._accept_burst.reduced_ns
+            self._accept_burst.reduce(ip, now_ns)
             self._block(ip)
             return False
-        if not self._block_budget.allows(ip, owed_ns, now_ns, rate):
-            self._block_budget.reduce(ip, now_ns)
+        if not self._block_burst.allows(ip, owed_ns, now_ns, rate):
+            self._block_burst.reduce(ip, now_ns)
             self._block(ip)
         self._paid_at_ns[ip] = paid_at_ns
         if len(self._paid_at_ns) > REMEMBERED and now_ns - self._searched_ns >= SEARCH_AGAIN_NS:
@@ -120,8 +120,8 @@ class AcceptRateLimiter:
         return True
 
     def _forget(self, now_ns: int) -> None:
-        """Removes the addresses that owe nothing and have the usual budgets."""
+        """Removes the addresses that owe nothing and have the usual bursts."""
         self._searched_ns = now_ns
         self._paid_at_ns = {ip: due_ns for ip, due_ns in self._paid_at_ns.items() if due_ns > now_ns}
-        self._accept_budget.forget(now_ns)
-        self._block_budget.forget(now_ns)
+        self._accept_burst.forget(now_ns)
+        self._block_burst.forget(now_ns)

@@ -15,7 +15,7 @@ from broker.network import syn_filter
 
 BLOCK_MS: Final = 20
 MAX_BLOCKED: Final = 64
-"""Maximum of blocked addresses: the kernel compares each request with all of them, and has a limit of its own."""
+"""Maximum number of blocked addresses: the kernel compares each request with all of them, and has its own limit."""
 
 
 class BlockedAddresses:

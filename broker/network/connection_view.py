@@ -19,7 +19,7 @@ class Stall(NamedTuple):
 
 
 class ConnectionView(Protocol):
-    """`ServerConnection`, for the modules that it imports."""
+    """The interface of `ServerConnection` for modules that `connection.py` itself imports."""
 
     @property
     def ip(self) -> str: ...

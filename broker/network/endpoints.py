@@ -22,7 +22,8 @@ BUFFERS = (
     ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
     ("socket.send.buffer.bytes", socket.SO_SNDBUF),
 )
-"""Set only when the option is: the kernel sizes buffers better than any constant, Kafka's 100 KiB included."""
+"""Socket options of buffer sizes. They are set only if the broker's options are set, because the kernel sizes buffers
+better than any constant, including Kafka's 100 KiB."""
 
 
 BACKLOG = "socket.listen.backlog.size"

@@ -16,8 +16,9 @@ from broker.network.request_memory import COUNTED_BYTES, PRODUCE, cost_bytes
 from protocol.types import Buffer
 
 MAX_IN_FLIGHT: Final = 5
-"""Maximum of requests in flight, as many as an idempotent producer may have (max.in.flight.requests.per.connection): a
-broker remembers as many of its batches, so that it detects each batch that is sent again."""
+"""Maximum number of requests in flight, as many as an idempotent producer may have
+(max.in.flight.requests.per.connection): a broker remembers as many of its batches, and so detects each batch that is
+sent again."""
 
 Outcome: TypeAlias = "Answer | Exception"
 

@@ -17,7 +17,7 @@ from collections.abc import Collection
 from typing import Final
 
 IS_KNOWN: Final = sys.platform == "linux"
-"""True if the kernel has such filters."""
+"""True if the kernel has filters for listening sockets."""
 
 SO_ATTACH_FILTER: Final = 26
 SO_DETACH_FILTER: Final = 27

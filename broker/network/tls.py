@@ -14,6 +14,7 @@ import contextlib
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Final, TypeAlias, cast
 
 from broker.network.connection_view import ConnectionView
@@ -37,7 +38,27 @@ Ready: TypeAlias = Callable[[ConnectionView, bytes | None], None]
 Raises ProtocolError."""
 
 Refuse: TypeAlias = Callable[[ConnectionView, str], None]
-"""Called when the handshake has failed, with the reason: closes the connection once its peer has read the alert."""
+"""Called with the reason when the handshake has failed; closes the connection once its peer has read the alert."""
+
+
+class TlsState(Enum):
+    """The states of a connection's TLS."""
+
+    HANDSHAKE = "handshake"
+    OPEN = "open"
+    DRAINING = "draining"
+    """Closes once the written bytes are sent; nothing more is read."""
+    CLOSED = "closed"
+    """Nothing is read or written. After a failed handshake the socket stays open, so that the peer can read the alert,
+    until `close`."""
+
+
+MAY_FOLLOW: Final[dict[TlsState, frozenset[TlsState]]] = {
+    TlsState.HANDSHAKE: frozenset({TlsState.OPEN, TlsState.DRAINING, TlsState.CLOSED}),
+    TlsState.OPEN: frozenset({TlsState.DRAINING, TlsState.CLOSED}),
+    TlsState.DRAINING: frozenset({TlsState.CLOSED}),
+    TlsState.CLOSED: frozenset({TlsState.CLOSED}),
+}
 
 
 class TlsTransport:
@@ -48,16 +69,14 @@ class TlsTransport:
         "_buffer",
         "_connection",
         "_incoming",
-        "_is_closing",
-        "_is_open",
         "_is_paused",
         "_is_reading",
         "_outgoing",
         "_raw",
         "_ready",
         "_refuse",
+        "_state",
         "_tls",
-        "_wants_close",
         "backlog_bytes",
     )  # fmt: skip
 
@@ -81,13 +100,13 @@ class TlsTransport:
         self._backlog: deque[Buffer] = deque()
         self.backlog_bytes = 0
         """Bytes that wait to be encrypted."""
-        self._is_open = False
+        self._state = TlsState.HANDSHAKE
         self._is_paused = False
         self._is_reading = True
-        self._is_closing = False
-        """True if nothing is read or written any longer."""
-        self._wants_close = False
-        """True if the connection closes once the written bytes are sent."""
+
+    def _enter(self, state: TlsState) -> None:
+        assert state in MAY_FOLLOW[self._state], f"{state.value} does not follow {self._state.value}"
+        self._state = state
 
     # The protocol of the socket.
 
@@ -99,7 +118,7 @@ class TlsTransport:
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self._is_closing or self._wants_close:
+        if self.is_closing():
             return
         self._incoming.write(self._buffer[:nbytes])
         self._advance()
@@ -123,13 +142,13 @@ class TlsTransport:
             self._broken(error)
         if self._backlog or self._is_paused:
             return
-        if self._wants_close:
+        if self._state is TlsState.DRAINING:
             self._finish()
         else:
             self._connection.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._is_closing = True
+        self._enter(TlsState.CLOSED)
         self._backlog.clear()
         self.backlog_bytes = 0
         self._connection.connection_lost(exc)
@@ -139,13 +158,13 @@ class TlsTransport:
     def _advance(self) -> None:
         """Decrypts the received bytes as long as the connection reads."""
         try:
-            if self._is_open or self._shake_hands():
+            if self._state is not TlsState.HANDSHAKE or self._shake_hands():
                 self._read()
         except ssl.SSLError as error:
             self._broken(error)
         except ProtocolError as error:
             self._connection.fail(error)
-        if not self._is_closing:
+        if self._state is not TlsState.CLOSED:
             self._send()
 
     def _shake_hands(self) -> bool:
@@ -153,13 +172,13 @@ class TlsTransport:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
             return False
-        self._is_open = True
+        self._enter(TlsState.OPEN)
         self._send()
         self._ready(self._connection, self._tls.getpeercert(binary_form=True))
-        return not self._is_closing
+        return self._state is not TlsState.CLOSED
 
     def _read(self) -> None:
-        while self._is_reading and not self._is_closing:
+        while self._is_reading and self._state is not TlsState.CLOSED:
             target = self._connection.get_buffer(-1)
             count, size = 0, len(target)
             is_last = False
@@ -184,25 +203,24 @@ class TlsTransport:
         """Answers close_notify with close_notify, for which asyncio's clients wait half a minute."""
         if count:
             self._connection.buffer_updated(count)
-        if not self._is_closing:
+        if self._state is not TlsState.CLOSED:
             self._finish()
 
     def _broken(self, error: ssl.SSLError) -> None:
-        if not self._is_closing:
-            self._send()  # the alert
-        what = "TLS" if self._is_open else "the TLS handshake"
         reason = (error.reason or str(error)).lower().replace("_", " ")
-        if self._is_open:
-            self._connection.fail(ProtocolError(f"{what} failed: {reason}", offset=0))
+        if self._state is not TlsState.CLOSED:
+            self._send()  # the alert
+        if self._state is TlsState.HANDSHAKE:
+            self._enter(TlsState.CLOSED)
+            self._refuse(self._connection, f"the TLS handshake failed: {reason}")
         else:
-            self._is_closing = True
-            self._refuse(self._connection, f"{what} failed: {reason}")
+            self._connection.fail(ProtocolError(f"TLS failed: {reason}", offset=0))
 
     # What is sent.
 
     def writelines(self, buffers: Iterable[Buffer]) -> None:
         """Encrypts and sends buffers in order, small buffers together."""
-        if self._is_closing or self._wants_close:
+        if self.is_closing():
             return
         small: list[Buffer] = []
         for buffer in buffers:
@@ -232,7 +250,7 @@ class TlsTransport:
     def _flush(self) -> None:
         """Encrypts pieces of the backlog as long as the socket accepts them."""
         backlog = self._backlog
-        while backlog and self._is_open and not self._is_paused:
+        while backlog and not self._is_paused and self._state in (TlsState.OPEN, TlsState.DRAINING):
             buffer = backlog.popleft()
             if len(buffer) > PIECE_BYTES:
                 view = memoryview(buffer)
@@ -251,18 +269,16 @@ class TlsTransport:
 
     def close(self) -> None:
         """Closes once the written bytes are sent."""
-        if self._is_closing:
+        if self._state is TlsState.CLOSED:
             self._raw.close()  # a failed handshake has left it open
-            return
-        if self._wants_close:
-            return
-        self._wants_close = True
-        if not self._backlog:
-            self._finish()
+        elif self._state is not TlsState.DRAINING:
+            self._enter(TlsState.DRAINING)
+            if not self._backlog:
+                self._finish()
 
     def abort(self) -> None:
         """Closes at once."""
-        self._is_closing = True
+        self._enter(TlsState.CLOSED)
         self._raw.abort()
 
     def _finish(self) -> None:
@@ -270,7 +286,7 @@ class TlsTransport:
         with contextlib.suppress(ssl.SSLError):
             self._tls.unwrap()
         self._send()
-        self._is_closing = True
+        self._enter(TlsState.CLOSED)
         self._raw.close()
 
     def pause_reading(self) -> None:
@@ -292,14 +308,14 @@ class TlsTransport:
             self._raw.pause_reading()
 
     def _continue(self) -> None:
-        if self._is_reading and not self._is_closing and not self._wants_close:
+        if self._is_reading and not self.is_closing():
             self._advance()
 
     def is_reading(self) -> bool:
         return self._is_reading
 
     def is_closing(self) -> bool:
-        return self._is_closing or self._wants_close
+        return self._state in (TlsState.DRAINING, TlsState.CLOSED)
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return self._raw.get_extra_info(name, default)

@@ -1,21 +1,27 @@
 """Unauthenticated connections of a listener: limited in number and in time.
 
 An unauthenticated connection costs a descriptor and memory, and its client has proven nothing. So there are few of
-them, and each has little time, however often it sends a byte; a new connection gets the place of the one that has
-waited longest.
+them, and each has little time, however often it sends a byte; beyond their number, a new connection gets the place of
+another (budget.py).
+
+A rejected connection lingers: its peer has a moment to read its last answer. A client that reads the end of a
+connection together with the last answer may discard the answer (kafka-python does), and an end while unread bytes wait
+resets the connection: the peer's next write then fails before it has read. So the broker waits until the peer closes,
+as clients do that have read the reason, or until LINGER_MS is over. It ignores what the peer sends meanwhile.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
 from broker.clock import Clock
+from broker.network.budget import Budget
 from broker.network.connection_lines import ConnectionLines
 from broker.network.connection_view import ConnectionView
 from broker.network.deadlines import Deadlines
-from broker.network.lingering_close import LingeringClose
+
+LINGER_MS: Final = 500
 
 TOO_LATE: Final = "the client did not authenticate within {} ms (odradek.authentication.timeout.ms)"
 TOO_MANY: Final = "more than {} connections have not authenticated (odradek.unauthenticated.connections.max)"
@@ -39,33 +45,28 @@ class UnauthenticatedConnections:
         self._lines = lines
         self._begin = begin
         self._timeout_ms = timeout_ms
-        self._most = most
         self._max_request_bytes = max_request_bytes
+        self._budget = Budget(most)
         self._waiting: Deadlines[ConnectionView] = Deadlines(clock, timeout_ms, self._too_late)
-        self._addresses: dict[str, OrderedDict[ConnectionView, None]] = {}
-        """The waiting connections of each address, the longest waiting first."""
-        self._lingering = LingeringClose(clock)
+        self._lingering: Deadlines[ConnectionView] = Deadlines(clock, LINGER_MS, _close_lingering)
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._lingering)
+        return len(self._budget) + len(self._lingering)
 
     def add(self, connection: ConnectionView) -> int:
         """Adds a new connection and returns the maximum length of its requests."""
         self._waiting.add(connection)
-        self._addresses.setdefault(connection.ip, OrderedDict())[connection] = None
+        self._budget.add(connection)
         self._begin(connection)
-        if len(self._waiting) + len(self._lingering) > self._most:
+        if len(self) > self._budget.limit:
             self._make_room()
         return self._max_request_bytes
 
     def _make_room(self) -> None:
         if self._lingering:
-            self._lingering.close_first()
-            return
-        most = max(self._addresses.values(), key=len)
-        longest_waiting = next(iter(most))
-        self.discard(longest_waiting)
-        self._cut_off(longest_waiting, TOO_MANY.format(self._most))
+            _close_lingering(self._lingering.pop())
+        else:
+            self._cut_off(self._budget.next_to_close(), TOO_MANY.format(self._budget.limit))
 
     def linger(self, connection: ConnectionView, reason: str) -> None:
         """Closes a rejected connection after its peer had time to read the reason."""
@@ -74,24 +75,27 @@ class UnauthenticatedConnections:
         self._lines.closed(connection, reason)
         self.discard(connection)
         connection.end()
+        connection.transport.resume_reading()  # otherwise the broker doesn't notice that the peer closes
         self._lingering.add(connection)
 
     def discard(self, connection: ConnectionView) -> None:
         """Removes a connection that has authenticated, or is closed."""
         self._lingering.discard(connection)
-        if self._waiting.discard(connection):
-            self._forget_address(connection)
-
-    def _forget_address(self, connection: ConnectionView) -> None:
-        of_address = self._addresses[connection.ip]
-        del of_address[connection]
-        if not of_address:
-            del self._addresses[connection.ip]
+        self._waiting.discard(connection)
+        self._budget.discard(connection)
 
     def _too_late(self, connection: ConnectionView) -> None:
-        self._forget_address(connection)
         self._cut_off(connection, TOO_LATE.format(self._timeout_ms))
 
     def _cut_off(self, connection: ConnectionView, reason: str) -> None:
+        self.discard(connection)
         self._lines.closed(connection, reason)
         connection.cut_off()
+
+
+def _close_lingering(connection: ConnectionView) -> None:
+    """Closes a connection. A peer that doesn't even read gets no time to read: the connection is no longer counted."""
+    if connection.transport.get_write_buffer_size():
+        connection.transport.abort()
+    else:
+        connection.transport.close()

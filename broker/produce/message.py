@@ -10,13 +10,7 @@ from broker.exchange.eager import begin
 from broker.exchange.leaders import nodes
 from broker.exchange.turns import Turns
 from broker.produce import writing
-from broker.produce.request import (
-    FIRST_TOPIC_ID_VERSION,
-    NO_RECORDS,
-    ParsedProduce,
-    ProducedPartition,
-    ProducedTopic,
-)
+from broker.produce.request import FIRST_TOPIC_ID_VERSION, NO_RECORDS, ParsedProduce, ProducedPartition, ProducedTopic
 from broker.produce.rules import RecordsRejected, batch_of, entry_error, is_transactional
 from broker.replica.replicas import compact
 from protocol.errors import ErrorCode
@@ -39,33 +33,38 @@ FIRST_LEADER_VERSION = 10
 
 def parsed(request: ProduceRequest, version: int) -> ParsedProduce:
     """Returns the request as `wire.parse` returns it."""
-    topics: list[ProducedTopic] = []
-    for _ in parse_each(request, version, topics):
+    produced = ParsedProduce(version, request.transactional_id, request.acks, request.timeout_ms, [], [])
+    for _ in parse_each(request, produced):
         pass
-    return ParsedProduce(version, request.transactional_id, request.acks, request.timeout_ms, topics)
+    return produced
 
 
 async def parsed_in_turns(request: ProduceRequest, version: int, turns: Turns) -> ParsedProduce:
     """Returns what `parsed` returns, for a request of many partitions whose buffer is its own."""
-    topics: list[ProducedTopic] = []
-    for _ in parse_each(request, version, topics):
+    produced = ParsedProduce(version, request.transactional_id, request.acks, request.timeout_ms, [], [])
+    for _ in parse_each(request, produced):
         await turns.next()
-    return ParsedProduce(version, request.transactional_id, request.acks, request.timeout_ms, topics)
+    return produced
 
 
-def parse_each(request: ProduceRequest, version: int, topics: list[ProducedTopic]) -> Iterator[None]:
-    """Adds the topics that have partitions to `topics`; yields after each partition."""
-    uses_ids = version >= FIRST_TOPIC_ID_VERSION
-    comes_first = True
+def parse_each(request: ProduceRequest, parsed: ParsedProduce) -> Iterator[None]:
+    """Adds the topics that have partitions, and their partitions, to `parsed`; yields after each partition."""
+    uses_ids = parsed.version >= FIRST_TOPIC_ID_VERSION
     for data in request.topic_data:
         if not data.partition_data:
             continue
-        topic = ProducedTopic(data.topic_id, True) if uses_ids else ProducedTopic(compact(data.name), False, data.name)
-        topics.append(topic)
+        first = len(parsed.partitions)
+        topic = (
+            ProducedTopic(data.topic_id, True, first)
+            if uses_ids
+            else ProducedTopic(compact(data.name), False, first, data.name)
+        )
+        parsed.topics.append(topic)
         for partition in data.partition_data:
-            produced = parsed_partition(topic, partition, version, comes_first)
-            comes_first = comes_first and not produced.is_transactional
-            topic.partitions.append(produced)
+            produced = parsed_partition(topic, partition, parsed.version, comes_first=not parsed.is_transactional)
+            parsed.is_transactional = parsed.is_transactional or produced.is_transactional
+            parsed.partitions.append(produced)
+            topic.end += 1
             yield
 
 
@@ -88,13 +87,14 @@ def parsed_partition(
 
 
 def response(broker: Broker, context: Context, request: ParsedProduce) -> object:
-    """Returns the answer: written in place, or a message, which has partitions' errors and their leaders (KIP-951), or
-    the rest of the work on a message of many partitions, which a thread encodes."""
+    """Returns the answer. It is written in place if no partition failed; otherwise it is a message with the errors of
+    partitions and their leaders (KIP-951). For many partitions, returns a coroutine that makes the message, which a
+    thread encodes."""
     if context.is_large:
         return begin(response_in_turns(broker, context, request))
     if request.first_error == ErrorCode.NONE and request.version >= writing.FIRST_VERSION:
         return writing.encoded(context.correlation_id, request)
-    message = ProduceResponse(responses=[answered(broker, topic) for topic in request.topics])
+    message = ProduceResponse(responses=[answered(broker, request, topic) for topic in request.topics])
     return message if request.version < FIRST_LEADER_VERSION else with_leaders(broker, context, message, request)
 
 
@@ -104,7 +104,7 @@ async def response_in_turns(broker: Broker, context: Context, request: ParsedPro
     message = ProduceResponse(responses=[])
     for topic in request.topics:
         await turns.next()
-        answers = await turns.map(answered_partition, topic.partitions)
+        answers = await turns.map(answered_partition, request.partitions_of(topic))
         message.responses.append(answered_topic(broker, topic, answers))
     if request.version < FIRST_LEADER_VERSION:
         return message
@@ -115,9 +115,9 @@ async def response_in_turns(broker: Broker, context: Context, request: ParsedPro
     return with_endpoints(broker, context, message, leaders)
 
 
-def answered(broker: Broker, topic: ProducedTopic) -> TopicProduceResponse:
+def answered(broker: Broker, request: ParsedProduce, topic: ProducedTopic) -> TopicProduceResponse:
     """Returns a topic's part of the message."""
-    return answered_topic(broker, topic, list(map(answered_partition, topic.partitions)))
+    return answered_topic(broker, topic, list(map(answered_partition, request.partitions_of(topic))))
 
 
 def answered_partition(partition: ProducedPartition) -> PartitionProduceResponse:

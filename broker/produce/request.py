@@ -25,16 +25,17 @@ NO_RECORD_ERRORS: Final[Sequence[BatchIndexAndErrorMessage]] = ()
 class ProducedTopic:
     """A topic of a request: its key is its id since version 13, and before its name as flexible versions encode it."""
 
-    __slots__ = ("_name", "is_unknown", "key", "partitions", "uses_id")
+    __slots__ = ("_name", "end", "first", "is_unknown", "key", "uses_id")
 
-    def __init__(self, key: bytes, uses_id: bool, name: str | None = None) -> None:
+    def __init__(self, key: bytes, uses_id: bool, first: int, name: str | None = None) -> None:
+        self.first = self.end = first
+        """The positions of its first partition in the request, and of the first after it."""
         self.key = key
         self.uses_id = uses_id
         self._name = name
         self.is_unknown = False
         """True once no topic had the id. It stays unknown for the request: a topic that is created while the request
         waits was not authorized."""
-        self.partitions: list[ProducedPartition] = []
 
     def name(self, replicas: Replicas) -> str | None:
         """Returns the topic's name; None if no topic has the id."""
@@ -57,7 +58,7 @@ class ProducedPartition:
         self.topic = topic
         self.index = index
         self.records = records
-        """Empty once they are appended: the next request overwrites their buffer."""
+        """The records to append; empty once they are appended, because the next request overwrites their buffer."""
         self.is_transactional = is_transactional
         """True for a batch that is part of a transaction."""
         self.rejection: RecordsRejected | None = None
@@ -69,7 +70,7 @@ class ProducedPartition:
         self.end_offset = NO_OFFSET
         """The offset after the last record, while its commit is awaited."""
         self.tenure = 0
-        """The partition's tenure at the time of the append."""
+        """The value of `Partition.tenure` at the append."""
         self.error_code: int = 0
         self.error_message: str | None = None
         self.record_errors = NO_RECORD_ERRORS
@@ -108,7 +109,13 @@ class ParsedProduce:
     )  # fmt: skip
 
     def __init__(
-        self, version: int, transactional_id: str | None, acks: int, timeout_ms: int, topics: list[ProducedTopic]
+        self,
+        version: int,
+        transactional_id: str | None,
+        acks: int,
+        timeout_ms: int,
+        topics: list[ProducedTopic],
+        partitions: list[ProducedPartition],
     ) -> None:
         self.version = version
         self.transactional_id = transactional_id
@@ -116,11 +123,15 @@ class ParsedProduce:
         self.timeout_ms = timeout_ms
         self.topics = topics
         """The topics that have partitions, in the order of their answers."""
-        self.partitions = [partition for topic in topics for partition in topic.partitions]
-        self.is_transactional = True in [partition.is_transactional for partition in self.partitions]
+        self.partitions = partitions
+        self.is_transactional = True in [partition.is_transactional for partition in partitions]
         """True if at least one batch is part of a transaction."""
         self.verified: Verified = NOTHING
         """The coordinator's verification of the transactional batches."""
+
+    def partitions_of(self, topic: ProducedTopic) -> list[ProducedPartition]:
+        """Returns the topic's partitions. A topic has no list of them, which would be a cycle."""
+        return self.partitions[topic.first : topic.end]
 
     @property
     def first_error(self) -> int:

@@ -62,7 +62,7 @@ class RecordsRejected(KafkaError):
 
 
 def batch_of(version: int, records: memoryview) -> memoryview:
-    """Returns the records, if a request of this version may carry them. Raises RecordsRejected."""
+    """Returns the records if a request of this version may contain them. Raises RecordsRejected."""
     end = entry_end(records, 0)
     if version < FIRST_BATCH_VERSION:
         return NOTHING if end is None else records
@@ -88,7 +88,7 @@ def entry_error(records: object) -> RecordsRejected | None:
     try:
         entry_end(records if isinstance(records, memoryview) else NOTHING, 0)
     except RecordsRejected as error:
-        return error
+        return error.detached()
     return None
 
 

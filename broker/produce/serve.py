@@ -50,7 +50,7 @@ def serve(broker: Broker, context: Context, request: ParsedProduce) -> object:
     if broker.authorizer is not None:
         denied = [topic for topic in request.topics if not may_write(broker, context, topic)]
         for topic in denied:
-            for produced in topic.partitions:
+            for produced in request.partitions_of(topic):
                 produced.deny()
         request.put_last(denied)
     if request.is_transactional:
@@ -92,7 +92,9 @@ async def serve_in_turns(broker: Broker, context: Context, request: ParsedProduc
         turns = Turns(broker.clock)
         written = await turns.map(lambda topic: may_write(broker, context, topic), request.topics)
         denied = [topic for topic, may in zip(request.topics, written, strict=True) if not may]
-        await turns.map(ProducedPartition.deny, [produced for topic in denied for produced in topic.partitions])
+        await turns.map(
+            ProducedPartition.deny, [produced for topic in denied for produced in request.partitions_of(topic)]
+        )
         request.put_last(denied)
     if request.is_transactional:
         request.verified = await verified_batches(broker, request)

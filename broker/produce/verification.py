@@ -83,7 +83,7 @@ def start_verification(
             partition = broker.replicas.leader(*name)
             guard = partition.start_verification(header, supports_epoch_bump=adds, now_ms=now_ms)
         except KafkaError as error:
-            errors[name] = error
+            errors[name] = error.detached()
             continue
         if guard is not None:
             guards[name] = guard
@@ -119,8 +119,7 @@ def _as_produced(error: KafkaError, supports: Supports) -> KafkaError:
     if code is None:
         return error
     return KafkaError(
-        code,
-        f"Unable to verify the partition has been added to the transaction. Underlying error: {error.code.name}",
+        code, f"Unable to verify the partition has been added to the transaction. Underlying error: {error.code.name}"
     )
 
 

@@ -63,7 +63,7 @@ def parse_body(version: int, frame: memoryview, front: bytes, position: int) -> 
     if not 1 <= topic_count <= MAX_ONE_BYTE:
         return None
     topics: list[ProducedTopic] = []
-    total = 0
+    partitions: list[ProducedPartition] = []
     base, at = 0, at + 7  # `front` is the frame from `base` on
     uses_ids = version >= FIRST_TOPIC_ID_VERSION
     for _ in range(topic_count - 1):
@@ -72,10 +72,10 @@ def parse_body(version: int, frame: memoryview, front: bytes, position: int) -> 
         if not 1 <= key_length <= MAX_ONE_BYTE:
             return None
         at += key_length
-        topic = ProducedTopic(front[start:at], uses_ids)
+        topic = ProducedTopic(front[start:at], uses_ids, len(partitions))
         partition_count = front[at]
-        total += partition_count - 1
-        if not 1 < partition_count <= MAX_ONE_BYTE or total > MANY_PARTITIONS:
+        topic.end += partition_count - 1
+        if not 1 < partition_count <= MAX_ONE_BYTE or topic.end > MANY_PARTITIONS:
             return None
         at += 1
         for _ in range(partition_count - 1):
@@ -91,7 +91,7 @@ def parse_body(version: int, frame: memoryview, front: bytes, position: int) -> 
             is_transactional = front[at + AT_ATTRIBUTES + 1] & TRANSACTIONAL != 0
             begin_at = base + at
             base, at = begin_at + size, 1
-            topic.partitions.append(ProducedPartition(topic, index, frame[begin_at:base], is_transactional))
+            partitions.append(ProducedPartition(topic, index, frame[begin_at:base], is_transactional))
             front = bytes(frame[base : base + BETWEEN_BYTES])
             if front[0]:  # tags of the partition; an error if the records are cut short
                 return None
@@ -101,4 +101,4 @@ def parse_body(version: int, frame: memoryview, front: bytes, position: int) -> 
         topics.append(topic)
     if base + at + 1 != len(frame) or front[at]:
         return None
-    return ParsedProduce(version, transactional_id, acks, timeout_ms, topics)
+    return ParsedProduce(version, transactional_id, acks, timeout_ms, topics, partitions)

@@ -27,8 +27,8 @@ def encoded(correlation_id: int, request: ParsedProduce) -> list[Buffer]:
     write_uvarint(writer, len(request.topics) + 1)
     for topic in request.topics:
         writer.write(topic.key)
-        write_uvarint(writer, len(topic.partitions) + 1)
-        for partition in topic.partitions:
+        write_uvarint(writer, topic.end - topic.first + 1)
+        for partition in request.partitions_of(topic):
             write_i32_be(writer, partition.index)
             write_i16_be(writer, 0)  # no error
             write_i64_be(writer, partition.base_offset)

@@ -11,8 +11,11 @@ from typing import Final, TypeAlias
 
 from broker.clock import Clock, pause
 from broker.logging import get_logger
-from broker.replica.isr import Isr
-from broker.replica.isr_changes import (
+from broker.replica.partition import Partition
+from broker.replica.replicas import Replicas
+from coordinator.cluster.controller import Controller
+from coordinator.replication.isr import Isr
+from coordinator.replication.isr_changes import (
     CommittedIsr,
     IsrChange,
     IsrChanges,
@@ -22,10 +25,7 @@ from broker.replica.isr_changes import (
     is_worth_a_retry,
     proposed_change,
 )
-from broker.replica.partition import Partition
-from broker.replica.replicas import Replicas
-from broker.replica.roles import Leading
-from coordinator.cluster.controller import Controller
+from coordinator.replication.roles import Leading
 from protocol.backoff import Backoff
 from protocol.errors import KafkaError
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse

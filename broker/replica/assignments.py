@@ -13,12 +13,10 @@ from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.logging import get_logger
 from broker.metadata.node import Node
-from broker.replica.isr import NO_BROKER_EPOCH, Follower, IsrRules
 from broker.replica.moves import Moves
 from broker.replica.new_logs import NewLogs
 from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
-from broker.replica.roles import Leading, next_role
 from broker.replica.truncation import after_truncation
 from coordinator.cluster.brokers.info import ASSUMED_ONLINE
 from coordinator.cluster.changes import (
@@ -33,6 +31,8 @@ from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource,
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.partitions.change import DIRECTORIES_SINCE
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
+from coordinator.replication.isr import NO_BROKER_EPOCH, Follower, IsrRules
+from coordinator.replication.roles import Leading, next_role
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid, uuid_to_text
 from storage.config import LogConfig
@@ -206,29 +206,34 @@ class Assignments:
         return self.logs.create(name, topic_id, config, self._clock.now_ms(), log_dir=log_dir)
 
     def _created(self, change: PartitionCreated) -> Iterator[None]:
-        topic, index, partition = change
-        if self.node_id in partition.replicas and not self.new_logs.make(topic.name, partial(self._make, topic, index)):
-            self.replicas.set_pending(TopicPartition(topic.name, index), topic.topic_id)
+        name, topic_id = TopicPartition(change.topic.name, change.partition_index), change.topic.topic_id
+        has_replica = self.node_id in change.partition.replicas
+        if has_replica and not self.new_logs.make(name.topic, partial(self._make, name, topic_id)):
+            self.replicas.set_pending(name, topic_id)
         yield
 
-    def _make(self, topic: Topic, index: int) -> None:
-        """Creates the log of a new partition as it is currently assigned. If the log of a deleted partition of the same
-        name must be removed first, creates it later.
+    def _make(self, name: TopicPartition, topic_id: Uuid) -> None:
+        """Creates the log of a new partition as it is currently assigned, unless the topic was deleted meanwhile. If
+        the log of a deleted partition of the same name must be removed first, creates it later.
         """
-        name = TopicPartition(topic.name, index)
-        deleted = self._deleting.get(name)
-        if deleted is None:
-            self.open(topic, index, topic.partitions[index], is_new=True)
+        topic, deleted = self.image.topic_by_id(topic_id), self._deleting.get(name)
+        if topic is None:
+            return
+        if deleted is not None:
+            self._make_later(name, topic_id, deleted)
         else:
-            self.replicas.set_pending(name, topic.topic_id)
-            after_truncation(deleted.truncation, partial(self._make_after, topic, index))
+            self.open(topic, name.partition, topic.partitions[name.partition], is_new=True)
 
-    def _make_after(self, topic: Topic, index: int) -> None:
+    def _make_later(self, name: TopicPartition, topic_id: Uuid, deleted: Partition) -> None:
+        self.replicas.set_pending(name, topic_id)
+        after_truncation(deleted.truncation, partial(self._make_after, name, topic_id))
+
+    def _make_after(self, name: TopicPartition, topic_id: Uuid) -> None:
         """Creates the log of a new partition after the former log of its name is gone, unless the partition was deleted
         meanwhile.
         """
-        if self.image.topic(topic.name) is topic and self.replicas.is_absent(TopicPartition(topic.name, index)):
-            self._make(topic, index)
+        if self.replicas.is_absent(name):
+            self._make(name, topic_id)
 
     def _partition_changed(self, change: PartitionChanged) -> Iterator[None]:
         """Applies the newest assignment: a log that was created in a later step already has it, and its leader epoch
@@ -248,8 +253,7 @@ class Assignments:
         elif partition is not None:
             self._assign(partition, assigned)
         elif name in self._deleting:  # it had a replica here until now, whose log isn't deleted yet
-            self.replicas.set_pending(name, topic.topic_id)
-            after_truncation(self._deleting[name].truncation, partial(self._make_after, topic, index))
+            self._make_later(name, topic.topic_id, self._deleting[name])
         elif not self.replicas.is_absent(name):
             self.open(topic, index, assigned)
 

@@ -10,7 +10,7 @@ from typing import Final
 from librt.strings import read_i64_be
 
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading
+from coordinator.replication.roles import Leading
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import HEADER_SIZE, read_header
 from storage.producers.entry import Origin

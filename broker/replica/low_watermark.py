@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from broker.replica.isr import NO_BROKER_EPOCH
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading
 from broker.replica.waiter import Waiter
+from coordinator.replication.roles import Leading
 from protocol.errors import ErrorCode, KafkaError
 
 NO_APPEND: Final = 1 << 62
@@ -20,14 +19,9 @@ NO_APPEND: Final = 1 << 62
 
 
 def low_watermark(partition: Partition) -> int:
-    """Returns the lowest log start offset of the leader and of the followers whose brokers are alive; -1 if one of
-    these has not fetched yet."""
+    """Returns the low watermark; a follower's is its log start offset."""
     role, offset = partition.role, partition.log_start_offset
-    if isinstance(role, Leading):
-        for follower in role.followers.values():
-            if partition.rules.broker_epoch(follower.replica_id) != NO_BROKER_EPOCH:
-                offset = min(offset, follower.log_start_offset)
-    return offset
+    return role.low_watermark(offset, partition.rules) if isinstance(role, Leading) else offset
 
 
 class LowWatermarkWaiter(Waiter):

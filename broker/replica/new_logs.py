@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 
 from broker.clock import Clock
-from broker.replica.steps import STEP_MS, Steps
+from broker.steps import STEP_MS, Steps
 
 
 class _Topic:
@@ -35,7 +35,7 @@ class NewLogs:
         self._topics: OrderedDict[str, _Topic] = OrderedDict()
         """The topics with missing logs, the next topic first."""
         self._step_ends_ms: int | None = None
-        """None between steps."""
+        """The time when the current step ends; None between steps."""
         self._stopped = False
 
     def make(self, topic: str, work: Callable[[], None]) -> bool:

@@ -15,13 +15,13 @@ from operator import itemgetter
 from typing import Final, TypeAlias
 
 from broker.disks.work import DiskWork
-from broker.replica.isr import NO_OTHERS, Isr, IsrRules, committed_offset
 from broker.replica.replica import Replica
-from broker.replica.roles import NO_EPOCH, UNASSIGNED, Following, LeaderMoved, Leading, Role
 from broker.replica.traffic import TopicTraffic
 from broker.replica.truncation import Truncation
 from broker.replica.waiter import Waiter
 from coordinator.cluster.topics import names
+from coordinator.replication.isr import NO_OTHERS, Isr, IsrRules
+from coordinator.replication.roles import NO_EPOCH, UNASSIGNED, FollowerFetch, Following, LeaderMoved, Leading, Role
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
 from storage.appending.append import AppendRules, Settled
@@ -88,7 +88,7 @@ class Partition(Replica):
         self.traffic = TopicTraffic()
         """The counts of its topic, once it is one of the broker's replicas."""
         self.truncation: Truncation | None = None
-        """Set while a thread truncates the log."""
+        """The truncation of the log in a thread; None if there is none."""
         self.waiters: dict[Waiter, None] = {}
         """Requests that wait for commits, in order of arrival. A dict and not a set, so that the order is the same in
         every run.
@@ -338,6 +338,49 @@ class Partition(Replica):
         """Deletes the records below the offset. Raises OFFSET_OUT_OF_RANGE beyond the high watermark."""
         self.log.advance_log_start(offset)
 
+    # Followers
+
+    def check_follower(self, broker_id: int, current_leader_epoch: int) -> Leading:
+        """Returns the leader's role, for a request of a broker that has another replica. Raises NOT_LEADER_OR_FOLLOWER
+        if this broker doesn't lead, and the error of `Leading.unknown_follower`."""
+        role = self.role
+        if not isinstance(role, Leading):
+            raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if broker_id not in role.followers:
+            raise self.moved(role.unknown_follower(current_leader_epoch))
+        return role
+
+    def fetched(self, fetch: FollowerFetch, current_leader_epoch: int = NO_EPOCH) -> None:
+        """Records a follower's progress, by which the follower may join the ISR and records may be committed. Raises
+        the errors of `check_follower`, and NOT_LEADER_OR_FOLLOWER if the broker has registered again since (KIP-903).
+        """
+        role = self.check_follower(fetch.broker_id, current_leader_epoch)
+        if self.rules.is_stale(fetch.broker_id, fetch.broker_epoch):
+            raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        before, log = role.followers[fetch.broker_id], self.log
+        proposed = role.fetched(fetch, log.log_end_offset, log.high_watermark, self.rules)
+        if proposed is not None:
+            self.propose(self, proposed)
+        if fetch.offset != before.log_end_offset or log.high_watermark < log.log_end_offset:
+            self.advance(fetch.received_ms)  # another follower that blocked the commit may be fenced or late by now
+        if fetch.log_start_offset != before.log_start_offset:
+            for waiter in tuple(self.append_waiters):  # a deletion may be complete now
+                waiter.wake()
+
+    def shrink_isr(self, now_ms: int) -> None:
+        """Proposes an ISR without the replicas that have been behind for replica.lag.time.max.ms.
+
+        Commits records that waited only for a follower that was about to join and has been behind for as long: if its
+        broker is dead, no fetch arrives that would commit them.
+        """
+        role = self.role
+        if isinstance(role, Leading) and not role.is_alone:
+            proposed = role.late(self.log_end_offset, self.rules, now_ms)
+            if proposed is not None:
+                self.propose(self, proposed)
+            elif self.high_watermark < self.log_end_offset:
+                self.advance(now_ms)
+
     # Commits
 
     def advance(self, now_ms: int) -> None:
@@ -346,7 +389,7 @@ class Partition(Replica):
         assert isinstance(role, Leading)
         end = log.log_end_offset
         if not role.is_alone:
-            end = committed_offset(end, role.isr, role.followers.values(), self._min_isr(role), self.rules, now_ms)
+            end = role.committed_offset(end, log.config.min_insync_replicas, self.rules, now_ms)
         if end > log.high_watermark:
             log.update_high_watermark(end)
             self._settle_commits()
@@ -405,6 +448,6 @@ class Partition(Replica):
             waiter.wake()
 
     def wake_all(self) -> None:
-        """Wakes all waiters after something other than an append."""
+        """Wakes all waiters after a change other than an append."""
         for waiter in (*self.waiters, *self.append_waiters):
             waiter.wake()

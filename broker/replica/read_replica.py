@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from broker.replica.isr import Follower
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading
 from coordinator.cluster.image import Image
+from coordinator.replication.isr import Follower
+from coordinator.replication.roles import Leading
 from protocol.errors import ErrorCode
 
 

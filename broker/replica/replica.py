@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from broker.replica.roles import NO_EPOCH
+from coordinator.replication.roles import NO_EPOCH
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader
 from protocol.types import TopicPartition, Uuid

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from broker.replica.partition import Partition
-from broker.replica.roles import NO_EPOCH, LeaderMoved
 from broker.replica.traffic import Traffic
 from coordinator.cluster.image import Image
 from coordinator.cluster.topics import names
 from coordinator.cluster.topics.topic import NO_LEADER
+from coordinator.replication.roles import NO_EPOCH, LeaderMoved
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import uvarint
 from protocol.types import NO_UUID, TopicPartition, Uuid

@@ -4,15 +4,32 @@ broker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.replica.new_logs import NewLogs
 from coordinator.cluster.controller import THIS_BROKER, Asker, Controller
+from protocol.errors import ErrorCode, KafkaError, error_code
 
 if TYPE_CHECKING:  # imported with the first request
     from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
     from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+
+CREATE_TIMEOUT_MS = 30_000
+"""For topics that the broker itself creates."""
+
+DEFAULT_COUNT = -1
+"""The controller's default."""
+
+
+class OwnTopic(NamedTuple):
+    """A topic that the broker itself creates."""
+
+    name: str
+    partitions: int = DEFAULT_COUNT
+    replication_factor: int = DEFAULT_COUNT
+    configs: Mapping[str, str] = {}
 
 
 class TopicCreator:
@@ -29,6 +46,28 @@ class TopicCreator:
         response = await self._controller.submit(request, CreateTopicsResponse, asker)
         await self.made(topic.name for topic in response.topics)
         return response
+
+    async def create_own(self, topics: Iterable[OwnTopic], asker: Asker = THIS_BROKER) -> CreateTopicsResponse:
+        """Creates topics that the broker itself needs, as `create` does."""
+        from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
+        creatable = [
+            CreatableTopic(
+                name=topic.name,
+                num_partitions=topic.partitions,
+                replication_factor=topic.replication_factor,
+                assignments=[],
+                configs=[CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+            )
+            for topic in topics
+        ]
+        return await self.create(CreateTopicsRequest(topics=creatable, timeout_ms=CREATE_TIMEOUT_MS), asker)
+
+    async def ensure(self, topic: OwnTopic) -> None:
+        """Creates a topic if it doesn't exist. Raises KafkaError."""
+        (result,) = (await self.create_own([topic])).topics
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            raise KafkaError(error_code(result.error_code), result.error_message)
 
     async def create_partitions(
         self, request: CreatePartitionsRequest, asker: Asker = THIS_BROKER

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from broker.replica.roles import Role
+from coordinator.replication.roles import Role
 
 
 class Truncation:

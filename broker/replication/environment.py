@@ -9,9 +9,9 @@ from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.disks.work import DiskWork
 from broker.metadata.node import Node
-from broker.peers.address import Address
 from broker.replica.partition import Partition
 from broker.replica.throttle import ReplicationThrottle, names
+from client.address import Address
 from coordinator.cluster.image import Image
 from coordinator.replication.fetcher import FetcherOptions, FollowerIdentity
 from coordinator.replication.states import FollowedPartition
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class LeaderConnection(Protocol):
-    """A connection to a leader; `broker.peers.Peer` is one."""
+    """A connection to a leader; `client.pool.Peer` is one."""
 
     @property
     def address(self) -> Address:

@@ -17,6 +17,7 @@ from broker.logging import get_logger
 from broker.replica.following import BeginsInBatch, append_as_follower, take_watermarks
 from broker.replica.partition import Partition
 from broker.replication.environment import LeaderConnection, ReplicationEnvironment
+from client.errors import PeerError, PeerUnavailable
 from coordinator.cluster.brokers.info import BrokerRegistration
 from coordinator.replication.fetcher import Fetcher, FetcherOptions, SessionEnded
 from coordinator.replication.session import PartitionKey
@@ -26,7 +27,6 @@ from coordinator.replication.truncation import RestartAt
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.list_offsets import ListOffsetsResponse
-from protocol.peer_errors import PeerError, PeerUnavailable
 from storage.failure import LogDirFull
 
 TURN_MS: Final = 4
@@ -44,7 +44,7 @@ SOON_OVER: Final = frozenset({
 """Errors that a leader returns for a moment, if it gets a new topic, or its role, later than its followers."""
 
 REFUSED_MS: Final = 10_000
-"""Time for which replicas get such errors before they are logged: ten attempts with the default backoff."""
+"""Time for which replicas get the errors of SOON_OVER before they are logged: ten attempts with the default backoff."""
 
 logger = get_logger("broker.replication")
 
@@ -79,7 +79,7 @@ class ReplicaFetcher:
         self._ended_sessions = 0
         """Consecutive answers that ended the session."""
         self._changed = asyncio.get_running_loop().create_future()
-        """Done when there may be more to fetch."""
+        """A future that is done when there may be more to fetch."""
         self._task: asyncio.Task[None] | None = None
         self._at_disk: set[asyncio.Task[None]] = set()
 
@@ -282,7 +282,9 @@ class ReplicaFetcher:
         try:
             await work
         except (KafkaError, ProtocolError) as error:
-            logger.warning("a replica is followed no more", partition=str(followed.name), reason=str(error))
+            logger.warning(
+                "a replica no longer fetches from its leader", partition=str(followed.name), reason=str(error)
+            )
             self._fetcher.fail(followed)
         except Exception as fault:  # a bug in one partition must not stop all others
             logger.error("replication failed", partition=str(followed.name), exc_info=fault)
@@ -319,7 +321,7 @@ class ReplicaFetcher:
         """Logs a reason, unless it is the same as the last."""
         if reason != self._problem:
             self._problem = reason
-            logger.warning("a leader gave no records", leader=self.leader_id, reason=reason)
+            logger.warning("fetching from a leader failed", leader=self.leader_id, reason=reason)
 
 
 def key_of(partition: Partition) -> PartitionKey:

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from broker.replica.partition import Partition
-from broker.replica.roles import Following
 from broker.replication.environment import ReplicationEnvironment
 from broker.replication.replica_fetcher import ReplicaFetcher, key_of
 from coordinator.cluster.topics.topic import NO_LEADER
+from coordinator.replication.roles import Following
 from coordinator.replication.session import PartitionKey
 from protocol.java_hash import java_hash
 from protocol.types import TopicPartition

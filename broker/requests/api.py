@@ -88,7 +88,7 @@ class Api(NamedTuple):
     def begins_with_throttle_time(self, version: int) -> bool:
         """True if the first field of a response is its client's throttle time (KIP-124)."""
         fields = fields_of(self.response)
-        first = next((one for one in fields if version in one.wire.versions and one.wire.tag is None), None)
+        first = next((field for field in fields if version in field.wire.versions and field.wire.tag is None), None)
         return first is not None and first.name == "throttle_time_ms"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from broker.clock import Clock
@@ -13,7 +13,7 @@ from broker.coordinators.environment import Environment
 from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.hosting import KeyCoordinator
 from broker.coordinators.markers import MarkerWriter
-from broker.coordinators.neighbours import PeerNeighbours
+from broker.coordinators.neighbours import Neighbours
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
 from broker.disks.work import DiskWork
@@ -26,9 +26,11 @@ from broker.metadata.opening import Metadata
 from broker.replica.moves import Moves
 from broker.replica.replicas import Replicas
 from broker.replica.throttle import moves_throttle
+from broker.replica.topics import DEFAULT_COUNT, OwnTopic
 from broker.requests.api import Apis
 from broker.requests.host import Host
-from broker.requests.settling import RecordWork
+from broker.requests.record_work import RecordWork
+from broker.requests.requester import requester_of
 from broker.share.groups import ShareGroups
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.producer_ids import ProducerIdPool
@@ -39,14 +41,11 @@ from storage.logs import Logs
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
     from broker.telemetry.telemetry import Telemetry
-    from protocol.messages.create_topics import CreatableTopic
     from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 
 GROUP, TRANSACTION, SHARE = range(3)
 """The types of a key of FindCoordinator."""
-
-AUTO_CREATE_TIMEOUT_MS = 30_000
 
 
 class OldOffsets(Protocol):
@@ -81,8 +80,7 @@ class Broker(Host):
         self.disk_work = DiskWork(logs, clock)
         self.moves = Moves(logs, self.node, clock, self.disk_work, moves_throttle(clock, live_config))
         self.producer_ids = ProducerIdPool(self.node.allocate_producer_ids)
-        neighbours = partial(PeerNeighbours, self.loader, live_config, clock)
-        environment = Environment(clock, live_config, self.loader, self.replicas, self.topics, neighbours)
+        environment = Environment(clock, live_config, self.loader, self.replicas, self.topics, self._neighbours)
         self.groups = GroupCoordinator(environment)
         self.marker_writer = MarkerWriter(environment, self.groups)
         self.transactions = TransactionCoordinator(environment, self.producer_ids, self.marker_writer)
@@ -92,7 +90,7 @@ class Broker(Host):
             TRANSACTION: self.transactions,
             SHARE: self.shares,
         }
-        """By the type of FindCoordinator's key."""
+        """The coordinators, by the key type of FindCoordinator."""
         self.share_groups = ShareGroups(environment, self.groups, self.shares, self.disk_work.workers)
         self.zookeeper_offsets: OldOffsets | None = None
         """The offsets of requests of version 0, with zookeeper.connect."""
@@ -113,6 +111,12 @@ class Broker(Host):
             self.limited_lines[f"pushes to the {receiver} dropped without a line"] = queue.lines
         return telemetry
 
+    def _neighbours(self, purpose: str) -> Neighbours:
+        from broker.coordinators.peer_neighbours import PeerNeighbours  # a broker that is alone needs none
+        from broker.security.outbound import broker_settings
+
+        return PeerNeighbours(broker_settings, self.loader, self.live_config, self.clock, purpose)
+
     @property
     def has_telemetry(self) -> bool:
         """True once a client, or a scrape, has used it."""
@@ -121,30 +125,21 @@ class Broker(Host):
     async def auto_create_topics(self, names: Sequence[str], context: Context) -> Mapping[str, ErrorCode]:
         """Creates topics for the client of a request, within its quota, and returns the errors of topics that could not
         be created."""
-        from broker.requests.requester import requester_of
-        from protocol.messages.create_topics import CreateTopicsRequest
-
         internal = {coordinator.topic.name: coordinator.topic for coordinator in self.coordinators.values()}
         topics = [
             internal[name].creatable(self.config) if name in internal else self._auto_created(name) for name in names
         ]
-        request = CreateTopicsRequest(topics=topics, timeout_ms=AUTO_CREATE_TIMEOUT_MS)
         quota = self.mutation_quotas.find(context, is_strict=True)
         charge = unlimited if quota is None else quota.charge
-        response = await self.topics.create(request, Asker(requester_of(context), charge=charge))
+        response = await self.topics.create_own(topics, Asker(requester_of(context), charge=charge))
         return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}
 
-    def _auto_created(self, name: str) -> CreatableTopic:
+    def _auto_created(self, name: str) -> OwnTopic:
         """Returns a topic with the partitions and replicas that this broker's options set. The controller's defaults
         apply to a number that is not set here (DefaultAutoTopicCreationManager of 4.3)."""
-        from coordinator.cluster.topics.create import DEFAULT
-        from protocol.messages.create_topics import CreatableTopic
-
         config, is_set = self.config, self.config.explicit
-        return CreatableTopic(
-            name=name,
-            num_partitions=config.num_partitions if "num.partitions" in is_set else DEFAULT,
-            replication_factor=config.default_replication_factor if "default.replication.factor" in is_set else DEFAULT,
-            assignments=[],
-            configs=[],
+        return OwnTopic(
+            name,
+            config.num_partitions if "num.partitions" in is_set else DEFAULT_COUNT,
+            config.default_replication_factor if "default.replication.factor" in is_set else DEFAULT_COUNT,
         )

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Request = TypeVar("Request")
 
 MAX_ANSWER_ITEMS: Final = 1 << 20
-"""Maximum number of items in an answer, if the request names them; each is an object of some hundred bytes: the configs
-of twenty thousand topics, the offsets of a million partitions."""
+"""Maximum number of items in an answer; each is an object of some hundred bytes. Enough for the configs of twenty
+thousand topics, or the offsets of a million partitions."""
 
 
 class HostCall(Generic[Request]):

@@ -28,8 +28,8 @@ class FullCollections:
         self._threshold = 0
 
     @contextmanager
-    def put_off(self, size_bytes: int) -> Iterator[None]:
-        """A context without full collections, if the request is large enough."""
+    def delayed(self, size_bytes: int) -> Iterator[None]:
+        """Delays full collections during the block, if the request is large enough."""
         if size_bytes < MIN_BYTES:
             yield
             return

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from broker.exchange.authorisation import CLUSTER_NAME, AuthorizationRule, Operation, Requirement, Resource
 from broker.requests.api import Handle
 from broker.requests.call import HostCall
-from broker.requests.refusal import RefusalBuilder
+from broker.requests.rejection import RejectionBuilder
 from broker.requests.rules import denial
 from coordinator.cluster.configs.resource import ResourceType
 
@@ -55,7 +55,7 @@ def of_configs(operation: Operation, answered: str, *, knows_all_types: bool = F
 
     def rejection(call: HostCall[ConfigsRequest], denied: tuple[object, Requirement]) -> object:
         resource, requirement = denied
-        builder = RefusalBuilder(call.version, denial(requirement), explains=True)
+        builder = RejectionBuilder(call.version, denial(requirement), explains=True)
         return builder.entry_of(call.api.response, answered, resource)
 
     def missing_on(call: HostCall[ConfigsRequest], resource: NamedResource) -> Requirement | None:

@@ -25,7 +25,7 @@ from broker.requests.collections import FULL_COLLECTIONS
 from broker.requests.header import HEADER_BYTES, check_client_id, skip_tags
 from broker.requests.host import Host
 from broker.requests.parts import in_parts
-from broker.requests.refusal import refusal
+from broker.requests.rejection import rejection
 from broker.workers import Workers
 from protocol.api_key import ApiKey
 from protocol.budget import TooManyItems
@@ -115,7 +115,7 @@ class Route:
         self.bounded_decoders: dict[int, Decoder] = {}
         """Decoders that count items, for frames that are large enough to have too many."""
         self.few_decoders: dict[int, Decoder] = {}
-        """Decoders of Produce for the event loop."""
+        """Decoders of Produce that accept only as many items as the event loop decodes."""
         self.encoders: dict[int, Encoder] = {}
 
     def decoder(self, version: int, size_bytes: int) -> Decoder:
@@ -217,7 +217,7 @@ class Route:
             return self.failure(context, error)
         if getattr(request, "acks", None) == WITHOUT_ANSWER:
             raise ProtocolError(f"{self.key.name} v{context.version} failed: {error!r}") from error
-        return refusal(self.api, request, context.version, self._as_kafka_error(context, error))
+        return rejection(self.api, request, context.version, self._as_kafka_error(context, error))
 
     def failure(self, context: Context, error: Exception) -> object:
         """Returns the response to a parked request that raised: only a top-level error, because its message is no
@@ -238,11 +238,7 @@ class Route:
 class Dispatcher:
     """Answers frames by the table of APIs."""
 
-    def __init__(
-        self,
-        host: Host,
-        new_call: Callable[[Api, Context, Any, object], HostCall[object]] = Call,
-    ) -> None:
+    def __init__(self, host: Host, new_call: Callable[[Api, Context, Any, object], HostCall[object]] = Call) -> None:
         """`new_call` makes the argument of the handlers in the host's table."""
         self.host = host
         self._new_call = new_call
@@ -330,7 +326,7 @@ class Dispatcher:
     async def _answer_large(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
         """Returns the answer to a large request; a thread decodes the request and encodes the answer."""
         context.is_large = True
-        with FULL_COLLECTIONS.put_off(len(frame)):
+        with FULL_COLLECTIONS.delayed(len(frame)):
             request = await route.threads.call(partial(route.decode, context.version, frame, position))
             call = self._new_call(route.api, context, self.host, request)
             try:

@@ -94,14 +94,14 @@ class ForwardingApis(Apis):
         if not own:
             return await self._send(call, request)
         answer = call.api.response(responses=[])
-        others = [one for index, one in enumerate(request.resources) if index not in own]
+        others = [resource for index, resource in enumerate(request.resources) if index not in own]
         if others:
             rest = copy(request)
             rest.resources = others
             answer, _ = decode(call.api.response, call.version, await self._send(call, rest))
-        answered = {(one.resource_type, one.resource_name): one for one in answer.responses}
+        answered = {(response.resource_type, response.resource_name): response for response in answer.responses}
         answer.responses = [
-            own[index] if index in own else answered[one.resource_type, one.resource_name]
-            for index, one in enumerate(request.resources)
+            own[index] if index in own else answered[resource.resource_type, resource.resource_name]
+            for index, resource in enumerate(request.resources)
         ]
         return answer

@@ -29,7 +29,7 @@ async def set_own_loggers(call: HostCall[IncrementalAlterConfigsRequest], handle
     """Returns the answers for all resources, in their order; `handle` has the controller answer for resources other
     than loggers."""
     resources = call.request.resources
-    counts = Counter((one.resource_type, one.resource_name) for one in resources)
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
 
     def own(resource: AlterConfigsResource) -> AlterConfigsResourceResponse | None:
         is_own = counts[resource.resource_type, resource.resource_name] == 1 and is_logger(resource)
@@ -38,11 +38,12 @@ async def set_own_loggers(call: HostCall[IncrementalAlterConfigsRequest], handle
     answers = await call.turns().map(own, resources)
     if not any(answers):
         return await handle(call)
-    call.request.resources = [one for one, answer in zip(resources, answers, strict=True) if answer is None]
+    call.request.resources = [resource for resource, answer in zip(resources, answers, strict=True) if answer is None]
     others = await answers_of_controller(call, handle) if call.request.resources else []
-    by_name = {(one.resource_type, one.resource_name): one for one in others}
+    by_name = {(response.resource_type, response.resource_name): response for response in others}
     responses = [
-        answer or by_name[one.resource_type, one.resource_name] for one, answer in zip(resources, answers, strict=True)
+        answer or by_name[resource.resource_type, resource.resource_name]
+        for resource, answer in zip(resources, answers, strict=True)
     ]
     return IncrementalAlterConfigsResponse(responses=responses)
 

@@ -17,12 +17,15 @@ from typing import Any, Final, Protocol, TypeVar
 from broker.exchange.authorisation import CLUSTER_NAME, AuthorizationRule, Requirement, Resource
 from broker.requests.api import Handle
 from broker.requests.call import HostCall
-from broker.requests.refusal import RefusalBuilder, refusal
+from broker.requests.rejection import RejectionBuilder, rejection
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
 Q = TypeVar("Q")
 T = TypeVar("T")
+
+AUTHORIZES: Final = "Authorizes the client "
+"""The beginning of the docstring of an API's own rule."""
 
 DENIED: Final[Mapping[Resource, ErrorCode]] = {
     Resource.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -160,9 +163,10 @@ def unless(requirement: Requirement, rule: AuthorizationRule) -> AuthorizationRu
 
 
 def own(function: Callable[[Any, Handle], Coroutine[Any, Any, Any]], *requirements: Requirement) -> AuthorizationRule:
-    """Returns the rule of an API that has its own function: (call, handler) → the response."""
-    how = " ".join((function.__doc__ or "").split()).rstrip(".")
-    return AuthorizationRule(requirements, how[:1].lower() + how[1:], function)
+    """Returns the rule of an API that has its own function: (call, handler) → the response. The function's docstring
+    begins with AUTHORIZES, and its rest describes the rule in the documentation."""
+    how = " ".join((function.__doc__ or "").split()).removeprefix(AUTHORIZES).rstrip(".")
+    return AuthorizationRule(requirements, how, function)
 
 
 def in_order(first: AuthorizationRule, *others: AuthorizationRule) -> AuthorizationRule:
@@ -218,7 +222,7 @@ async def split(
 
 async def reject(call: HostCall[Q], error: KafkaError, *, explains: bool = False) -> object:
     """Returns the response that rejects all of a request; a thread makes it if the request is large."""
-    make = partial(refusal, call.api, call.request, call.version, error, explains=explains)
+    make = partial(rejection, call.api, call.request, call.version, error, explains=explains)
     return await call.host.codec_threads.call(make) if call.context.is_large else make()
 
 
@@ -226,7 +230,7 @@ async def add_rejections(
     call: HostCall[Q], answer: object, answered: str, entries: Sequence[T], error: KafkaError, *, explains: bool = False
 ) -> None:
     """Adds the answers that reject entries of a request to a list of the response, or of an entry of it."""
-    builder = RefusalBuilder(call.version, error, explains=explains)
+    builder = RejectionBuilder(call.version, error, explains=explains)
     entry_of = partial(builder.entry_of, type(answer), answered)
     getattr(answer, answered).extend(await call.turns().map(entry_of, entries))
 

@@ -36,7 +36,7 @@ def is_proven(connection: ClientConnection) -> bool:
     return connection.authentication is not None or connection.principal != ANONYMOUS
 
 
-def refused_creation(call: HostCall[CreateDelegationTokenRequest]) -> ErrorCode:
+def creation_error(call: HostCall[CreateDelegationTokenRequest]) -> ErrorCode:
     """Returns the error of a token request; NONE if the token may be created. Only users can own tokens, because a
     token authenticates a user."""
     owner, requester = owner_of(call.request, str(call.context.principal)), str(call.context.principal)
@@ -44,29 +44,29 @@ def refused_creation(call: HostCall[CreateDelegationTokenRequest]) -> ErrorCode:
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     if owner != requester and not call.may(CREATE_TOKENS_USER, owner):
         return ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
-    renewers = (f"{one.principal_type}:" for one in call.request.renewers)
+    renewers = (f"{renewer.principal_type}:" for renewer in call.request.renewers)
     if not owner.startswith(USER_PREFIX) or any(kind != USER_PREFIX for kind in renewers):
         return ErrorCode.INVALID_PRINCIPAL_TYPE
     return ErrorCode.NONE
 
 
-def refusing_here(refusal: Callable[[HostCall[Q]], object | None]) -> Here:
+def rejecting_here(rejection: Callable[[HostCall[Q]], object | None]) -> Here:
     """Returns the handler of a broker with remote controllers: they don't see the client's connection, so the broker
     rejects the request if the connection may not send it, and forwards it otherwise."""
 
     async def refuse_here(call: HostCall[Q], forward: Handle) -> object:
-        return refusal(call) or await forward(call)
+        return rejection(call) or await forward(call)
 
     return refuse_here
 
 
-def refused_change(response: type[R]) -> Callable[[HostCall[Q]], R | None]:
+def change_rejection(response: type[R]) -> Callable[[HostCall[Q]], R | None]:
     """Returns the rule that rejects a change to a token over a connection that may not send token requests. It doesn't
     ask the authorizer, because only the token's key identifies the token."""
 
-    def refusal(call: HostCall[Q]) -> R | None:
+    def rejection(call: HostCall[Q]) -> R | None:
         if may_ask(call):
             return None
         return response(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=ERROR_TIMESTAMP)
 
-    return refusal
+    return rejection

@@ -37,8 +37,8 @@ def token_lookup(image: Image, secret_key: str, mechanism: str, now_ms: Callable
 
 
 def token_keys(secret_key: str, mechanism: str, token_id: str) -> Credential:
-    """Returns the keys of a token: milliseconds of work. The salt is derived from the token's key, so that each broker
-    sends the same challenge."""
+    """Returns the keys of a token, whose computation takes milliseconds. The salt is derived from the token's key, so
+    that each broker sends the same challenge."""
     digest, key = DIGESTS[mechanism], token_key(secret_key, token_id)
     salt = hmac.digest(key, b"salt", digest)[:SALT_BYTES]
     salted = hashlib.pbkdf2_hmac(digest, base64.b64encode(key), salt, MIN_ITERATIONS)

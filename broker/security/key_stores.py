@@ -123,9 +123,7 @@ def key_store(options: TlsSettings) -> KeyStore | None:
     _check_binary(name, location, data, "ssl.keystore.type", kind)
     if password is None:
         raise _wrong(name, "SSL key store is specified, but key store password is not specified.")
-    from broker.security.pkcs12 import key_pem
-
-    return KeyStore(name, location, key_pem(name, location, data, password), "")
+    return KeyStore(name, location, _pkcs12(name, location).key_pem(name, location, data, password), "")
 
 
 def trust_store(options: TlsSettings) -> TrustStore | None:
@@ -152,9 +150,24 @@ def trust_store(options: TlsSettings) -> TrustStore | None:
     if kind == PEM:
         return TrustStore(name, location, data)
     _check_binary(name, location, data, type_name, kind)
-    from broker.security.pkcs12 import trusted_pem
+    return TrustStore(name, location, _pkcs12(name, location).trusted_pem(name, location, data, password))
 
-    return TrustStore(name, location, trusted_pem(name, location, data, password))
+
+class _Converter(Protocol):
+    """The module pkcs12."""
+
+    def key_pem(self, name: str, path: str, data: bytes, password: str, /) -> bytes: ...
+
+    def trusted_pem(self, name: str, path: str, data: bytes, password: str | None, /) -> bytes: ...
+
+
+def _pkcs12(name: str, path: str) -> _Converter:
+    try:
+        from broker.security import pkcs12
+    except ModuleNotFoundError as error:
+        way_out = f"pip install 'odradek[pkcs12]', or convert it to PEM: openssl pkcs12 -in {path} -nodes"
+        raise ConfigError(f"{name}: {path}: PKCS12 needs {error.name}: {way_out}", name=name) from error
+    return pkcs12
 
 
 def _check_inline(options: TlsSettings, kind: str) -> None:

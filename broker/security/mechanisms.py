@@ -77,10 +77,9 @@ def _beginner(mechanism: MechanismOptions, listener: str, around: Surroundings) 
     if mechanism.login is not None and mechanism.name == PLAIN:
         return partial(PlainServer, mechanism.login.users)
     if mechanism.tokens is not None:
-        from broker.security.oauth.tokens import validator  # imported here because no start without tokens needs it
-        from protocol.sasl.oauthbearer import OAuthBearerServer
+        from broker.security.oauth import tokens  # imported here because no start without tokens needs it
 
-        return partial(OAuthBearerServer, validator(mechanism.tokens, listener, around.clock, around.closing))
+        return tokens.beginner(mechanism.tokens, listener, around.clock, around.closing)
     find = partial(scram_credential, around.image, MECHANISMS[mechanism.name].code)
     shapes, secret = ShapesInUse(around.image, mechanism.name, around.clock), _secret(around)
     find_token: TokenLookup = no_token

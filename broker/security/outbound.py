@@ -1,4 +1,4 @@
-"""How this node connects to other nodes: with the security protocol of their listener.
+"""The settings with which this node connects to other nodes: those of the security protocol of their listener.
 
 Source: org.apache.kafka.common.network.ChannelBuilders.clientChannelBuilder, with a broker's own options.
 """
@@ -9,9 +9,8 @@ import os
 
 from broker.config import BrokerConfig
 from broker.config.listener_security import PeerListener, controller_listener, inter_broker_listener, login_of
-from broker.peers import Settings
-from broker.peers.settings import dial_tls
-from protocol.sasl.authenticator import authenticator
+from client.authenticator import authenticator
+from client.settings import Settings
 
 
 def broker_settings(config: BrokerConfig, client_id: str) -> Settings:
@@ -29,7 +28,7 @@ def _settings(config: BrokerConfig, listener: PeerListener) -> Settings:
     if listener.is_tls:
         from broker.security.certificates import client_context  # imported here because no start without TLS needs it
 
-        settings = settings._replace(dial=dial_tls(client_context(config.options_of(listener.name))))
+        settings = settings._replace(tls=client_context(config.options_of(listener.name)))
     if listener.is_sasl:
         name, password = login_of(config, listener)
         settings = settings._replace(authenticators=(authenticator(listener.mechanism, name, password, os.urandom),))

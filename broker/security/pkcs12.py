@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates, load_pkcs12
+from cryptography.x509 import Certificate
 
 from protocol.config import ConfigError
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
-    from cryptography.x509 import Certificate
 
 
 def key_pem(name: str, path: str, data: bytes, password: str) -> bytes:
@@ -19,8 +19,6 @@ def key_pem(name: str, path: str, data: bytes, password: str) -> bytes:
     store = _loaded(name, path, data, password)
     if store.key is None or store.cert is None:
         raise ConfigError(f"{name}: {path}: it has no private key with its certificate", name=name)
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     others = [entry.certificate for entry in store.additional_certs]
     return key + b"".join(
@@ -31,8 +29,6 @@ def key_pem(name: str, path: str, data: bytes, password: str) -> bytes:
 def trusted_pem(name: str, path: str, data: bytes, password: str | None) -> bytes:
     """Returns the certificates of a store as PEM; all are trusted. Raises ConfigError."""
     store = _loaded(name, path, data, password)
-    from cryptography.hazmat.primitives.serialization import Encoding
-
     certificates = [entry.certificate for entry in (store.cert, *store.additional_certs) if entry is not None]
     if not certificates:
         raise ConfigError(f"{name}: {path}: it has no certificates", name=name)
@@ -40,12 +36,6 @@ def trusted_pem(name: str, path: str, data: bytes, password: str | None) -> byte
 
 
 def _loaded(name: str, path: str, data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
-    try:
-        from cryptography.exceptions import UnsupportedAlgorithm
-        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
-    except ModuleNotFoundError as error:
-        way_out = f"pip install 'odradek[pkcs12]', or convert it to PEM: openssl pkcs12 -in {path} -nodes"
-        raise ConfigError(f"{name}: {path}: PKCS12 needs {error.name}: {way_out}", name=name) from error
     try:
         return load_pkcs12(data, None if password is None else password.encode())
     except (ValueError, UnsupportedAlgorithm):  # the error's text may contain the password

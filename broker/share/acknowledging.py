@@ -120,7 +120,7 @@ class Acknowledging:
                 checked = await check_all(batches, rules, turns)
                 groups.partition(partition_id)
             except KafkaError as error:
-                self.results[partition_id] = error
+                self.results[partition_id] = error.detached()
             else:
                 by_partition[partition_id] = checked
         if not any(by_partition.values()):

@@ -44,7 +44,7 @@ async def describe_offset(groups: ShareGroups, key: ShareKey) -> OffsetDescripti
     try:
         return OffsetDescription(state.start_offset, state.leader_epoch, await lag(groups, key, state))
     except KafkaError as error:
-        return OffsetDescription(error=error)
+        return OffsetDescription(error=error.detached())
 
 
 async def lag(groups: ShareGroups, key: ShareKey, state: Summary) -> int:

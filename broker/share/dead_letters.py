@@ -17,22 +17,23 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.clock import pause
+from broker.coordinators.appending import append_at_leader
 from broker.coordinators.environment import Environment
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
-from broker.share.appending import append_at_leader
+from broker.replica.topics import OwnTopic
 from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
 from protocol.backoff import Backoff
-from protocol.errors import ErrorCode, KafkaError, error_code
+from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.record import Record, read_records
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.share.other_leaders import OtherLeaders
+    from broker.coordinators.other_leaders import OtherLeaders
     from coordinator.share_partition.run import Run
 
 ATTEMPTS: Final = 5
@@ -43,8 +44,6 @@ FIRST_LEVEL: Final = 2
 """The level of share.version from which dead-letter queues exist."""
 
 READ_BYTES: Final = 1 << 20
-DEFAULT_COUNT: Final = -1
-CREATE_TIMEOUT_MS: Final = 30_000
 INTERNAL: Final = "__"
 HEADER: Final = "__dlq.errors."
 QUEUE_CONFIGS: Final = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
@@ -145,7 +144,7 @@ class DeadLetters:
         exists = self._environment.image.topic(topic) is not None
         self._check(topic, exists)
         if not exists:
-            await self._create(topic)
+            await self._environment.topics.ensure(OwnTopic(topic, configs=QUEUE_CONFIGS))
         await self._environment.topics.made((topic,))
         queue = self._environment.image.topic(topic)
         if queue is None or not queue.partitions:  # its creation has not reached this broker yet
@@ -176,24 +175,6 @@ class DeadLetters:
                 ErrorCode.INVALID_CONFIG,
                 f"{topic} does not exist, and errors.deadletterqueue.auto.create.topics.enable is false",
             )
-
-    async def _create(self, topic: str) -> None:
-        """Creates the queue's topic. Raises KafkaError."""
-        from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-
-        configs = [CreatableTopicConfig(name=name, value=value) for name, value in QUEUE_CONFIGS.items()]
-        queue = CreatableTopic(
-            name=topic,
-            num_partitions=DEFAULT_COUNT,
-            replication_factor=DEFAULT_COUNT,
-            assignments=[],
-            configs=configs,
-        )
-        request = CreateTopicsRequest(topics=[queue], timeout_ms=CREATE_TIMEOUT_MS)
-        response = await self._environment.topics.create(request)
-        code = response.topics[0].error_code
-        if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            raise KafkaError(error_code(code), response.topics[0].error_message)
 
 
 def letter_record(

@@ -105,7 +105,7 @@ class ShareFetching:
 
     @property
     def _needs_no_records(self) -> bool:
-        """True if the request asks for no records, and only gets the errors of partitions."""
+        """True if the request asks for no records, and so gets only the errors of partitions."""
         return self._acquire_request.max_records <= 0 or self._limits.max_bytes <= 0
 
     async def _hosted(self, turns: Turns) -> list[tuple[PartitionId, Hosted]]:
@@ -116,7 +116,7 @@ class ShareFetching:
             try:
                 hosted = self._groups.hosted(self._group_id, partition_id)
             except KafkaError as error:
-                self.answers[partition_id] = PartitionAnswer(error=error)
+                self.answers[partition_id] = PartitionAnswer(error=error.detached())
                 continue
             if hosted.error is not None:
                 self.answers[partition_id] = PartitionAnswer(error=hosted.error)
@@ -146,7 +146,7 @@ class ShareFetching:
             try:
                 candidate = self._candidate(partition_id, share, self._limits.max_bytes // len(ready))
             except KafkaError as error:
-                self.answers[partition_id] = PartitionAnswer(error=error)
+                self.answers[partition_id] = PartitionAnswer(error=error.detached())
                 continue
             if candidate is not None:
                 candidates.append(candidate)
@@ -192,7 +192,7 @@ class ShareFetching:
         return PartitionAnswer(records, acquired), sum(acquired_range.size for acquired_range in acquired)
 
     async def others_wait(self, turns: Turns) -> bool:
-        """True if other fetches wait already for records of these partitions."""
+        """True if other fetches already wait for records of these partitions."""
         for partition_id in self._partition_ids:
             await turns.next()
             hosted = self._groups.find(self._group_id, partition_id)

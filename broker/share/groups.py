@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from broker.coordinators.environment import Environment
 from broker.coordinators.groups import GroupCoordinator
@@ -20,7 +21,6 @@ from broker.exchange.context import ClientConnection
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters
-from broker.share.persister import make_persister
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
 from broker.workers import Workers
 from coordinator.cluster.changes import Delta, FeatureChanged, PartitionChanged
@@ -30,12 +30,16 @@ from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:  # imported when a share partition is first loaded
+    from broker.coordinators.other_leaders import OtherLeaders
     from broker.share.hosted import Hosted
-    from broker.share.other_leaders import OtherLeaders
+    from broker.share.persister import Persister
     from coordinator.group.share.initialization import Initialize
     from coordinator.share_partition.run import StateRecord
 
 FEATURE = "share.version"
+
+PERSISTERS: Final = ("DefaultStatePersister", "NoOpStatePersister")
+"""Kafka's persisters, by the last part of group.share.persister.class.name."""
 
 logger = get_logger("broker.share")
 
@@ -50,7 +54,8 @@ class ShareGroups:
         self.environment = environment
         self.coordinator = coordinator
         self._workers = workers
-        self.persister = make_persister(environment.config.group_share_persister_class_name, shares)
+        self._shares = shares
+        self._persister_class = persister_class(environment.config.group_share_persister_class_name)
         self._other_leaders: OtherLeaders | None = None
         self.dead_letters = DeadLetters(environment, self.other_leaders)
         self.sessions = ShareSessions()
@@ -73,9 +78,17 @@ class ShareGroups:
         """Unloads all share partitions."""
         for hosted in list(self._hosted.values()):
             self.give_up(hosted)
-        self.persister.stop()
+        if "persister" in vars(self):
+            self.persister.stop()
         if self._other_leaders is not None:
             self._other_leaders.stop()
+
+    @cached_property
+    def persister(self) -> Persister:
+        """The store of share group state."""
+        from broker.share.persister import CoordinatorPersister, NoOpPersister
+
+        return CoordinatorPersister(self._shares) if self._persister_class == PERSISTERS[0] else NoOpPersister()
 
     @property
     def is_enabled(self) -> bool:
@@ -84,7 +97,7 @@ class ShareGroups:
     def other_leaders(self) -> OtherLeaders:
         """Returns the client for partitions that other brokers lead."""
         if self._other_leaders is None:
-            from broker.share.other_leaders import OtherLeaders
+            from broker.coordinators.other_leaders import OtherLeaders
 
             self._other_leaders = OtherLeaders(self.environment)
         return self._other_leaders
@@ -110,8 +123,7 @@ class ShareGroups:
         try:
             self.partition(named)
         except KafkaError as error:
-            error.__context__ = None  # a session may have many errors: their frames are many objects
-            return error.with_traceback(None)
+            return error.detached()
         return None
 
     def find(self, group_id: str, named: PartitionId) -> Hosted | None:
@@ -252,3 +264,15 @@ class ShareGroups:
             self.close_session(session.key)
             if not self.sessions.has_members(session.key.group_id):
                 self.forget_group(session.key.group_id)
+
+
+def persister_class(name: str) -> str:
+    """Returns the last part of a persister's class name. Raises INVALID_CONFIG for a class that isn't one of Kafka's
+    two."""
+    _, _, last = name.rpartition(".")
+    if last not in PERSISTERS:
+        names = ", ".join(PERSISTERS)
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, f"group.share.persister.class.name {name}: it must be one of {names}"
+        )
+    return last

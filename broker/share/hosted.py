@@ -12,7 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from broker.clock import Clock, next_turn
 from broker.coordinators.translations import seen_by_share_member
@@ -22,6 +22,7 @@ from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters, letters_of
 from broker.share.persister import Persister
 from broker.share.queue import FetchQueue
+from broker.share.record_scanner import RecordScanner
 from broker.workers import Workers
 from coordinator.engine.engine import Engine
 from coordinator.engine.result import Decision
@@ -38,9 +39,6 @@ from coordinator.share_partition.share_partition import PIECE, SharePartition
 from coordinator.share_partition.states import ARCHIVING
 from protocol.errors import ErrorCode, KafkaError
 from storage.segment.offsets_for_time import searched
-
-if TYPE_CHECKING:
-    from broker.share.record_scanner import RecordScanner
 
 FENCING_ERRORS = frozenset(
     {
@@ -185,8 +183,6 @@ class Hosted:
         if self._scanner is None:
             if not (config.odradek_share_order_by_key or config.odradek_share_delivery_delay_header):
                 return
-            from broker.share.record_scanner import RecordScanner  # imported here because few groups need it
-
             name = f"{self.key.group_id}:{self.partition.name}"
             self._scanner = RecordScanner(name, self.machine, self.wake, self._clock, self._workers)
         self._scanner.configure(config)
@@ -306,7 +302,7 @@ class Hosted:
                         self.submit(partial(buried, self.machine, ranges[start : start + PIECE]))
                     await next_turn()
         except Exception:
-            logger.exception("records not buried", partition=str(self.key))
+            logger.exception("records not moved to the dead-letter queue", partition=str(self.key))
             self._given_up(self)
         finally:
             self._burying = None

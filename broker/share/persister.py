@@ -8,21 +8,25 @@ NoOpStatePersister (KIP-932).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from broker.clock import pause
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.translations import seen_by_client
+from broker.share.remote_state import RemoteState
+from broker.share.state_operations import (
+    DeleteState,
+    InitializeState,
+    ReadState,
+    ReadSummary,
+    StateOperation,
+    WriteState,
+)
 from coordinator.share.key import ShareKey
+from coordinator.share.records import ShareState
+from coordinator.share.shard import StateWrite, Summary
 from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:  # imported with the first share partition
-    from broker.share.remote_state import RemoteState
-    from broker.share.state_operations import StateOperation
-    from coordinator.share.records import ShareState
-    from coordinator.share.shard import StateWrite, Summary
 
 A = TypeVar("A")
 
@@ -89,13 +93,9 @@ class CoordinatorPersister:
         """The future of the last waiting operation of each share partition."""
 
     async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
-        from broker.share.state_operations import InitializeState
-
         await self._perform(InitializeState(key, state_epoch, start_offset))
 
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
-        from broker.share.state_operations import ReadState
-
         return await self._perform(ReadState(key, leader_epoch))
 
     def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
@@ -112,13 +112,9 @@ class CoordinatorPersister:
         return future if future.done() else asyncio.ensure_future(self._rewritten(key, written, future))
 
     async def summary(self, key: ShareKey) -> Summary:
-        from broker.share.state_operations import ReadSummary
-
         return await self._perform(ReadSummary(key))
 
     async def delete(self, key: ShareKey) -> None:
-        from broker.share.state_operations import DeleteState
-
         await self._perform(DeleteState(key))
 
     def stop(self) -> None:
@@ -126,8 +122,6 @@ class CoordinatorPersister:
             self._remote.stop()
 
     def _write_later(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
-        from broker.share.state_operations import WriteState
-
         return asyncio.ensure_future(self._perform(WriteState(key, written)))
 
     async def _rewritten(self, key: ShareKey, written: StateWrite, future: asyncio.Future[None]) -> None:
@@ -167,7 +161,7 @@ class CoordinatorPersister:
             except KafkaError as error:
                 client_error = seen_by_client(error)
                 if self._is_final(operation.key, client_error) or clock.monotonic_ms() >= give_up_ms:
-                    raise client_error from error
+                    raise client_error from None
             failures += 1
             await pause(clock, BACKOFF.delay_ms(failures))
 
@@ -178,8 +172,6 @@ class CoordinatorPersister:
         if broker_id is None:
             return await coordinator.submit(key, operation.decide)
         if self._remote is None:
-            from broker.share.remote_state import RemoteState
-
             self._remote = RemoteState(coordinator.environment.neighbours("share-state"))
         return await self._remote.perform(broker_id, operation)
 
@@ -199,8 +191,6 @@ class NoOpPersister:
         """Does nothing."""
 
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
-        from coordinator.share.records import ShareState
-
         return ShareState(0, 0, leader_epoch, -1, -1, 0, 0)
 
     def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
@@ -209,8 +199,6 @@ class NoOpPersister:
         return future
 
     async def summary(self, key: ShareKey) -> Summary:
-        from coordinator.share.shard import Summary
-
         return Summary()
 
     async def delete(self, key: ShareKey) -> None:
@@ -218,21 +206,3 @@ class NoOpPersister:
 
     def stop(self) -> None:
         """Does nothing."""
-
-
-PERSISTERS: dict[str, Callable[[ShareCoordinator], Persister]] = {
-    "DefaultStatePersister": CoordinatorPersister,
-    "NoOpStatePersister": lambda _: NoOpPersister(),
-}
-"""Persister classes by the last part of group.share.persister.class.name."""
-
-
-def make_persister(class_name: str, coordinator: ShareCoordinator) -> Persister:
-    """Returns the persister of that class. Raises INVALID_CONFIG for a class that isn't one of Kafka's two."""
-    make = PERSISTERS.get(class_name.rpartition(".")[2])
-    if make is None:
-        names = ", ".join(PERSISTERS)
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG, f"group.share.persister.class.name {class_name}: it must be one of {names}"
-        )
-    return make(coordinator)

@@ -7,8 +7,10 @@ Source: opentelemetry.io/docs/specs/otlp, "OTLP/HTTP".
 
 from __future__ import annotations
 
+import ssl
 from typing import TYPE_CHECKING, Final
 
+from broker.telemetry.points import MAX_POINTS, decoded
 from broker.telemetry.posting import NoAnswer, endpoint_of, post
 from broker.telemetry.push import Push
 from broker.telemetry.queue import NotTaken
@@ -53,8 +55,6 @@ class OtlpCollector:
 
 
 def _system_authorities() -> SSLContext:
-    import ssl
-
     return ssl.create_default_context()
 
 
@@ -64,8 +64,6 @@ def enriched(data: bytes, labels: dict[str, str]) -> bytes:
 
     Drops resources after the first MAX_POINTS, because the labels are added to each.
     """
-    from broker.telemetry.points import MAX_POINTS, decoded
-
     message = decoded(data)
     del message.resource_metrics[MAX_POINTS:]
     for resource in message.resource_metrics:

@@ -14,12 +14,15 @@ from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_DELTA, MetricsData
+
 from coordinator.telemetry.subscriptions import MAX_LABEL
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import KeyValue
-    from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, MetricsData, ScopeMetrics, Sum
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, ScopeMetrics, Sum
 
 MAX_POINTS: Final = 5_000
 """Maximum number of points in a push. A point takes about 7 µs in a thread that shares the interpreter with the event
@@ -35,7 +38,7 @@ NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
 
 
 class PointKind(Enum):
-    """How a point's value relates to the previous point's."""
+    """The relation of a point's value to the value of the previous point."""
 
     GAUGE = "gauge"
     DELTA = "delta"
@@ -55,9 +58,6 @@ class Point(NamedTuple):
 
 def decoded(data: bytes) -> MetricsData:
     """Returns the message. Raises INVALID_RECORD."""
-    from google.protobuf.message import DecodeError
-    from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
-
     message = MetricsData()
     try:
         message.ParseFromString(data)
@@ -104,8 +104,6 @@ def _of_metric(metric: Metric, common: Mapping[str, str]) -> Iterator[Point]:
 
 def kind_of(metric: Metric) -> PointKind | None:
     """Returns the kind of a metric's points; None for a kind that no Kafka client pushes."""
-    from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_DELTA
-
     if metric.HasField("gauge"):
         return PointKind.GAUGE
     if not metric.HasField("sum"):

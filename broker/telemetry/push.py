@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from coordinator.telemetry.subscriptions import MAX_LABEL, ClientAttributes
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.codecs import decompress
 from protocol.records.compression import Compression
-from protocol.records.inflating import decompress
 from protocol.types import Buffer
 
 

@@ -42,7 +42,7 @@ class PushQueue:
     """Delivers pushes to one receiver, from the first push until `close`."""
 
     def __init__(self, receiver: str, deliver: Deliver, clock: Clock) -> None:
-        """`receiver` names it in the log."""
+        """`receiver` is the receiver's name in the log."""
         self._receiver = receiver
         self._deliver = deliver
         self._clock = clock
@@ -79,7 +79,9 @@ class PushQueue:
             except (NotTaken, KafkaError) as error:
                 self._drop(str(error))
             except Exception as error:  # a bug costs one push, not all that follow
-                logger.error("telemetry of a client met a fault", receiver=self._receiver, exc_info=error)
+                logger.error(
+                    "delivery of a client's metrics failed unexpectedly", receiver=self._receiver, exc_info=error
+                )
                 self.dropped += 1
             finally:
                 self.held_bytes -= len(push.data)
@@ -101,4 +103,4 @@ class PushQueue:
     def _drop(self, reason: str) -> None:
         self.dropped += 1
         if self.lines.allows(self._receiver):
-            logger.warning("telemetry of a client was not handed on", receiver=self._receiver, reason=reason)
+            logger.warning("a client's metrics were dropped", receiver=self._receiver, reason=reason)

@@ -25,7 +25,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import NO_UUID, Uuid, uuid_to_text
 
 if TYPE_CHECKING:
-    from broker.share.other_leaders import OtherLeaders
+    from broker.coordinators.other_leaders import OtherLeaders
 
 RESERVED: Final = frozenset({NO_UUID, bytes(15) + b"\1"})
 """Reserved ids, which no client may have (org.apache.kafka.common.Uuid.RESERVED)."""
@@ -35,10 +35,7 @@ class Telemetry:
     """Answers clients and passes on their pushes, until `close`."""
 
     def __init__(
-        self,
-        environment: Environment,
-        other_leaders: Callable[[], OtherLeaders],
-        random_bytes: Callable[[int], bytes],
+        self, environment: Environment, other_leaders: Callable[[], OtherLeaders], random_bytes: Callable[[int], bytes]
     ) -> None:
         self._random_bytes = random_bytes
         self._environment = environment

@@ -7,22 +7,20 @@ labels for the client.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from broker.coordinators.appending import append_at_leader
 from broker.coordinators.environment import Environment
-from broker.share.appending import append_at_leader
+from broker.replica.topics import OwnTopic
 from broker.telemetry.push import Push
-from protocol.errors import ErrorCode, KafkaError, error_code
+from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import java_hash
 from protocol.records.building import build
 from protocol.records.record import Record
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.share.other_leaders import OtherLeaders
-
-DEFAULT_COUNT: Final = -1
-CREATE_TIMEOUT_MS: Final = 30_000
+    from broker.coordinators.other_leaders import OtherLeaders
 
 
 class TelemetryTopic:
@@ -48,27 +46,9 @@ class TelemetryTopic:
     async def _target(self, instance_id: str) -> TopicPartition:
         """Returns the partition of a client, which changes only with the number of partitions. Raises KafkaError."""
         if self._environment.image.topic(self._name) is None:
-            await self._create()
+            await self._environment.topics.ensure(OwnTopic(self._name))
         await self._environment.topics.made((self._name,))
         topic = self._environment.image.topic(self._name)
         if topic is None or not topic.partitions:  # the created topic is not in this broker's metadata yet
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return TopicPartition(self._name, java_hash(instance_id) % len(topic.partitions))
-
-    async def _create(self) -> None:
-        """Creates the topic. Raises KafkaError."""
-        from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-
-        topic = CreatableTopic(
-            name=self._name,
-            num_partitions=DEFAULT_COUNT,
-            replication_factor=DEFAULT_COUNT,
-            assignments=[],
-            configs=[],
-        )
-        response = await self._environment.topics.create(
-            CreateTopicsRequest(topics=[topic], timeout_ms=CREATE_TIMEOUT_MS)
-        )
-        code = response.topics[0].error_code
-        if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            raise KafkaError(error_code(code), response.topics[0].error_message)

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from enum import IntEnum
 from typing import Final, TypeVar
 
-from broker.peers.address import Address
+from client.address import Address
+from client.errors import ConnectionClosed, PeerError, PeerUnavailable, RequestTimedOut
 from commands.client.links import Link, Links, Moments
 from commands.errors import BrokerUnreachable, CommandError, CoordinatorAway, explain, hint, raise_if, refusal
 from protocol.backoff import Backoff
@@ -20,7 +21,6 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.peer_errors import ConnectionClosed, PeerError, PeerUnavailable, RequestTimedOut
 from protocol.schema import ANY_VERSION
 from protocol.types import uuid_to_text
 
@@ -218,7 +218,7 @@ class ClusterClient:
                 answer = await self.node(node, request, response, max_version=max_version, timeout_ms=timeout_ms)
             except (BrokerUnreachable, RequestTimedOut):
                 # The next attempt looks up the coordinator and the brokers' addresses again.
-                # self._coordinators.pop((kind, key), None)
+                self._coordinators.pop((kind, key), None)
                 self._addresses = {}
                 raise
             if (error := code(answer)) in COORDINATOR_MOVED:

@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.peers.address import Address
+from client.address import Address
+from client.handshake import Authenticator
+from client.settings import Settings
 from commands.client.settings import BOOTSTRAP, ClientSetting
 from commands.errors import misuse
-from protocol.handshake import Authenticator
 
 if TYPE_CHECKING:
     import ssl
@@ -26,16 +27,12 @@ JAAS_FIELD: Final = r"""(?<![\w.]){}\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\
 
 
 class Destination(NamedTuple):
-    """The cluster to connect to: bootstrap addresses, timeouts and security."""
+    """The cluster to connect to."""
 
     bootstrap: tuple[Address, ...]
-    client_id: str
-    connect_timeout_ms: int
-    """Time within which a connection must be ready (socket.connection.setup.timeout.ms)."""
     timeout_ms: int
     """Time within which each request must be answered (request.timeout.ms)."""
-    authenticators: tuple[Authenticator, ...] = ()
-    tls: ssl.SSLContext | None = None
+    connection: Settings = Settings()
 
 
 def destination(settings: Mapping[str, ClientSetting]) -> Destination:
@@ -43,12 +40,14 @@ def destination(settings: Mapping[str, ClientSetting]) -> Destination:
     setting."""
     protocol = security_protocol(settings)
     return Destination(
-        bootstrap=addresses(settings[BOOTSTRAP]),
-        client_id=settings["client.id"].value,
-        connect_timeout_ms=milliseconds(settings, "socket.connection.setup.timeout.ms"),
-        timeout_ms=milliseconds(settings, "request.timeout.ms"),
-        authenticators=(authenticator_of(settings),) if protocol in (SASL_PLAINTEXT, SASL_SSL) else (),
-        tls=_tls(settings) if protocol in (SSL, SASL_SSL) else None,
+        addresses(settings[BOOTSTRAP]),
+        milliseconds(settings, "request.timeout.ms"),
+        Settings(
+            client_id=settings["client.id"].value,
+            connect_timeout_ms=milliseconds(settings, "socket.connection.setup.timeout.ms"),
+            authenticators=(authenticator_of(settings),) if protocol in (SASL_PLAINTEXT, SASL_SSL) else (),
+            tls=_tls(settings) if protocol in (SSL, SASL_SSL) else None,
+        ),
     )
 
 
@@ -90,7 +89,7 @@ def milliseconds(settings: Mapping[str, ClientSetting], name: str) -> int:
 def authenticator_of(settings: Mapping[str, ClientSetting]) -> Authenticator:
     """Returns the PLAIN or SCRAM authenticator with the name and password of sasl.username and sasl.password, or of
     sasl.jaas.config. Raises CommandError."""
-    from protocol.sasl.authenticator import MECHANISMS, authenticator
+    from client.authenticator import MECHANISMS, authenticator
 
     mechanism = settings["sasl.mechanism"]
     if mechanism.value not in MECHANISMS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from broker.peers.address import Address
+from client.address import Address
 from protocol.schema import ANY_VERSION
 
 R = TypeVar("R")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from client.errors import RequestTimedOut
 from commands.client.links import Moments
 from commands.errors import BrokerUnreachable, CoordinatorAway
-from protocol.peer_errors import RequestTimedOut
 
 LOST: Final = (BrokerUnreachable, CoordinatorAway, RequestTimedOut)
 """Failures after which a member sends its request again: the coordinator moves, loads, or didn't answer in time. It may

@@ -97,12 +97,7 @@ def gather(given: Given, environ: Mapping[str, str]) -> dict[str, ClientSetting]
 
 def of_profile(path: str, name: str | None) -> dict[str, ClientSetting]:
     """Returns the settings of a profile. Without a name, those of the file's `default` profile, if it has one."""
-    import tomllib
-
-    try:
-        profiles = tomllib.loads(read_text(path, "profiles in"))
-    except tomllib.TOMLDecodeError as error:
-        raise misuse(f"{path}: {error}") from None
+    profiles = _profiles(path)
     chosen = profiles.get("default") if name is None else name
     if chosen is None:
         return {}
@@ -154,14 +149,19 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
 
 def profile_names(environ: Mapping[str, str]) -> list[str]:
     """Returns the names of profiles; none if their file can't be read, because a shell can't show the error."""
-    import tomllib
-
     path = profiles_path(environ)
     if not exists(path):
         return []
     try:
-        return [
-            name for name, value in tomllib.loads(read_text(path, "profiles in")).items() if isinstance(value, dict)
-        ]
-    except (CommandError, tomllib.TOMLDecodeError):
+        return [name for name, value in _profiles(path).items() if isinstance(value, dict)]
+    except CommandError:
         return []
+
+
+def _profiles(path: str) -> dict[str, object]:
+    import tomllib  # few commands have profiles
+
+    try:
+        return tomllib.loads(read_text(path, "profiles in"))
+    except tomllib.TOMLDecodeError as error:
+        raise misuse(f"{path}: {error}") from None

@@ -28,7 +28,8 @@ CONVERT: Final = (
 
 BOOLEANS: Final = {"true": True, "false": False}
 IDENTIFICATION: Final = {"https": "https", "none": "", "": ""}
-"""Whether a broker's certificate is compared with its host name: librdkafka writes "none" for Java's empty value."""
+"""The values of the option that compares a broker's certificate with its host name: librdkafka writes "none" for Java's
+empty value."""
 
 
 class ClientTls(NamedTuple):

@@ -19,7 +19,7 @@ class GroupFacts(NamedTuple):
 
     group: GroupDescription
     committed: Offsets
-    """Empty for a share group, which has no committed offsets."""
+    """The committed offsets; empty for a share group, which has none."""
     lags: dict[TopicPartition, int]
 
     @property

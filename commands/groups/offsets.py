@@ -21,11 +21,7 @@ from protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
-from protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchResponse,
-)
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
 from protocol.types import TopicPartition
 
 NAMES_VERSION: Final = 9
@@ -82,10 +78,7 @@ async def commit_offsets(
         for topic, indexes in by_topic(offsets).items()
     ]
     request = OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=identity.generation,
-        member_id=identity.member_id,
-        topics=topics,
+        group_id=group, generation_id_or_member_epoch=identity.generation, member_id=identity.member_id, topics=topics
     )
     answer = await cluster.coordinated(
         CoordinatorKind.GROUP, group, request, OffsetCommitResponse, code=_first_error, max_version=NAMES_VERSION

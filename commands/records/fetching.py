@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from client.errors import RequestTimedOut
 from commands.client.cluster_client import PAUSE, ClusterClient, draw
 from commands.errors import BrokerUnreachable, raise_if
 from commands.records.positions import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
@@ -18,7 +19,6 @@ from protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
-from protocol.peer_errors import RequestTimedOut
 from protocol.records.batch import BatchHeader, TimestampType, iter_batches, magic_at
 from protocol.records.control import ControlType
 from protocol.records.message_set import read_messages

@@ -48,13 +48,7 @@ class Position(NamedTuple):
 START: Final = Position(PositionKind.START)
 END: Final = Position(PositionKind.END)
 
-WORDS: Final = {
-    "start": START,
-    "beginning": START,
-    "earliest": START,
-    "end": END,
-    "latest": END,
-}
+WORDS: Final = {"start": START, "beginning": START, "earliest": START, "end": END, "latest": END}
 
 
 def parse_position(text: str, now_ms: int) -> Position:

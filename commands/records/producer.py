@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from client.errors import RequestTimedOut
 from commands.client.cluster_client import PAUSE, ClusterClient, draw
 from commands.errors import BrokerUnreachable, CommandError, raise_if, refusal
 from commands.records.input import InputRecord
@@ -23,7 +24,6 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from protocol.peer_errors import RequestTimedOut
 from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record

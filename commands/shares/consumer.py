@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from client.errors import PeerError, RequestTimedOut
 from commands.client.cluster_client import PAUSE, draw
 from commands.client.patience import EmptyHanded
 from commands.errors import BrokerUnreachable, explain, raise_if
@@ -25,7 +26,6 @@ from commands.shares.session import (
 from protocol.errors import RETRIABLE, ErrorCode, error_code
 from protocol.messages.share_acknowledge import ShareAcknowledgeResponse
 from protocol.messages.share_fetch import PartitionData, ShareFetchResponse
-from protocol.peer_errors import PeerError, RequestTimedOut
 from protocol.types import TopicPartition
 
 R = TypeVar("R", ShareFetchResponse, ShareAcknowledgeResponse)

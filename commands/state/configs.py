@@ -143,13 +143,7 @@ def config_row(config: DescribeConfigsResourceResult) -> dict[str, object]:
 
 def is_own(config: DescribeConfigsResourceResult) -> bool:
     """True if the value was set for this resource itself."""
-    return config.config_source in (
-        ConfigSource.TOPIC,
-        ConfigSource.BROKER,
-        ConfigSource.BROKER_LOGGER,
-        7,
-        8,
-    )
+    return config.config_source in (ConfigSource.TOPIC, ConfigSource.BROKER, ConfigSource.BROKER_LOGGER, 7, 8)
 
 
 async def own_configs(cluster: ClusterClient, resources: Sequence[ConfigOwner]) -> list[Mapping[str, str | None]]:

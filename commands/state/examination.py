@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
+from client.errors import RequestTimedOut, UnsupportedVersion
 from commands.client.cluster_client import FAILURES, ClusterClient
 from commands.errors import CommandError, raise_if
 from commands.groups.facts import GroupFacts, group_facts, has_lag, readable_places
@@ -19,7 +20,6 @@ from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
-from protocol.peer_errors import RequestTimedOut, UnsupportedVersion
 from protocol.types import TopicPartition
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class ClusterFacts(NamedTuple):
     min_isr: Mapping[str, int] = MappingProxyType({})
     disks: Sequence[DiskFacts] = ()
     quorum: QuorumDescription | None = None
-    """None without a KRaft quorum; its leader is NOBODY if DescribeQuorum failed."""
+    """The quorum; None without a KRaft quorum. Its leader is NOBODY if DescribeQuorum failed."""
     groups: Sequence[GroupCourse] = ()
     watched_ms: int = 0
     """The time between the two snapshots of groups."""

@@ -102,12 +102,7 @@ def _groups(before: ClusterSample | None, now: ClusterSample, elapsed_s: float) 
 
 def _clients(groups: Iterable[GroupFacts]) -> list[Row]:
     rows: list[Row] = [
-        {
-            "client": member.client,
-            "host": member.host,
-            "group": facts.group.group,
-            "partitions": len(member.partitions),
-        }
+        {"client": member.client, "host": member.host, "group": facts.group.group, "partitions": len(member.partitions)}
         for facts in groups
         for member in facts.group.members
     ]

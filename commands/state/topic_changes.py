@@ -8,11 +8,7 @@ from commands.client.cluster_client import ClusterClient, leaders
 from commands.errors import explain
 from commands.printing import Row
 from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-)
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,

@@ -66,9 +66,9 @@ def _delete_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     _resource_options(parser)
-    who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("--allow", metavar="User:NAME", help="principal that may do the operations")
-    who.add_argument("--deny", metavar="User:NAME", help="principal that may not do the operations")
+    principal = parser.add_mutually_exclusive_group(required=True)
+    principal.add_argument("--allow", metavar="User:NAME", help="principal that may do the operations")
+    principal.add_argument("--deny", metavar="User:NAME", help="principal that may not do the operations")
     words = [*OPERATIONS]
     parser.add_argument("--operation", action="append", choices=words, required=True, metavar="OPERATION",
                         help=f"repeatable: {', '.join(words)}")  # fmt: skip

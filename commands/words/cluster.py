@@ -51,8 +51,7 @@ async def describe(session: Session) -> None:
         "without_leader": sum(partition.leader_id < 0 for partition in partitions),
     }
     session.output.document(
-        {**head, "brokers": brokers},
-        (("cluster", tuple(head), [head]), ("brokers", BROKER_COLUMNS, brokers)),
+        {**head, "brokers": brokers}, (("cluster", tuple(head), [head]), ("brokers", BROKER_COLUMNS, brokers))
     )
 
 

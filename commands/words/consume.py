@@ -13,15 +13,7 @@ from commands.errors import misuse
 from commands.records.fetching import FetchedRecords, PartitionReader
 from commands.records.layout import add_record_layout, record_writer
 from commands.records.output import FORMAT_HELP, PrintedRecord
-from commands.records.positions import (
-    EXPECTED,
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
-    START,
-    Position,
-    bounds,
-    resolve,
-)
+from commands.records.positions import EXPECTED, READ_COMMITTED, READ_UNCOMMITTED, START, Position, bounds, resolve
 from commands.session import Session
 from protocol.types import TopicPartition
 

@@ -38,8 +38,8 @@ def declare(actions: Actions) -> None:
             "odradek consumers show billing --zookeeper zk:2181/kafka -o table",
             "odradek consumers show billing --zookeeper zk:2181/kafka --strategy roundrobin",
         ),
-        more="OWNER is the consumer thread that has claimed a partition, DUE the one by the strategy. While they "
-        "differ, the group is still rebalancing.",
+        more="OWNER is the consumer thread that has claimed a partition, DUE the thread that the strategy assigns. "
+        "While they differ, the group is still rebalancing.",
     )
     actions.add(
         "migrate",
@@ -123,7 +123,7 @@ def _due(session: Session, group: OldGroup, partitions: Mapping[str, Sequence[in
 
 
 async def migrate(session: Session) -> int:
-    """Shows the differences, and with --execute writes them to the target."""
+    """Shows the differences, and writes them to the target with --yes."""
     name, to_kafka = session.options.group, session.options.into == "kafka"
     cluster = session.cluster
     with zookeeper(session.options.zookeeper) as client:
@@ -136,7 +136,7 @@ async def migrate(session: Session) -> int:
         session.output.rows(MOVED, [_row(step) for step in steps], empty=f"group {name} has no offsets")
         writes = {step.partition: step.source for step in steps if step.writes and step.source is not None}
         if not session.options.yes:
-            session.output.note(f"{len(writes)} offsets would be written; --execute writes them")
+            session.output.note(f"{len(writes)} offsets would be written; --yes writes them")
             return DONE
         await _refuse_running(cluster, name, group)
         if to_kafka:
@@ -152,13 +152,7 @@ async def migrate(session: Session) -> int:
 
 def _row(step: MigrationStep) -> dict[str, object]:
     topic, partition = step.partition
-    return {
-        "topic": topic,
-        "partition": partition,
-        "source": step.source,
-        "target": step.target,
-        "action": step.action,
-    }
+    return {"topic": topic, "partition": partition, "source": step.source, "target": step.target, "action": step.action}
 
 
 async def _partitions(cluster: ClusterClient) -> dict[str, list[int]]:

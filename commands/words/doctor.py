@@ -14,8 +14,8 @@ from commands.state.findings import Diagnosis, DoctorLimits, findings
 
 MORE: Final = """\
 It checks brokers, controllers, partitions, disks, transactions and groups (groups twice). The exit code is 0 if it
-finds no fault, and 1 if it finds one or could not read a part. No API returns which other clients a quota throttles:
-with --set client.id=NAME, and as their user, this command is throttled as they are."""
+finds no fault, and 1 if it finds one or could not read a part. No API returns the other clients that a quota
+throttles. With --set client.id=NAME and their user, this command is throttled like these clients."""
 
 KEYS: Final = ("severity", "subject", "sentence", "command")
 

@@ -148,8 +148,8 @@ async def lag_rows(session: Session, group: GroupDescription) -> list[Row]:
     readers = {place: member for member in group.members for place in member.partitions}
     places = sorted({*committed, *readers})
     metadata = await session.cluster.metadata({place.topic for place in places})
-    there = {topic.name for topic in metadata.topics if not topic.error_code}
-    present = [place for place in places if place.topic in there]
+    existing = {topic.name for topic in metadata.topics if not topic.error_code}
+    present = [place for place in places if place.topic in existing]
     ends = await list_offsets(session.cluster, dict.fromkeys(present, LOG_END), READ_COMMITTED)
     rows: list[Row] = []
     for place in places:

@@ -182,8 +182,7 @@ async def _ongoing(cluster: ClusterClient, topic: MetadataResponseTopic) -> dict
     """Returns a row for each partition of a topic that has a reassignment in progress."""
     name, indexes = topic.name or "", [partition.partition_index for partition in topic.partitions]
     request = ListPartitionReassignmentsRequest(
-        timeout_ms=cluster.timeout_ms,
-        topics=[ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)],
+        timeout_ms=cluster.timeout_ms, topics=[ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)]
     )
     answer = await cluster.controller(request, ListPartitionReassignmentsResponse)
     raise_if(f"topic {name}", answer.error_code, answer.error_message)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from broker.clock import SystemClock, done_by
 from cli.actions import Actions
 from cli.flags import COUNT, INTERNAL, Flag, duration
+from client.clock import SystemClock, done_by
 from commands.client.cluster_client import FAILURES, ClusterClient
 from commands.errors import misuse
 from commands.groups.facts import GroupFacts, group_facts, has_lag, readable_places

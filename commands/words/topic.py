@@ -12,15 +12,7 @@ from commands.errors import misuse
 from commands.printing import Row
 from commands.records.positions import EXPECTED, bounds, resolve
 from commands.session import Session, assignments
-from commands.state.configs import (
-    DELETE,
-    SET,
-    ConfigChange,
-    ConfigOwner,
-    ResourceKind,
-    alter_configs,
-    own_configs,
-)
+from commands.state.configs import DELETE, SET, ConfigChange, ConfigOwner, ResourceKind, alter_configs, own_configs
 from commands.state.topic_changes import create_topics, delete_records, delete_topics, grow_topic
 from commands.words.reassign import assigned_partitions, declare_moves
 from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic

@@ -32,12 +32,7 @@ ITERATIONS: Final = 8192
 
 
 def declare(actions: Actions) -> None:
-    actions.add(
-        "list",
-        "list users with their SCRAM mechanisms",
-        list_all,
-        examples=("odradek user list",),
-    )
+    actions.add("list", "list users with their SCRAM mechanisms", list_all, examples=("odradek user list",))
     actions.add(
         "set",
         "give a user a password",

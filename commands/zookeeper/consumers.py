@@ -9,6 +9,8 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
+import re2
+
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 """Topics that a pattern never matches (exclude.internal.topics): the internal topics of those Kafka versions."""
 
@@ -37,8 +39,6 @@ class OldMember(NamedTuple):
         }
 
     def _matched(self, topics: Collection[str]) -> dict[str, int]:
-        import re2  # only patterns need it
-
         streams: dict[str, int] = {}
         for raw, count in self.subscription.items():
             expression = raw.strip().replace(",", "|").replace(" ", "").strip("\"'")

@@ -1,4 +1,4 @@
-"""The result of the controller's decision on a request."""
+"""The controller's decision on a request; `coordinator.cluster.machine` makes it a `Result` of the engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from coordinator.cluster.brokers.sessions import BrokerSessions
 
-A = TypeVar("A")
+A = TypeVar("A", covariant=True)
 
 MAX_RECORDS = 10_000
 """Maximum number of records of one request. They are appended as one batch, all or none (Kafka's
@@ -34,13 +34,13 @@ def out_of_time(timeout_ms: int) -> KafkaError | None:
 
 
 def error_message(error: KafkaError) -> str | None:
-    """Returns the message of an error for a response; None if it says no more than the code, for which clients have
-    their own text.
+    """Returns the message of an error for a response; None if it only repeats the code, for which clients have their
+    own text.
     """
     return None if error.message == error.code.message else error.message
 
 
-class Effect(Protocol):
+class SessionEffect(Protocol):
     """A change of the controller's soft state, which no record has."""
 
     def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
@@ -53,4 +53,4 @@ class Decided(NamedTuple, Generic[A]):
 
     records: Sequence[MetadataRecord]
     response: A
-    effects: Sequence[Effect] = ()
+    effects: Sequence[SessionEffect] = ()

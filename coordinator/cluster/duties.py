@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from coordinator.cluster.brokers.heartbeat import fence_broker
-from coordinator.cluster.brokers.sessions import BrokerSessions
+from coordinator.cluster.brokers.sessions import BrokerSessionEnded, BrokerSessions
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
@@ -60,8 +60,8 @@ class Duties:
         """`time_of_day_ms` returns milliseconds since 1970, as in records."""
         self._own_id = options.own_broker_id
         self._configs = configs
-        self._sessions = sessions
-        self._time_of_day_ms = time_of_day_ms
+        self.sessions = sessions
+        self.time_of_day_ms = time_of_day_ms
         self._idle_at = -1
         """The end offset of the log at the last check; if it is still the same, the log is idle."""
         self._duties = tuple(duty for duty in self._all(options) if duty.period_ms)
@@ -111,12 +111,9 @@ class Duties:
         self._due[duty.name] = now_ms + min(RETRIES.delay_ms(failures), duty.period_ms)
         return failures
 
-    def woke_late(self, late_ms: int, now_ms: int) -> None:
-        """Extends the sessions if this process was stopped or too busy: heartbeats of that time have not been read yet,
-        so no broker may be fenced for them.
-        """
-        if late_ms > self._sessions.session_ms // CHECKS_A_SESSION:
-            self._sessions.extend(late_ms, now_ms)
+    def is_late(self, late_ms: int) -> bool:
+        """True if this process was stopped, or too busy, for so long that it may have missed heartbeats."""
+        return late_ms > self.sessions.session_ms // CHECKS_A_SESSION
 
     def _duties_in(self, image: Image) -> list[Duty]:
         alone = all(broker_id == self._own_id for broker_id in image.brokers)
@@ -126,20 +123,30 @@ class Duties:
         """Returns the decision that fences the broker whose session ended first. The session is removed once the image
         shows that the broker is fenced.
         """
-        broker_id = self._sessions.stale(now_ms)
+        broker_id = self.sessions.stale(now_ms)
         if broker_id is None:
             return Decided((), False)
         records = fence_broker(image, broker_id, self._configs).records
-        if not records:
-            self._sessions.end(broker_id)
-        return Decided(records, True)
+        return Decided(records, True, () if records else (BrokerSessionEnded(broker_id),))
 
     def _expire_tokens(self, image: Image, _: int) -> Decided[bool]:
         from coordinator.cluster.security.delegation_tokens import expire_tokens  # few clusters have any
 
-        return expire_tokens(image, self._time_of_day_ms())
+        return expire_tokens(image, self.time_of_day_ms())
 
     def _note_idle(self, image: Image, _: int) -> Decided[bool]:
         is_idle = image.offset == self._idle_at
-        self._idle_at = image.offset + is_idle
-        return Decided([NoOpRecord()] if is_idle else (), False)
+        return Decided([NoOpRecord()] if is_idle else (), False, (IdleNoted(self),))
+
+    def note_idle(self, offset: int) -> None:
+        """Records the log's end at a check."""
+        self._idle_at = offset
+
+
+class IdleNoted(NamedTuple):
+    """The log was checked for idleness."""
+
+    duties: Duties
+
+    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
+        self.duties.note_idle(offset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import NamedTuple
 
@@ -32,8 +33,6 @@ def read_quorum_state(disk: Disk, directory: str) -> QuorumState:
     """Returns the stored state; without a file, the state of a node that has seen no epoch. Raises
     CorruptCheckpoint.
     """
-    import json  # needed once per start
-
     path = os.path.join(directory, QUORUM_STATE)
     try:
         text = disk.read_file(path)

@@ -3,9 +3,9 @@
 A machine is a state machine over one partition of an internal topic, or over other storage. Its decisions read state
 and return a `Result`; only `apply` changes durable state, only effects change soft state, and loading is `apply` from
 the log's start. A machine has no clock and no lock. An error comes before `apply`, or the machine is loaded again,
-unless it can undo a record (`load`). A decision or an expiry that fails because of a bug fails only its own request or
-timer: the bug is reported, and every other deadline is kept. Source: Kafka's CoordinatorRuntime (coordinator-common),
-KIP-848.
+unless it can undo a record (`load`), or its whole state (`Restorable`). A decision or an expiry that fails because of a
+bug fails only its own request or timer: the bug is reported, and every other deadline is kept. Source: Kafka's
+CoordinatorRuntime (coordinator-common), KIP-848.
 
     engine = Engine(clock, …)
     await engine.load(partition, machine, storage, serde)            # COORDINATOR_LOAD_IN_PROGRESS until it is done
@@ -21,18 +21,21 @@ from heapq import heappop, heappush
 from typing import Final, Generic, NoReturn, TypeVar
 
 from coordinator.engine.clock import Alarm, EngineClock
-from coordinator.engine.errors import HalfWritten
+from coordinator.engine.errors import HalfWritten, Undecided
 from coordinator.engine.loaded import (
     FAILED,
     NEVER_MS,
     REJECTIONS,
+    Append,
     AsAnswer,
     LoadedMachine,
     Outcome,
     PendingReplies,
     Status,
+    WhenCommitted,
+    append_to,
 )
-from coordinator.engine.machine import Machine, Serde, Storage
+from coordinator.engine.machine import Machine, Restorable, Serde, Storage
 from coordinator.engine.result import Decision, Result, Ticket
 from protocol.errors import ErrorCode, KafkaError
 
@@ -100,7 +103,9 @@ class Engine(Generic[R]):
         error. Then a failed write fails no other requests, answers wait only for their own result's records, and an
         unloaded machine's results still get their outcome.
         """
-        loaded = self._machines[key] = LoadedMachine(machine, storage, serde, self._as_answer, outcome)
+        append = partial(append_to, storage, serde)
+        loaded = LoadedMachine(machine, append, storage.when_committed, self._as_answer, outcome)
+        self._machines[key] = loaded
         try:
             async for piece in storage.read():
                 if self._machines.get(key) is not loaded:
@@ -119,6 +124,22 @@ class Engine(Generic[R]):
             loaded.appended_to = storage.end_offset  # until this offset is committed, no answer shows the loaded state
             if outcome is None:
                 self._await_commit(key, loaded, Result(), self._clock.now_ms())
+
+    def host(
+        self,
+        key: Hashable,
+        machine: Restorable[R],
+        append: Append[R],
+        when_committed: WhenCommitted,
+        end_offset: int,
+    ) -> None:
+        """Runs a machine that already has the state of its log, up to `end_offset`. It decides on records that are not
+        committed yet; if a write fails, it is restored, and the others' requests stay."""
+        loaded = self._machines[key] = LoadedMachine(machine, append, when_committed, self._as_answer)
+        loaded.restore = machine.restore
+        loaded.status = Status.ACTIVE
+        loaded.appended_to = end_offset
+        self._arm(key, loaded)
 
     def unload(self, key: Hashable) -> None:
         """Unloads the machine, because another broker leads its partition: waiting requests get NOT_COORDINATOR."""
@@ -145,7 +166,7 @@ class Engine(Generic[R]):
         now_ms = self._clock.now_ms()
         try:
             result = decision(ticket, now_ms)
-        except KafkaError:
+        except (KafkaError, Undecided):
             raise
         except Exception as error:
             self._on_fault(key, error)
@@ -173,16 +194,18 @@ class Engine(Generic[R]):
         return loaded
 
     def _write(self, key: Hashable, loaded: LoadedMachine[R], result: Result[R], now_ms: int) -> None:
-        """Appends, applies, carries out the effects, and releases or holds the replies. A failed append changes
+        """Appends and applies, carries out the effects, and releases or holds the replies. A failed append changes
         nothing, and its error is raised."""
         if result.records:
             try:
+                if loaded.restore is not None:
+                    loaded.apply(result.records)
                 loaded.appended_to = loaded.append(result.records, now_ms)
             except Exception as error:
                 self._not_written(key, loaded, error)
         try:
-            for record in result.records:
-                loaded.machine.apply(record)
+            if loaded.restore is None:
+                loaded.apply(result.records)
             for effect in result.effects:
                 effect()
         except Exception as error:
@@ -195,17 +218,22 @@ class Engine(Generic[R]):
 
     def _not_written(self, key: Hashable, loaded: LoadedMachine[R], error: Exception) -> NoReturn:
         rejection = error if isinstance(error, KafkaError) else FAILED
-        if isinstance(error, HalfWritten):
+        if loaded.restore is not None:
+            loaded.restore()
+        elif isinstance(error, HalfWritten):
             self._give_up(key, loaded, error)
         if rejection is FAILED:
             self._on_fault(key, error)
         raise KafkaError(rejection.code, rejection.message) from error
 
     def _not_applied(self, key: Hashable, loaded: LoadedMachine[R], result: Result[R], error: Exception) -> NoReturn:
-        """Unloads the machine, whose state may be half changed. The decision is in the log, from which the state is
+        """Unloads a machine whose state may be half changed. The decision is in the log, from which the state is
         loaded again."""
         loaded.release([(ticket, FAILED) for ticket, _ in result.replies])
-        self._give_up(key, loaded, error)
+        if loaded.restore is None:
+            self._give_up(key, loaded, error)
+        else:  # only an effect has failed: the state is the log's
+            self._on_fault(key, error)
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(FAILED)) from error
 
     def _give_up(self, key: Hashable, loaded: LoadedMachine[R], error: Exception) -> None:

@@ -11,3 +11,7 @@ class Rejection(KafkaError):
 
 class HalfWritten(KafkaError):
     """An unexpected failure of a storage: it may have some of the records."""
+
+
+class Undecided(Exception):
+    """A decision must be made again, with more knowledge or in another place; it is neither a rejection nor a bug."""

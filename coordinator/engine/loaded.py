@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from coordinator.engine.errors import HalfWritten
 from coordinator.engine.machine import Machine, Serde, Storage
@@ -39,6 +39,12 @@ NEVER_MS: Final = 1 << 62
 
 AsAnswer = Callable[[KafkaError], KafkaError]
 
+Append: TypeAlias = Callable[[Sequence[R], int], int]
+"""(records, now_ms) → the offset after the records: appends all of them or none. Raises KafkaError."""
+
+WhenCommitted: TypeAlias = Callable[[int, Callable[[KafkaError | None], None]], None]
+"""As `Storage.when_committed`."""
+
 
 FAILED: Final = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator failed over a request")
 """The answer of requests whose own answer is lost because of a bug, which is logged."""
@@ -63,29 +69,33 @@ class LoadedMachine(Generic[R]):
     def __init__(
         self,
         machine: Machine[R],
-        storage: Storage[E, P],
-        serde: Serde[R, E, P],
+        append: Append[R],
+        when_committed: WhenCommitted,
         as_answer: AsAnswer,
-        outcome: Outcome[R] | None,
+        outcome: Outcome[R] | None = None,
     ) -> None:
         self.machine = machine
-        self.outcome = outcome
+        self.append = append
+        self.when_committed = when_committed
         self.as_answer = as_answer
-        self.append: Callable[[Sequence[R], int], int] = lambda records, now_ms: _append(
-            storage, serde.encode(records, now_ms)
-        )
-        self.when_committed = storage.when_committed
+        self.outcome = outcome
+        self.restore: Callable[[], None] | None = None
+        """Of a `Restorable` machine."""
         self.status = Status.LOADING
         self.appended_to = self.committed_to = 0
         self.waiting: dict[object, asyncio.Future[object]] = {}
         self.written: deque[PendingReplies[R]] = deque()
         """Replies whose records may not be committed yet, in order of offset."""
         self.timeout_ms = NEVER_MS
-        """No earlier than the first deadline in `written`, which is checked only then."""
+        """The time of the next check for late replies: the first deadline in `written`, or earlier."""
         self.not_before_ms = 0
         """The earliest time of the next `expire` after it has failed."""
         self.armed_ms = NEVER_MS
         """The time for which the engine's timer knows the machine."""
+
+    def apply(self, records: Sequence[R]) -> None:
+        for record in records:
+            self.machine.apply(record)
 
     def release(self, replies: Iterable[tuple[Hashable, object | None]]) -> None:
         for ticket, answer in replies:
@@ -134,7 +144,9 @@ class LoadedMachine(Generic[R]):
         self.release([(ticket, error) for ticket in self.waiting])
 
 
-def _append(storage: Storage[E, P], encoded: E) -> int:
+def append_to(storage: Storage[E, P], serde: Serde[R, E, P], records: Sequence[R], now_ms: int) -> int:
+    """Appends the records and returns the offset after them. Raises KafkaError, HalfWritten."""
+    encoded = serde.encode(records, now_ms)
     try:
         return storage.append(encoded)
     except KafkaError:

@@ -27,7 +27,7 @@ class Machine(Protocol[R]):
     """The methods of a state machine that the engine calls; its decisions have the shape `Decision`."""
 
     def apply(self, record: R) -> None:
-        """Changes durable state, as no other method does: for each new record, and for each loaded record."""
+        """Applies a new or a loaded record; no other method changes durable state."""
         ...
 
     def expire(self, now_ms: int) -> Result[R]:
@@ -42,6 +42,14 @@ class Machine(Protocol[R]):
     def expire_failed(self, error: Exception, now_ms: int) -> int:
         """Handles an `expire` that raised, or whose records could not be written: the machine makes its deadlines due
         again, not too soon. Returns the earliest time of the next `expire`."""
+        ...
+
+
+class Restorable(Machine[R], Protocol[R]):
+    """A machine whose records are applied before they are appended, so that its log never has one that can't be."""
+
+    def restore(self) -> None:
+        """Makes the state the committed state, with the records that are still in the log: a write has failed."""
         ...
 
 

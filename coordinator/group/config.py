@@ -6,6 +6,7 @@ broker option, with group. before its name, for groups that don't set it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Final
 
@@ -21,8 +22,6 @@ BY_DURATION: Final = "by_duration:"
 def duration_ms(text: str) -> int | None:
     """Returns the milliseconds of an ISO 8601 duration of days to seconds, such as PT1H30M; None if it is invalid,
     negative, or larger than an int64."""
-    import re
-
     match = re.fullmatch(DURATION, text, re.IGNORECASE)
     if match is None or not any(match.groups()):
         return None
@@ -78,191 +77,161 @@ class GroupConfig(Config):
     # Options that Kafka 4.3 doesn't have are internal: DescribeConfigs returns them only if they are set.
 
     consumer_assignment_interval_ms = option(
-        "consumer.assignment.interval.ms",
         INT,
         1000,
+        "Shortest time between two computed assignments of the consumer group.",
         at_least=0,
         synonyms=("group.consumer.assignment.interval.ms",),
-        doc="Shortest time between two computed assignments of the consumer group.",
     )
     consumer_heartbeat_interval_ms = option(
-        "consumer.heartbeat.interval.ms",
         INT,
         5000,
+        "Time between heartbeats of the consumer group's members.",
         at_least=1,
         synonyms=("group.consumer.heartbeat.interval.ms",),
-        doc="Time between heartbeats of the consumer group's members.",
     )
     consumer_session_timeout_ms = option(
-        "consumer.session.timeout.ms",
         INT,
         45_000,
+        "A member of the consumer group is removed after this time without a heartbeat.",
         at_least=1,
         synonyms=("group.consumer.session.timeout.ms",),
-        doc="A member of the consumer group that was silent this long is removed.",
     )
     errors_deadletterqueue_topic_name = option(
-        "errors.deadletterqueue.topic.name",
         STRING,
         "",
+        "Topic that gets the records which the share group gives up; empty for none (KIP-1191).",
         check=DEAD_LETTER_QUEUE,
         internal=True,
-        doc="Topic that gets the records which the share group gives up; empty for none (KIP-1191).",
     )
     errors_deadletterqueue_copy_record_enable = option(
-        "errors.deadletterqueue.copy.record.enable",
         BOOLEAN,
         False,
+        "Copy the keys and values of these records to the topic, in addition to their positions (KIP-1191).",
         internal=True,
-        doc="Copy keys and values of such records there, rather than only tell where they are (KIP-1191).",
     )
     odradek_share_delivery_delay_header = option(
-        "odradek.share.delivery.delay.header",
         STRING,
         "",
+        "Record header that says when a record may be delivered, as ms after its timestamp or as @ms since 1970; "
+        "empty for none.",
         check=HEADER_NAME,
         internal=True,
-        doc="Record header that says when a record may be delivered, as ms after its timestamp or as @ms since 1970; "
-        "empty for none.",
     )
     odradek_share_delivery_delay_max_ms = option(
-        "odradek.share.delivery.delay.max.ms",
         LONG,
         7 * DAY_MS,
+        "Longest time after its timestamp that a record's header can delay it.",
         at_least=0,
         internal=True,
-        doc="Longest time after its timestamp that a record's header can delay it.",
     )
     odradek_share_order_by_key = option(
-        "odradek.share.order.by.key",
         BOOLEAN,
         False,
+        "Deliver records of one key to one consumer at a time, in the order of their offsets.",
         internal=True,
-        doc="Deliver records of one key to one consumer at a time, in the order of their offsets.",
     )
     odradek_share_redelivery_backoff_ms = option(
-        "odradek.share.redelivery.backoff.ms",
         INT,
         0,
+        "Pause before a record that was released or timed out is offered again; doubles with each delivery.",
         at_least=0,
         internal=True,
-        doc="Pause before a record that was released or timed out is offered again; doubles with each delivery.",
     )
     odradek_share_redelivery_backoff_max_ms = option(
-        "odradek.share.redelivery.backoff.max.ms",
-        INT,
-        60_000,
-        at_least=0,
-        internal=True,
-        doc="Longest such pause.",
+        INT, 60_000, "Longest pause before a record is offered again.", at_least=0, internal=True
     )
     share_assignment_interval_ms = option(
-        "share.assignment.interval.ms",
         INT,
         1000,
+        "Shortest time between two computed assignments of the share group.",
         at_least=0,
         synonyms=("group.share.assignment.interval.ms",),
-        doc="Shortest time between two computed assignments of the share group.",
     )
     share_auto_offset_reset = option(
-        "share.auto.offset.reset",
         STRING,
         "latest",
+        "Where a share group starts in a partition without share group state; by_duration counts back from now.",
         check=OFFSET_RESET,
-        doc="Where a share group starts in a partition it has no state of; by_duration counts back from now.",
     )
     share_delivery_count_limit = option(
-        "share.delivery.count.limit",
         INT,
         5,
+        "Number of deliveries to the share group after which a record is archived.",
         at_least=2,
         synonyms=("group.share.delivery.count.limit",),
-        doc="How often a record is delivered to the share group before it is given up.",
     )
     share_heartbeat_interval_ms = option(
-        "share.heartbeat.interval.ms",
         INT,
         5000,
+        "Time between heartbeats of the share group's members.",
         at_least=1,
         synonyms=("group.share.heartbeat.interval.ms",),
-        doc="Time between heartbeats of the share group's members.",
     )
     share_isolation_level = option(
-        "share.isolation.level",
         STRING,
         "read_uncommitted",
+        "Whether the share group reads all records, or only records outside of open and aborted transactions.",
         one_of=("read_committed", "read_uncommitted"),
-        doc="Whether the share group sees records of transactions that are open or were aborted.",
     )
     share_partition_max_record_locks = option(
-        "share.partition.max.record.locks",
         INT,
         2000,
+        "Records of a share partition that may be acquired at once.",
         at_least=100,
         synonyms=("group.share.partition.max.record.locks",),
-        doc="Records of a share partition that may be acquired at once.",
     )
     share_record_lock_duration_ms = option(
-        "share.record.lock.duration.ms",
         INT,
         30_000,
+        "Time that an acquired record stays locked for its consumer.",
         at_least=1000,
         synonyms=("group.share.record.lock.duration.ms",),
-        doc="Time that an acquired record stays locked for its consumer.",
     )
     share_renew_acknowledge_enable = option(
-        "share.renew.acknowledge.enable",
-        BOOLEAN,
-        True,
-        doc="Let consumers of the share group renew their locks (KIP-1222).",
+        BOOLEAN, True, "Let consumers of the share group renew their locks (KIP-1222)."
     )
     share_session_timeout_ms = option(
-        "share.session.timeout.ms",
         INT,
         45_000,
+        "A member of the share group is removed after this time without a heartbeat.",
         at_least=1,
         synonyms=("group.share.session.timeout.ms",),
-        doc="A member of the share group that was silent this long is removed.",
     )
     streams_assignment_interval_ms = option(
-        "streams.assignment.interval.ms",
         INT,
         1000,
+        "Shortest time between two computed assignments of the streams group.",
         at_least=0,
         synonyms=("group.streams.assignment.interval.ms",),
-        doc="Shortest time between two computed assignments of the streams group.",
     )
     streams_heartbeat_interval_ms = option(
-        "streams.heartbeat.interval.ms",
         INT,
         5000,
+        "Time between heartbeats of the streams group's members.",
         at_least=1,
         synonyms=("group.streams.heartbeat.interval.ms",),
-        doc="Time between heartbeats of the streams group's members.",
     )
     streams_initial_rebalance_delay_ms = option(
-        "streams.initial.rebalance.delay.ms",
         INT,
         3000,
+        "Time that the first assignment of an empty streams group waits for more members.",
         at_least=0,
         synonyms=("group.streams.initial.rebalance.delay.ms",),
-        doc="Time that the first assignment of an empty streams group waits for more members.",
     )
     streams_num_standby_replicas = option(
-        "streams.num.standby.replicas",
         INT,
         0,
+        "Standby replicas of each task of the streams group.",
         at_least=0,
         synonyms=("group.streams.num.standby.replicas",),
-        doc="Standby replicas of each task of the streams group.",
     )
     streams_session_timeout_ms = option(
-        "streams.session.timeout.ms",
         INT,
         45_000,
+        "A member of the streams group is removed after this time without a heartbeat.",
         at_least=1,
         synonyms=("group.streams.session.timeout.ms",),
-        doc="A member of the streams group that was silent this long is removed.",
     )
 
     def outside(self, limits: Mapping[str, int]) -> Iterable[ConfigError]:

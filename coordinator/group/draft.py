@@ -29,14 +29,14 @@ class Draft:
         self.replies.append(Reply(ticket, answer))
 
     def effect(self, change: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Changes soft state by this call once the records are applied."""
+        """Makes this call, which changes soft state, once the records are applied."""
         self.effects.append(partial(change, *args, **kwargs))
 
     def result(self) -> GroupResult:
         return Result(self.records, self.replies, self.effects)
 
     def carry_out(self) -> None:
-        """Makes the changes now, for a step that has no records: after loading, or inside another effect."""
+        """Carries out the effects now, for a step that has no records: after loading, or inside another effect."""
         assert len(self.records) + len(self.replies) == 0, "there is no append"
         for effect in self.effects:
             effect()

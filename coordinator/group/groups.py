@@ -6,6 +6,8 @@ Source: GroupMetadataManager.listGroups and describeGroups, GroupCoordinatorShar
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from coordinator.engine.result import Reply, Result, Ticket
 from coordinator.group.classic.group import ClassicGroup
@@ -18,18 +20,29 @@ from coordinator.group.state import Client, GroupState
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+from protocol.messages.list_groups import ListedGroup
 
 FIRST_NOT_FOUND_VERSION = 6
 """First version of DescribeGroups that reports a missing group as an error (KIP-1043); older ones report it as Dead."""
 
 
+def state_key(name: str) -> str:
+    """Returns the name of a requested state as a filter has it: Kafka ignores case and spaces around it."""
+    return name.lower().strip()
+
+
+class GroupFilter(NamedTuple):
+    """The states and types of the groups to list, in lower case; an empty set means all."""
+
+    states: AbstractSet[str]
+    types: AbstractSet[str]
+
+
 def list_groups(
-    state: GroupState, request: ListGroupsRequest, client: Client, ticket: Ticket[list[ListedGroup]], now_ms: int
+    state: GroupState, wanted: GroupFilter, client: Client, ticket: Ticket[list[ListedGroup]], now_ms: int
 ) -> GroupResult:
-    """Lists the shard's groups with the requested states and types, in any case; an empty filter means all."""
-    states = {name.lower().strip() for name in request.states_filter}
-    types = {name.lower() for name in request.types_filter}
+    """Lists the shard's groups with the wanted states and types."""
+    states, types = wanted
     listed = [
         _listed(group)
         for group in state.groups.values()

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, cast
 
+import re2
+
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_MEMORY_BYTES: Final = 1 << 20
@@ -43,8 +45,6 @@ UNRESOLVED: Final = Resolved(frozenset(), -1, -1)
 
 def check(pattern: str) -> None:
     """Raises INVALID_REGULAR_EXPRESSION, with the reason."""
-    import re2
-
     try:
         compiled(pattern)
     except (re2.error, TooCostly) as error:
@@ -57,8 +57,6 @@ def check(pattern: str) -> None:
 
 def compiled(pattern: str) -> Pattern:
     """Returns the pattern, ready to match; raises re2.error, or TooCostly."""
-    import re2
-
     if sum(map(pattern.count, COSTLY_PARTS)) > MAX_COSTLY_PARTS:
         raise TooCostly(f"it has more than {MAX_COSTLY_PARTS} Unicode classes and counted repetitions")
     options = re2.Options()
@@ -75,8 +73,6 @@ def match_all(patterns: Iterable[str], topic_names: Sequence[str]) -> Mapping[st
 
 
 def _matches(pattern: str, topic_names: Sequence[str]) -> frozenset[str]:
-    import re2
-
     try:
         fullmatch = compiled(pattern).fullmatch
     except (re2.error, TooCostly):

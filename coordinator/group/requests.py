@@ -28,20 +28,14 @@ Handle = Callable[[GroupState, Any, Any, Client, Any, int], GroupResult]
 """(state, group, request, client, ticket, now_ms) → Result."""
 
 JOIN: Mapping[GroupType, Handle] = {GroupType.CONSUMER: consumer_classic.join}
-"""Groups with members, other than classic groups, that a classic member may join."""
+"""The types of groups, besides classic groups, that a classic member may join although they have members."""
 
-SYNC: Mapping[GroupType, Handle] = {
-    GroupType.CLASSIC: classic_sync.sync,
-    GroupType.CONSUMER: consumer_classic.sync,
-}
+SYNC: Mapping[GroupType, Handle] = {GroupType.CLASSIC: classic_sync.sync, GroupType.CONSUMER: consumer_classic.sync}
 HEARTBEAT: Mapping[GroupType, Handle] = {
     GroupType.CLASSIC: classic_heartbeat.heartbeat,
     GroupType.CONSUMER: consumer_classic.heartbeat,
 }
-LEAVE: Mapping[GroupType, Handle] = {
-    GroupType.CLASSIC: classic_leave.leave,
-    GroupType.CONSUMER: consumer_classic.leave,
-}
+LEAVE: Mapping[GroupType, Handle] = {GroupType.CLASSIC: classic_leave.leave, GroupType.CONSUMER: consumer_classic.leave}
 
 CONVERTIBLE = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 """Types of groups that become classic if a classic member joins them while they are empty."""

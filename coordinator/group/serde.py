@@ -10,12 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from coordinator.group.records import (
-    NO_PRODUCER_ID,
-    AnyRecord,
-    EndTransaction,
-    GroupRecord,
-)
+from coordinator.group.records import NO_PRODUCER_ID, AnyRecord, EndTransaction, GroupRecord
 from protocol.codec import MALFORMED
 from protocol.coordinator_records import CONSUMER_OFFSETS, decode_record, encode_key, encode_value
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -53,7 +48,7 @@ class EncodedRecord:
         return self.producer_id != NO_PRODUCER_ID
 
     def goes_with(self, other: EncodedRecord) -> bool:
-        """True if both may be in one batch: of the same producer or without one, and neither a marker."""
+        """True if both may be in one batch: they are of the same producer or have none, and neither is a marker."""
         return (
             self.producer_id == other.producer_id
             and self.producer_epoch == other.producer_epoch

@@ -56,7 +56,7 @@ class GroupShard:
         self.state = GroupState(environment)
 
     def apply(self, record: AnyRecord) -> None:
-        """Changes durable state, as no other method does."""
+        """Applies a record; no other method changes durable state."""
         apply = APPLY.get(type(record.key))
         if apply is not None:
             apply(self.state, record)

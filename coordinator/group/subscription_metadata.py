@@ -2,8 +2,8 @@
 
 A topic's hash covers its id, name, partition count and the racks of its replicas; a group's hash covers its topics'
 hashes. A group compares the hash of its last assignment: only a different hash needs a new assignment. Source:
-KIP-1101; Kafka's Utils.computeTopicHash and computeGroupHash, whose 64-bit XXH3 Apache Kafka and this broker read from
-each other's records.
+KIP-1101; Kafka's Utils.computeTopicHash and computeGroupHash, 64-bit XXH3. Apache Kafka and this broker read these
+hashes from each other's records.
 """
 
 from __future__ import annotations
@@ -35,16 +35,14 @@ RackOf = Callable[[int], str | None]
 
 
 class TopicWatch:
-    """The hashes of topics, computed once until a topic changes, and two marks that show a group that it is outdated.
+    """The hashes of topics, computed once until a topic changes, and two numbers by which a group detects that it is
+    outdated.
 
     All shards of a broker share one; `note` gets each change of the image.
     """
 
     def __init__(
-        self,
-        topics: TopicTable,
-        rack_of: RackOf = lambda _broker_id: None,
-        version: Callable[[], int] = lambda: 0,
+        self, topics: TopicTable, rack_of: RackOf = lambda _broker_id: None, version: Callable[[], int] = lambda: 0
     ) -> None:
         self.changes = 0
         """The number of changes of topics."""

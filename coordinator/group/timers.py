@@ -23,8 +23,8 @@ Action = Callable[[int], GroupResult]
 NOTHING: GroupResult = Result()
 
 MAX_RUNS: Final = 4
-"""Maximum of runs of a timer at one time: an action may set its timer for now, as a rebalance without a delay does, but
-one that always did would keep the event loop busy."""
+"""Maximum number of runs of a timer at one time: an action may set its timer for now, as a rebalance without a delay
+does, but an action that always does so would block the event loop."""
 
 MAX_RETRY_MS: Final = 60_000
 """Longest pause of an action that fails repeatedly because of a bug. It is tried for ever: the group may change its
@@ -68,8 +68,8 @@ class Timers:
         return iter(self._timers)
 
     def set(self, key: Hashable, deadline_ms: int, action: Action) -> None:
-        """Sets `action` to decide at `deadline_ms`, in place of the key's present timer; a little later if it has run
-        MAX_RUNS times by then."""
+        """Sets a timer that runs `action` at `deadline_ms`, and replaces the key's present timer. If the key has
+        already run MAX_RUNS times at that time, the timer runs a little later."""
         if deadline_ms <= self._ran_at_ms and self._runs.get(key, 0) >= MAX_RUNS:
             deadline_ms = self._ran_at_ms + EXPIRY_RETRY_MS
         self._timers[key] = ShardTimer(deadline_ms, action)
@@ -125,7 +125,7 @@ class Timers:
         self._runs[key] = self._runs.get(key, 0) + 1
 
     def _first_due(self, now_ms: int) -> tuple[Hashable, ShardTimer] | None:
-        """Returns the first timer that is due. Removes entries of the heap that are no timer's deadline any more."""
+        """Returns the first timer that is due. Removes outdated entries from the heap."""
         while self._heap and self._heap[0][0] <= now_ms:
             at_ms, _, key = self._heap[0]
             timer = self._timers.get(key)

@@ -66,11 +66,11 @@ class DropSnapshot(NamedTuple):
 
 
 class AskAgain(NamedTuple):
-    """Asks again at once, perhaps another controller."""
+    """Sends the next request at once, perhaps to another controller."""
 
 
 class Refused(NamedTuple):
-    """Asks again after a pause: the answer is useless, and the next may be no better."""
+    """Sends the next request after a pause, because the answer is useless, and the next may be so too."""
 
     reason: str
 
@@ -82,7 +82,7 @@ AGAIN: Final = AskAgain()
 ELSEWHERE: Final = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
 )
-"""Errors of a node that doesn't lead, or not in that epoch: the answer names the leader."""
+"""Errors of a node that doesn't lead in the requested epoch: the answer names the leader."""
 
 
 class FetchLimits(NamedTuple):

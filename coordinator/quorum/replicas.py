@@ -13,7 +13,7 @@ SESSION_MS: Final = 300_000
 """Time for which a replica that no longer fetches is described (LeaderState.OBSERVER_SESSION_TIMEOUT_MS)."""
 
 MAX_REPLICAS: Final = 4_096
-"""Maximum of described replicas. A cluster has hundreds; a peer can invent any number of ids."""
+"""Maximum number of described replicas. A cluster has hundreds; a peer can invent any number of ids."""
 
 UNKNOWN_MS: Final = -1
 

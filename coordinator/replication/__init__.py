@@ -1,1 +1,5 @@
-"""A follower's part of replication, sans-IO: its requests to leaders, and the steps after their answers."""
+"""Replication, sans-IO: a leader's in-sync replicas and high watermark, and a follower's fetches.
+
+The leader's part is `roles.py`, `isr.py` and `isr_changes.py`; the follower's is `fetcher.py`, `session.py`,
+`states.py` and `steps.py`. `truncation.py` compares their logs.
+"""

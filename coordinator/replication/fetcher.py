@@ -3,10 +3,10 @@
     fetcher.follow(…) · fetcher.unfollow(key)   as the metadata has it
     fetcher.request(now_ms)                     → a Fetch, or None while nothing is to be fetched
     fetcher.fetched(response, now_ms)           → steps: append, cut, report
-    fetcher.offsets_request() · offsets_listed  a ListOffsets for what the leader does not have
+    fetcher.offsets_request() · offsets_listed  a ListOffsets if the leader lacks an offset
     fetcher.replicated · corrected · delay · fail   how a step ended
 
-An answer is ignored for a partition that is followed in another leader epoch by now, or whose log has changed since
+An answer is ignored for a partition that is now followed in another leader epoch, or whose log has changed since
 the request. Source: Kafka's AbstractFetcherThread and RemoteLeaderEndPoint; KIP-595, KIP-320, KIP-903.
 """
 

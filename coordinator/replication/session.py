@@ -74,7 +74,7 @@ class FollowerSession:
         return bool(self._dropped) and not self.is_full
 
     def put(self, key: PartitionKey, partition: FetchPartition) -> None:
-        """Fetches a partition from now on, or with new parameters; it then comes after all others."""
+        """Adds a partition to the session, or changes its parameters; then it comes after all other partitions."""
         latest = self.partitions.get(key)
         if latest is not None and fetches_alike(latest, partition):
             return

@@ -6,10 +6,10 @@ from enum import Enum
 from typing import Final, Generic, TypeVar
 
 from coordinator.replication.session import PartitionKey
-from coordinator.replication.truncation import FollowerLog
+from coordinator.replication.truncation import ReplicaLog
 from protocol.types import TopicPartition
 
-L = TypeVar("L", bound=FollowerLog)
+L = TypeVar("L", bound=ReplicaLog)
 
 
 class FetchState(Enum):
@@ -17,13 +17,13 @@ class FetchState(Enum):
 
     FETCHING = "fetching"
     DELAYED = "delayed"
-    """Left out of requests until its pause is over."""
+    """The partition is left out of requests until its pause is over."""
     CORRECTING = "correcting"
     """A thread truncates or flushes the log."""
     OUT_OF_RANGE = "out of range"
     """The leader is asked for the start and end of its log."""
     FAILED = "failed"
-    """No longer fetched until its leader epoch changes."""
+    """The partition is not fetched until its leader epoch changes."""
 
 
 MAY_FOLLOW: Final[dict[FetchState, frozenset[FetchState]]] = {

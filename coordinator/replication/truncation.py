@@ -1,4 +1,4 @@
-"""Computes the offset to which a follower truncates its log to make it a prefix of its leader's.
+"""Where a follower's log diverges from its leader's, and the offset to which the follower truncates it.
 
 Pure functions of the two logs' ends. Source: getOffsetTruncationState and fetchOffsetAndTruncate of Kafka's
 AbstractFetcherThread (KIP-101, KIP-279, KIP-595).
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol, TypeAlias
 
+from protocol.errors import ErrorCode, KafkaError
 from storage.epochs import UNDEFINED_EPOCH_OFFSET, EpochEnd
 
 
-class FollowerLog(Protocol):
-    """The part of a follower's log that replication uses."""
+class ReplicaLog(Protocol):
+    """The part of a leader's or follower's log that replication uses."""
 
     @property
     def log_start_offset(self) -> int:
@@ -58,7 +59,16 @@ class Resume(NamedTuple):
 Correction: TypeAlias = "CutTo | RestartAt | Resume"
 
 
-def diverging_offset(log: FollowerLog, diverging: EpochEnd) -> int:
+def diverging_epoch(leader: ReplicaLog, last_fetched_epoch: int, offset: int) -> EpochEnd | None:
+    """Returns the epoch and offset at which a follower's log, with this last epoch and end, diverges from its leader's;
+    None if it is a prefix. Raises OFFSET_OUT_OF_RANGE if the leader no longer has the epoch or the offset."""
+    end = leader.end_of_epoch(last_fetched_epoch)
+    if end.epoch < 0 or end.end_offset < 0 or offset < leader.log_start_offset:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    return end if end.epoch < last_fetched_epoch or end.end_offset < offset else None
+
+
+def diverging_offset(log: ReplicaLog, diverging: EpochEnd) -> int:
     """Returns the offset to truncate to if the leader's largest epoch, up to the follower's last epoch, ends as
     `diverging` says. The leader may have to be asked again, if the follower doesn't have that epoch."""
     own = log.end_of_epoch(diverging.epoch)
@@ -69,7 +79,7 @@ def diverging_offset(log: FollowerLog, diverging: EpochEnd) -> int:
     return min(own.end_offset, diverging.end_offset, log.log_end_offset)
 
 
-def out_of_range(log: FollowerLog, leader_start: int | None, leader_end: int) -> Correction | None:
+def out_of_range(log: ReplicaLog, leader_start: int | None, leader_end: int) -> Correction | None:
     """Returns the correction if the leader doesn't have the offset after this log's end; None if the leader's start is
     needed first.
 

@@ -35,7 +35,7 @@ class ShareState(NamedTuple):
     state_epoch: int
     leader_epoch: int
     start_offset: int
-    """-1 until the group's reset strategy is applied."""
+    """The start offset; -1 until the group's reset strategy is applied."""
     delivery_complete_count: int
     created_ms: int
     written_ms: int

@@ -186,7 +186,7 @@ class ShareShard:
     # Records.
 
     def apply(self, record: ShareRecord) -> None:
-        """Changes durable state, as no other method does."""
+        """Applies a record; no other method changes durable state."""
         key, value, offset = record
         offset = self.next_offset if offset == NOT_YET else offset
         self.next_offset = offset + 1

@@ -20,8 +20,8 @@ from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import AVAILABLE, FREE
 
 LEAST_THROTTLED_COUNT: Final = 2
-"""The lowest delivery count of throttling, which begins after half of the allowed deliveries. If no more deliveries are
-allowed than this, the last attempt isn't made alone either."""
+"""The lowest delivery count of throttling, which begins after half of the allowed deliveries. If the delivery count
+limit is not above this, the last attempt isn't made alone either."""
 
 
 _last: Final = attrgetter("last")
@@ -241,7 +241,7 @@ def acquire(
 
 
 def pass_over(partition: SharePartition, fetch_offset: int, base: int) -> None:
-    """Archives records that were requested but not read: compaction has removed them from the log."""
+    """Archives records that were requested but could not be read, because compaction has removed them from the log."""
     if partition.gap is not None and fetch_offset <= partition.first_missing(partition.gap.start) < base:
         partition.close_gap(base)
     if archive(partition, fetch_offset, base - 1, FREE):

@@ -77,11 +77,11 @@ class ByOffset(Generic[T]):
         return result
 
     def add(self, item: T) -> None:
-        """Adds an item that overlaps no other."""
+        """Adds an item that doesn't overlap any other item."""
         self.add_all((item,))
 
     def add_all(self, items: Sequence[T]) -> None:
-        """Adds items, in order, that overlap no other, and have no other between them."""
+        """Adds items in order. They must not overlap any other item, and no other item may be between them."""
         if not self._lows:
             self._set_chunks(0, 0, list(items))
             return

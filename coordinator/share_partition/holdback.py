@@ -26,7 +26,7 @@ from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, AVAILABLE, DELAYED, FREE
 
 LARGEST_BATCH: Final = 64
-"""Maximum of records that enter the cache as one batch. They soon differ, and searching a small batch is fast."""
+"""Maximum number of records that enter the cache as one batch. They soon differ, and a small batch is searched fast."""
 
 TICK_MS: Final = 10
 """Times are rounded up to this, so that records with close times share a timer."""

@@ -1,6 +1,6 @@
 """Run: consecutive records in one state, for one member, under one lock, perhaps in a change that isn't written yet.
 
-A change is begun, written, and only then committed; if the write fails, it is undone. Between, no other request can
+A change is begun, written, and only then committed; if the write fails, it is undone. Until then, no other request can
 change the records. Source: Kafka's InFlightState; a run stands for many of these.
 """
 
@@ -126,7 +126,7 @@ class Run:
         assert state in MAY_BECOME[self.state], f"{self!r} cannot become {state.name}"
 
     def become(self, state: RecordState) -> None:
-        """Changes the state for good; an assertion error if the state may not follow."""
+        """Changes the state for good. Raises AssertionError if the state may not follow."""
         self._must_follow(state)
         self._become(state)
 
@@ -186,7 +186,7 @@ class Run:
         return part
 
     def absorb(self, following: Run) -> None:
-        """Extends the run by the following run, which is like it and no longer in the batch."""
+        """Extends the run by the following run, which differs only in its offsets and is no longer in the batch."""
         self.index.remove_part(following)
         self.last = following.last
 

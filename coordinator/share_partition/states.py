@@ -1,4 +1,4 @@
-"""The states of a record in flight, and what may follow what.
+"""The states of a record in flight, and the states that may follow each.
 
     AVAILABLE ─acquire→ ACQUIRED ─accept→ ACKNOWLEDGED
       ↑   ↑                │ ├─reject, or delivered too often→ ARCHIVED

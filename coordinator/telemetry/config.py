@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from protocol.config import INT, LIST, Config, ConfigError, option
+from protocol.patterns import python_pattern
 
 MIN_INTERVAL_MS: Final = 100
 MAX_INTERVAL_MS: Final = 3_600_000
@@ -24,11 +26,9 @@ class ClientMetricsConfig(Config):
 
     KIND: ClassVar[str] = "client metrics"
 
-    interval_ms = option("interval.ms", INT, 300_000, doc="Interval between two pushes of a client.")
-    metrics = option(
-        "metrics", LIST, (), doc=("Prefixes of the names of metrics to push; * is all metrics, an empty list none.")
-    )
-    match = option("match", LIST, (), doc="Clients that push, as key=regular expression; an empty list is all clients.")
+    interval_ms = option(INT, 300_000, "Interval between two pushes of a client.")
+    metrics = option(LIST, (), "Prefixes of the names of metrics to push; * is all metrics, an empty list none.")
+    match = option(LIST, (), "Clients that push, as key=regular expression; an empty list is all clients.")
 
     def contradictions(self) -> Iterable[ConfigError]:
         """Yields an error for an interval out of bounds, and for each invalid pattern."""
@@ -44,10 +44,6 @@ class ClientMetricsConfig(Config):
 
 
 def _is_pattern(text: str) -> bool:
-    import re
-
-    from protocol.patterns import python_pattern
-
     key, equals, expression = text.partition("=")
     if not equals or key.strip() not in MATCH_KEYS:
         return False

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, Self
 
+import re2
+
 from coordinator.group.regex import Pattern, TooCostly, compiled
 from coordinator.telemetry.config import ClientMetricsConfig
 from protocol.patterns import python_pattern
@@ -76,8 +78,6 @@ def pattern(expression: str) -> Pattern:
     express the pattern (backreferences, look-around) or it is too large; then the time depends on the operator's
     pattern.
     """
-    import re2
-
     try:
         return compiled(expression)
     except (re2.error, TooCostly):

@@ -110,8 +110,8 @@ class Verdict(Enum):
 
     END = "end the transaction"
     EMPTY_ABORT = "abort a transaction that no partition ever joined"
-    DONE = "it is over already, and so"
-    INVALID = "there is nothing to end, or it is ended the other way"
+    DONE = "it has already ended as requested"
+    INVALID = "there is no transaction to end, or it ends with the other result"
 
 
 END_V1: dict[tuple[State, bool], Verdict] = {
@@ -131,8 +131,8 @@ END_V2: dict[tuple[State, bool, bool], Verdict] = {
     (State.COMPLETE_COMMIT, False, False): Verdict.EMPTY_ABORT,
     (State.COMPLETE_ABORT, False, False): Verdict.EMPTY_ABORT,
 }
-"""(state, committed, by the epoch that the last end bumped) → verdict since transactions v2. A client without written
-records may abort: it can't know whether its records arrived, and were added for it."""
+"""(state, committed, is a retry with the epoch from before the last end) → verdict since transactions v2. A client may
+abort although no partition is in the transaction: it can't know if its records arrived and added one."""
 
 
 class Ending(NamedTuple):

@@ -27,7 +27,7 @@ from protocol.types import TopicPartition
 TransactionResult: TypeAlias = Result[TransactionRecord]
 
 MAX_TOMBSTONE_BYTES = 256 * 1024
-"""Maximum of ids in a batch of tombstones, so that it stays below max.message.bytes; the remaining expired ids follow
+"""Maximum bytes of the ids in a batch of tombstones, so that it stays below max.message.bytes. Other expired ids follow
 at once."""
 
 NEVER = 1 << 62
@@ -54,7 +54,7 @@ class MarkerProgress(NamedTuple):
     """The marker writer's ticket, if it waits for work."""
 
     def retried(self, now_ms: int) -> MarkerProgress:
-        """Returns the progress with the failed markers due again, if it is time."""
+        """Returns the progress in which the failed markers are due again, once their retry time has come."""
         return self._replace(failed=frozenset(), retry_ms=NEVER) if self.retry_ms <= now_ms else self
 
 
@@ -78,7 +78,7 @@ class TransactionShard:
     # Records
 
     def apply(self, record: TransactionRecord) -> None:
-        """Changes durable state, as no other method does."""
+        """Applies a record; no other method changes durable state."""
         transactional_id, transaction = record
         self._ongoing.pop(transactional_id, None)
         self._missing.pop(transactional_id, None)
@@ -94,12 +94,7 @@ class TransactionShard:
     # Requests
 
     def init_producer_id(
-        self,
-        transactional_id: str,
-        timeout_ms: int,
-        expected: Producer | None,
-        ticket: Ticket[Producer],
-        now_ms: int,
+        self, transactional_id: str, timeout_ms: int, expected: Producer | None, ticket: Ticket[Producer], now_ms: int
     ) -> TransactionResult:
         """Decides InitProducerId, which fences earlier producers with this id. Raises INVALID_TRANSACTION_TIMEOUT,
         PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, which also answers while an open transaction is aborted first."""
@@ -260,7 +255,7 @@ class TransactionShard:
         ]
 
     def _note_progress(self, left: Missing, progress: MarkerProgress) -> None:
-        """An effect: transactions that need no more markers are no longer in the table by now."""
+        """Stores the progress; an effect. The table no longer has transactions that need no more markers."""
         self._missing.update((name, names) for name, names in left.items() if names)
         self._progress = progress._replace(failed=progress.failed.intersection(self._missing))
 

@@ -71,7 +71,7 @@ def is_epoch_exhausted(epoch: int) -> bool:
 
 
 def new_transaction(transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
-    """Returns a new or long expired id; its producer has no epoch until `next_epoch` assigns one."""
+    """Returns the first value of a transactional id; its producer has no epoch until `next_epoch` assigns one."""
     return Transaction(transactional_id, producer_id, NO_EPOCH, timeout_ms, State.EMPTY, now_ms)
 
 
@@ -86,7 +86,7 @@ def _step(before: Transaction, after: Transaction) -> Transaction:
 
 
 def next_epoch(transaction: Transaction, timeout_ms: int, expected_epoch: int | None, now_ms: int) -> Transaction:
-    """Returns the id after its producer starts, or continues after an error with its last epoch (KIP-360).
+    """Returns the transaction after its producer starts, or continues after an error with its last epoch (KIP-360).
 
     A request with the previous epoch is a retry and changes no epoch. Raises PRODUCER_FENCED.
     """
@@ -108,19 +108,15 @@ def next_epoch(transaction: Transaction, timeout_ms: int, expected_epoch: int | 
 def next_producer_id(
     transaction: Transaction, producer_id: int, timeout_ms: int, now_ms: int, *, keep_last_epoch: bool
 ) -> Transaction:
-    """Returns the id with another producer id, because the epochs of the last are exhausted; `keep_last_epoch` allows a
-    retry."""
+    """Returns the transaction with another producer id, because the epochs of the last one are exhausted;
+    `keep_last_epoch` allows a retry."""
     last_epoch = transaction.epoch if keep_last_epoch else NO_EPOCH
     return _at_rest(transaction, timeout_ms, now_ms)._replace(producer_id=producer_id, epoch=0, last_epoch=last_epoch)
 
 
 def _at_rest(transaction: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
     after = transaction._replace(
-        state=State.EMPTY,
-        timeout_ms=timeout_ms,
-        partitions=frozenset(),
-        started_ms=NO_TIMESTAMP,
-        updated_ms=now_ms,
+        state=State.EMPTY, timeout_ms=timeout_ms, partitions=frozenset(), started_ms=NO_TIMESTAMP, updated_ms=now_ms
     )
     return _step(transaction, after)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -267,8 +268,6 @@ def _group_at(broker: ServedBroker, name: str) -> Group | None:
 
 def _format(home: GuardedDirectory, servers: Mapping[int, ServerProcess]) -> None:
     """Formats the directories of all servers. Raises BrokerError if that fails."""
-    import json
-
     cluster_id = f"test-{secrets.token_hex(8)}"
     lines = []
     for node_id, server in servers.items():

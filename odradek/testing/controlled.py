@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, Unpack
+from urllib.parse import quote
 
 from odradek.testing.clock import BrokerClock
 from odradek.testing.control import Control, JsonObject
@@ -280,6 +281,4 @@ def _named(topic: str | None) -> JsonObject:
 
 
 def _quoted(name: str) -> str:
-    from urllib.parse import quote
-
     return quote(name, safe="")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from secrets import token_hex
 from typing import Any, Literal
 
 import pytest
@@ -99,7 +100,5 @@ def topic_of(
 
 def new_name(text: str) -> str:
     """Returns a unique name for a topic, which begins with the test's name."""
-    from secrets import token_hex  # other test suites may use the same broker
-
     words = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:NAME_LENGTH].strip("-.")
     return f"{words}-{next(_numbers)}-{token_hex(3)}"

@@ -67,7 +67,7 @@ class Acl:
     """True if the name is a prefix."""
     host: str = "*"
     allow: bool = True
-    """False makes it a DENY entry."""
+    """True for an ALLOW entry, False for a DENY entry."""
 
     def fields(self) -> JsonObject:
         """Returns its fields for the control server. Raises ValueError unless it has exactly one resource."""
@@ -160,12 +160,7 @@ class Security:
             raise ValueError(f"user {name!r}: this broker has {', '.join(self.users) or 'none'}")
         if mechanism not in MECHANISMS:
             raise ValueError(f"mechanism {mechanism!r}: expected one of {', '.join(MECHANISMS)}")
-        return {
-            **config,
-            "sasl.mechanism": mechanism,
-            "sasl.username": name,
-            "sasl.password": self.users[name],
-        }
+        return {**config, "sasl.mechanism": mechanism, "sasl.username": name, "sasl.password": self.users[name]}
 
 
 def _jaas(users: Mapping[str, str]) -> str:

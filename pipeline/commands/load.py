@@ -20,10 +20,7 @@ def accepted(options: Namespace) -> AcceptedLosses:
 
 def connector(options: Namespace, settings: Mapping[str, str]) -> dict[str, str]:
     """Returns the options of Spark's Kafka connector."""
-    named = {
-        "minPartitions": options.min_partitions,
-        "maxRecordsPerPartition": options.max_records_per_partition,
-    }
+    named = {"minPartitions": options.min_partitions, "maxRecordsPerPartition": options.max_records_per_partition}
     return {**{name: value for name, value in named.items() if value}, **settings}
 
 
@@ -49,8 +46,8 @@ def run(options: Namespace) -> int:
     if not done.ranges:
         say(f"{options.out}: nothing new")
         return 0
-    for one in done.ranges:
-        say(f"  {one}")
+    for loaded in done.ranges:
+        say(f"  {loaded}")
     say(f"{options.out}: {done.records} records, {done.quarantined} quarantined, run {done.run}")
     say(f"  in {seconds:.1f} s, {(done.records + done.quarantined) / seconds:.0f}/s")
     return 0

@@ -66,15 +66,15 @@ class Shown:
 
 def table(batches: list[BatchProgress]) -> Table:
     made = Table("batch", "at", "records", "records/s", "lag", "watermark", "too late")
-    for one in batches:
-        behind = ", ".join(f"{key}: {lag}" for key, lag in sorted(one.lag.items()) if lag)
+    for batch in batches:
+        behind = ", ".join(f"{key}: {lag}" for key, lag in sorted(batch.lag.items()) if lag)
         made.add_row(
-            str(one.batch),
-            one.at,
-            f"{one.rows:,}",
-            f"{one.rows_per_second:,.0f}",
+            str(batch.batch),
+            batch.at,
+            f"{batch.rows:,}",
+            f"{batch.rows_per_second:,.0f}",
             behind or "0",
-            one.watermark or "",
-            str(one.dropped_late),
+            batch.watermark or "",
+            str(batch.dropped_late),
         )
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import random
 import sys
@@ -16,14 +17,10 @@ from cli.actions import Actions
 from cli.exits import FAILED, fail
 from cli.flags import DATA, LISTEN, Flag, integer
 from cli.parser import Parser
-from programs.cluster.directory import (
-    ClusterState,
-    WrongShape,
-    check_brokers,
-    plan_shape,
-    read_state,
-    write_state,
-)
+from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
+from coordinator.cluster.formatting import NewMetadata, random_uuid
+from coordinator.cluster.voters import InitialVoter
+from programs.cluster.directory import ClusterState, WrongShape, check_brokers, plan_shape, read_state, write_state
 from programs.cluster.plan import (
     CONTROLLER_ID,
     GIVEN,
@@ -38,8 +35,12 @@ from programs.cluster.plan import (
     nodes,
     parse_address,
 )
+from programs.cluster.process import ChildProcess, start_process, write_line
+from programs.cluster.supervisor import STOP_SIGNALS, Supervisor
 from programs.command import add_settings
+from programs.format.format import NodeFormat, format_node
 from protocol.config import ConfigError
+from protocol.types import uuid_to_text
 from storage.disk import Disk, OsDisk
 from storage.meta_properties import META_PROPERTIES
 
@@ -143,18 +144,10 @@ def _prepare(options: argparse.Namespace, data: str, metrics: FirstAddress | Non
 
 
 def _new_cluster_id() -> str:
-    from coordinator.cluster.formatting import random_uuid
-    from protocol.types import uuid_to_text
-
     return uuid_to_text(random_uuid(os.urandom))
 
 
 def _format(plan: NodePlan, shape: Shape, disk: Disk) -> None:
-    from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
-    from coordinator.cluster.formatting import NewMetadata, random_uuid
-    from coordinator.cluster.voters import InitialVoter
-    from programs.format.format import NodeFormat, format_node
-
     voter = InitialVoter(CONTROLLER_ID, LOOPBACK, shape.controller_port, random_uuid(os.urandom))
     node = NodeFormat(
         shape.cluster_id,
@@ -166,21 +159,12 @@ def _format(plan: NodePlan, shape: Shape, disk: Disk) -> None:
         "CONTROLLER",
     )
     for _ in format_node(
-        node,
-        ignore_formatted=False,
-        disk=disk,
-        new_uuid=lambda: random_uuid(os.urandom),
-        now_ms=SystemClock().now_ms(),
+        node, ignore_formatted=False, disk=disk, new_uuid=lambda: random_uuid(os.urandom), now_ms=SystemClock().now_ms()
     ):
         pass  # its lines are for the `format` command
 
 
 def _supervise(plans: Sequence[NodePlan], environment: Mapping[str, str], assignments: Sequence[str]) -> int:
-    import asyncio
-
-    from programs.cluster.process import ChildProcess, start_process, write_line
-    from programs.cluster.supervisor import STOP_SIGNALS, Supervisor
-
     extra = [word for text in assignments for word in ("--set", text)]
 
     async def start(plan: NodePlan) -> ChildProcess:

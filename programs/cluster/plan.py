@@ -41,7 +41,7 @@ GIVEN: Final = frozenset({
     "node.id",
     "process.roles",
 })  # fmt: skip
-"""The options that differ from node to node. The command sets them; the environment and --set can't."""
+"""The options that differ from node to node. Only the command sets them, not the environment or --set."""
 
 
 class FirstAddress(NamedTuple):

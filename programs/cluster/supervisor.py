@@ -54,12 +54,7 @@ class Supervisor:
     """Runs a controller and brokers until a signal. Use it once: `await Supervisor(…).run()`."""
 
     def __init__(
-        self,
-        plans: Sequence[NodePlan],
-        start: Start,
-        clock: Clock,
-        draw: Callable[[], float],
-        pauses: Pauses = PAUSES,
+        self, plans: Sequence[NodePlan], start: Start, clock: Clock, draw: Callable[[], float], pauses: Pauses = PAUSES
     ) -> None:
         """`start` starts the process of a node; `draw` returns random numbers from 0 up to 1."""
         self._plans = plans

@@ -14,7 +14,7 @@ from broker.clock import pause
 from broker.exchange.context import AnswerBuffers, ClientConnection
 from broker.exchange.pending import Answer, Running
 from broker.requests.broker import Broker
-from broker.requests.refusal import refusal
+from broker.requests.rejection import rejection
 from programs.control.conditions import Cause
 from programs.control.frames import Awaited, buffers_of, finished, request_frame_of, response_in
 from programs.control.overriding import OVERRIDDEN, without_wait
@@ -223,11 +223,11 @@ class Refuse(EveryRequest):
     def _refused(self, exchange: Exchange, request: object) -> AnswerBuffers:
         if getattr(exchange.view.request, "acks", None) == PRODUCE_WITHOUT_ANSWER:
             raise exchange.closing()
-        return buffers_of(exchange.view, self._refusal(exchange.view, request))
+        return buffers_of(exchange.view, self._rejection(exchange.view, request))
 
-    def _refusal(self, view: RequestView, request: object) -> object:
+    def _rejection(self, view: RequestView, request: object) -> object:
         assert view.api is not None
-        return refusal(view.api, request, view.header.version, KafkaError(self.code))
+        return rejection(view.api, request, view.header.version, KafkaError(self.code))
 
     async def _joined(self, exchange: Exchange, refused: object, begun: Awaited) -> AnswerBuffers:
         view = exchange.view
@@ -238,7 +238,7 @@ class Refuse(EveryRequest):
         if view.header.key not in BY_PARTITION:
             return self._refused(exchange, refused)
         response = response_in(view, buffers)
-        return buffers_of(view, joined(view.api, response, self._refusal(view, refused)))
+        return buffers_of(view, joined(view.api, response, self._rejection(view, refused)))
 
     async def _overridden(self, exchange: Exchange, begun: Awaited) -> AnswerBuffers:
         buffers = await begun.buffers()

@@ -44,4 +44,4 @@ class Cause(Protocol):
     id: str
     conditions: Conditions
     gone: asyncio.Event
-    """Set once the fault is removed."""
+    """An event that is set once the fault is removed."""

@@ -32,7 +32,7 @@ class InjectedFault:
         self.owner = owner
         self.fired = 0
         self.gone = asyncio.Event()
-        """Set once the fault is removed."""
+        """An event that is set once the fault is removed."""
         self._fields = fields
         self._skip = skip
         self._times = times

@@ -5,6 +5,7 @@ Each error names the field, its value and the expected value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Final, TypeVar
 
 from programs.control.http import RequestError
@@ -103,8 +104,6 @@ class Fields:
 
 def suggestion(text: str, choices: Iterable[str]) -> str:
     """Returns the end of a sentence that names the most similar choice, or else the choices."""
-    from difflib import get_close_matches
-
     names = list(choices)
     lowered = {name.lower(): name for name in names}
     near = get_close_matches(text.lower(), lowered, n=1, cutoff=0.6)

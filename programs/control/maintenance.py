@@ -13,7 +13,7 @@ from storage.log import Log
 
 
 class Maintenance:
-    """Maintains logs like the housekeeping jobs."""
+    """Maintains logs as the background jobs do."""
 
     def __init__(self, broker: Broker, cleaner: Cleaner, workers: Workers) -> None:
         self._broker = broker

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Final, NamedTuple
 
 from broker.requests.api import Api
-from broker.requests.refusal import REPEATED
+from broker.requests.rejection import REPEATED
 from programs.control.request_view import partition_number
 from protocol.api_key import ApiKey
 from protocol.schema import fields_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import stat
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
@@ -91,8 +92,6 @@ def _owned_socket(path: str) -> socket.socket:
 
 
 def _remove_socket(path: str) -> None:
-    import stat
-
     try:
         if stat.S_ISSOCK(os.lstat(path).st_mode):
             os.unlink(path)

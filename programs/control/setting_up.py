@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final, TypeVar
 
+from broker.replica.topics import DEFAULT_COUNT, OwnTopic
 from broker.requests.broker import Broker
 from coordinator.cluster.scram import MECHANISMS
 from programs.control.fields import Fields, suggestion
@@ -19,14 +20,12 @@ from protocol.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
-from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.sasl.scram_client import salted_password
 from protocol.types import NO_UUID
 
 E = TypeVar("E", bound=IntEnum)
 
-DEFAULT_COUNT: Final = -1
 TIMEOUT_MS: Final = 30_000
 SALT_BYTES: Final = 16
 ITERATIONS: Final = 4096
@@ -47,17 +46,9 @@ async def create_topic(broker: Broker, fields: Fields) -> dict[str, object]:
     name = fields.needed_text("topic")
     partitions = fields.number("partitions", at_least=1) or DEFAULT_COUNT
     replication_factor = fields.number("replication_factor", at_least=1) or DEFAULT_COUNT
-    configs = [CreatableTopicConfig(name=key, value=value) for key, value in texts_in(fields, "configs").items()]
+    topic = OwnTopic(name, partitions, replication_factor, texts_in(fields, "configs"))
     fields.end()
-    creatable = CreatableTopic(
-        name=name,
-        num_partitions=partitions,
-        replication_factor=replication_factor,
-        assignments=[],
-        configs=configs,
-    )
-    response = await broker.topics.create(CreateTopicsRequest(topics=[creatable], timeout_ms=TIMEOUT_MS))
-    (made,) = response.topics
+    (made,) = (await broker.topics.create_own([topic])).topics
     raise_if(made.error_code, made.error_message, f"topic {name}")
     return {"topic": name, "topic_id": uuid_text(made.topic_id), "partitions": made.num_partitions}
 

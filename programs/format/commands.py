@@ -96,11 +96,7 @@ def format_directories(options: argparse.Namespace) -> int:
         controller_listener_name(config),
     )
     for line in format_node(
-        node,
-        ignore_formatted=options.ignore_formatted,
-        disk=OsDisk(),
-        new_uuid=new_uuid,
-        now_ms=SystemClock().now_ms(),
+        node, ignore_formatted=options.ignore_formatted, disk=OsDisk(), new_uuid=new_uuid, now_ms=SystemClock().now_ms()
     ):
         sys.stdout.write(f"{line}\n")
     return DONE

@@ -10,6 +10,7 @@ from protocol.errors import KafkaError, ProtocolError
 from protocol.records.batch import DELETE_HORIZON, MAGIC_V2, BatchHeader
 from protocol.records.compression import Compression
 from protocol.records.control import ControlType, decode_key, decode_marker, decode_quorum_record
+from protocol.records.message_set import read_messages
 from protocol.records.record import Record, read_records
 from protocol.schema import fields_of
 from protocol.types import uuid_to_text
@@ -57,8 +58,6 @@ def batch_line(position: int, header: BatchHeader) -> str:
 def record_lines(view: memoryview, header: BatchHeader, show: Decoder) -> Iterator[str]:
     """Yields a line for each record of a batch."""
     if header.magic < MAGIC_V2:
-        from protocol.records.message_set import read_messages
-
         records = read_messages(view)
     else:
         records = read_records(view, 0, header)

@@ -8,14 +8,8 @@ import os
 from typing import Final
 
 from broker.config.files import read_file
-from broker.config.sources import (
-    Loaded,
-    from_assignments,
-    from_environment,
-    from_file,
-    from_flags,
-    load,
-)
+from broker.config.sources import Loaded, from_assignments, from_environment, from_file, from_flags, load
+from broker.logging import get_logger
 from cli.actions import Actions
 from cli.flags import DATA, LISTEN
 from cli.parser import Parser
@@ -81,8 +75,6 @@ def _load(options: argparse.Namespace) -> Loaded:
 
 def _warn(loaded: Loaded) -> None:
     """Logs one line for each reason why given options have no effect."""
-    from broker.logging import get_logger
-
     logger = get_logger("config")
     for reason in dict.fromkeys(unused.reason for unused in loaded.unused):
         names = [unused.setting.name for unused in loaded.unused if unused.reason == reason]

@@ -95,15 +95,14 @@ class ControllerServer:
 
     async def _serve_health(self) -> None:
         if self.config.metrics_address is not None:
-            from programs.run.metrics import listen  # as in a broker, few need it
+            from broker.metrics.endpoint import MetricsEndpoint  # as in a broker, few need it
 
-            self.metrics = await listen(self.config.metrics_address, self._clock, self._disk, is_broker=False)
+            self.metrics = MetricsEndpoint(self._clock, self._disk, is_broker=False)
+            await self.metrics.listen(*self.config.metrics_address)
 
     def _serve_metrics(self, host: Host) -> None:
         if self.metrics is not None:
-            from programs.run.metrics import attach_controller
-
-            attach_controller(self.metrics, host, self.listeners, self.part.cluster, self._disk)
+            self.metrics.attach_controller(host, self.listeners, self.part.cluster)
 
     def _settings(self) -> MetadataSettings:
         return metadata_settings(self.config, self._live_config, (), self.advertised)

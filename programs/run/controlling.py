@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
 
 from broker.config import BrokerConfig
 from broker.config.listeners import ListenerAddress
@@ -86,8 +87,6 @@ class BrokerControl:
 
 def installed_version() -> str:
     """Returns the version of the package; empty in a source tree that is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         return version("odradek")
     except PackageNotFoundError:

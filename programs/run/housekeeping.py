@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.disks.cleaner import Cleaner
-from broker.disks.failures import DiskFailures
 from broker.network.listener import Listener
-from broker.replica.followers import shrink_isr
+from broker.replica.disk_failures import DiskFailures
 from broker.requests.broker import Broker
 from broker.workers import Workers
 from programs.run.jobs import COMMON_JOBS, Job, Keeper
@@ -83,7 +82,7 @@ class Housekeeping(Keeper):
         if self.broker.config.has_peers:  # else no partition has another replica
             now_ms = self.broker.clock.now_ms()
             for partition in self.broker.replicas:
-                shrink_isr(partition, now_ms)
+                partition.shrink_isr(now_ms)
 
     def forget_clients(self) -> None:
         if self.broker.has_telemetry:
@@ -113,11 +112,7 @@ JOBS: tuple[Job[Housekeeping], ...] = (
     Job("deletion", lambda c: DELETION_INTERVAL_MS, Housekeeping.delete_files, in_thread=True),
     Job("directories", lambda c: DIRECTORY_INTERVAL_MS, Housekeeping.check_directories, in_thread=True),
     Job("room", lambda c: ROOM_INTERVAL_MS, Housekeeping.check_room),
-    Job(
-        "in-sync replicas",
-        lambda c: max(c.replica_lag_time_max_ms // LAG_CHECKS, 1),
-        Housekeeping.shrink_isrs,
-    ),
+    Job("in-sync replicas", lambda c: max(c.replica_lag_time_max_ms // LAG_CHECKS, 1), Housekeeping.shrink_isrs),
     Job("telemetry", lambda c: TELEMETRY_INTERVAL_MS, Housekeeping.forget_clients),
     Job("producer ids", lambda c: c.producer_id_expiration_check_interval_ms, Housekeeping.forget_producers),
 )

@@ -80,9 +80,9 @@ class Keeper:
                 else:
                     job.run(self)
             except StorageError:
-                pass  # already reported and handled, or logged if it is a bug
+                pass  # it was reported and handled, or logged as a bug
             except Exception:
-                logger.exception("housekeeping failed", job=job.name)
+                logger.exception("periodic job failed", job=job.name)
 
     def close_idle_connections(self) -> None:
         """Closes connections that were idle for connections.max.idle.ms; a negative limit keeps them."""

@@ -16,7 +16,6 @@ from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, Quorum
 from broker.metadata.observing import QuorumTimes
 from broker.metadata.opening import Metadata, MetadataSettings
 from broker.metadata.remote_node import LifecycleTimes
-from broker.peers import Address, Peer
 from broker.replica.alter_partition import AlterPartition, AlterPartitionManager, altered_by
 from broker.replica.partition import Partition
 from broker.replica.throttle import follower_throttle
@@ -26,12 +25,17 @@ from broker.requests.api import Apis
 from broker.requests.broker import Broker
 from broker.requests.forwarding import ForwardingApis
 from broker.security.outbound import broker_settings, controller_settings
+from client.address import Address
+from client.pool import Peer
 from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.configs.alter import refused_by_broker
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.observer import FetchLimits
 from protocol.errors import KafkaError
+from protocol.messages.alter_configs import AlterConfigsRequest
+from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from storage.disk import Disk
 
 
@@ -61,10 +65,6 @@ async def refused_configs(
     image: Image, rules: ConfigRules, node_id: int, file_reads: FileReads, request: object
 ) -> Mapping[int, object]:
     """Returns the answers for the resources of a request that this broker rejects, by their index in it."""
-    from coordinator.cluster.configs.alter import refused_by_broker  # few brokers are ever asked
-    from protocol.messages.alter_configs import AlterConfigsRequest
-    from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-
     assert isinstance(request, AlterConfigsRequest | IncrementalAlterConfigsRequest), request
 
     async def decide(known: ConfigRules) -> Mapping[int, object]:
@@ -85,9 +85,9 @@ class Replication(NamedTuple):
         await self.isr_manager.stop()
 
 
-def replicate(broker: Broker, alter: AlterPartition) -> Replication:
+def replicate(broker: Broker, alter: AlterPartition | None) -> Replication:
     """Starts replication: this broker's followers fetch from leaders on other brokers, as roles and options change, and
-    its leaders propose ISR changes."""
+    its leaders propose ISR changes: by `alter`, or to the controller in this process."""
 
     def connect(address: Address, client_id: str) -> Peer:
         return Peer(address, broker_settings(broker.config, client_id), broker.clock, random.random)
@@ -106,7 +106,7 @@ def replicate(broker: Broker, alter: AlterPartition) -> Replication:
         fetchers.role_changed(partition)
     broker.replicas.subscribe_to_roles(fetchers.role_changed)
     broker.loader.subscribe(lambda _: fetchers.config_changed(broker.replicas))
-    return Replication(fetchers, manage_isrs(broker, alter))
+    return Replication(fetchers, manage_isrs(broker, alter or altered_by(broker.controller)))
 
 
 def manage_isrs(broker: Broker, alter: AlterPartition) -> AlterPartitionManager:

@@ -18,6 +18,7 @@ from broker.config.listeners import ListenerAddress
 from broker.disks.lock import DirectoryInUse, DirectoryLock
 from broker.network.endpoints import address
 from coordinator.cluster.formatting import WrongOwner
+from programs.run.warming_up import warm_up
 from protocol.config import ConfigError
 from protocol.errors import KafkaError
 from storage.checkpoint import CorruptCheckpoint
@@ -108,8 +109,6 @@ async def _serve(config: BrokerConfig, failed: Mapping[str, Exception], clock: C
         return node.exit_code
     sys.stdout.write(f"{node.announced}ready {address(node.advertised[0])}\n")
     sys.stdout.flush()
-    from programs.run.warming_up import warm_up  # no start needs it
-
     warming_up = asyncio.create_task(warm_up(config))
     await stop.wait()
     warming_up.cancel()

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.config.listeners import ListenerAddress, is_sasl, is_tls
@@ -20,16 +20,18 @@ from broker.metadata.file_reads import FileReads
 from broker.network.connection import ServerConnection
 from broker.network.connection_lines import ConnectionLines
 from broker.network.connection_view import ConnectionView
+from broker.network.tls import READ_BYTES, TlsTransport
 from broker.network.unauthenticated import UnauthenticatedConnections
 from broker.requests.answering import FrameAnswerer
 from broker.security.authentication import Authentication
+from broker.security.certificates import server_context
 from broker.security.gate import AnswerFrame, SaslGate
 from broker.security.mechanisms import Surroundings, mechanisms
+from broker.security.principal_rules import PrincipalRules
+from broker.security.store_changes import certificate_of, check_names
 from protocol.config import ConfigError
+from protocol.distinguished_name import subject
 from protocol.errors import KafkaError, ProtocolError
-
-if TYPE_CHECKING:
-    from broker.network.tls import TlsTransport
 
 logger = get_logger("broker.process.securing")
 
@@ -43,7 +45,7 @@ class Doors(NamedTuple):
 
 
 class Certificates(NamedTuple):
-    """What a listener shows and trusts, loaded from its stores."""
+    """The certificate of a listener, and the authorities that it trusts, loaded from its stores."""
 
     context: ssl.SSLContext
     own: bytes | None
@@ -52,9 +54,6 @@ class Certificates(NamedTuple):
 
 def load(options: ListenerOptions) -> Certificates:
     """Returns the certificates of a listener. Reads files. Raises ConfigError."""
-    from broker.security.certificates import server_context
-    from broker.security.store_changes import certificate_of
-
     return Certificates(server_context(options), certificate_of(options))
 
 
@@ -63,9 +62,6 @@ class TlsDoor:
 
     def __init__(self, live_config: LiveConfig, listener: str, clock: Clock, *, names: bool) -> None:
         """With `names` the certificate determines the client's principal. Raises ConfigError."""
-        from broker.network.tls import READ_BYTES
-        from broker.security.principal_rules import PrincipalRules
-
         self._live_config = live_config
         self._listener = listener
         self._names = names
@@ -81,8 +77,6 @@ class TlsDoor:
 
     def accepted(self, make: Callable[[], ConnectionView]) -> TlsTransport:
         """Returns the transport of a new connection; `make` makes the protocol above TLS."""
-        from broker.network.tls import TlsTransport
-
         return TlsTransport(self._certificates.context, self._buffer, make, self._ready, refuse)
 
     def _changed(self) -> None:
@@ -92,8 +86,6 @@ class TlsDoor:
     async def _renew(self) -> None:
         """Reloads key and certificates after any option has changed, because the same file may have new content. A
         thread reads them. If the new ones are invalid or have other names, logs the error and keeps the old ones."""
-        from broker.security.store_changes import check_names
-
         try:
             while (config := self._live_config.effective) is not self._in_force:
                 self._in_force = config
@@ -126,8 +118,6 @@ class TlsDoor:
         """Returns the principal of a certificate. Raises ProtocolError if no rule matches its subject."""
         if certificate is None:
             return ANONYMOUS
-        from protocol.distinguished_name import subject
-
         try:
             name = subject(certificate)
         except ValueError as error:

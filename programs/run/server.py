@@ -15,13 +15,13 @@ from broker.config import BrokerConfig
 from broker.config.layers import Layers
 from broker.config.listeners import ListenerAddress
 from broker.config.live import LiveConfig
-from broker.disks.failures import DiskFailures
 from broker.disks.open_logs import open_logs
 from broker.handlers import APIS
 from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
 from broker.network import descriptors
 from broker.network.listener import Listener
 from broker.replica.assignments import Assignments
+from broker.replica.disk_failures import DiskFailures
 from broker.requests.api import Apis
 from broker.requests.broker import Broker
 from broker.requests.dispatch import Dispatcher
@@ -196,31 +196,25 @@ class Server:
 
     async def _serve_health(self) -> None:
         if self.config.metrics_address is not None:
-            from programs.run.metrics import listen  # few tests and no embedded broker need it
+            from broker.metrics.endpoint import MetricsEndpoint  # few tests and no embedded broker need it
 
-            self.metrics = await listen(self.config.metrics_address, self._clock, self._disk, is_broker=True)
+            self.metrics = MetricsEndpoint(self._clock, self._disk, is_broker=True)
+            await self.metrics.listen(*self.config.metrics_address)
 
     def _serve_metrics(self) -> None:
         if self.metrics is not None:
-            from programs.run.metrics import attach_broker
-
-            attach_broker(
-                self.metrics,
+            self.metrics.attach_broker(
                 self.broker,
                 self.listeners,
                 self.metadata.cluster,
-                self.housekeeping,
-                self._replication,
-                self._disk,
+                self.housekeeping.cleaner,
+                self._replication and self._replication.isr_manager,
+                self._replication and self._replication.fetchers,
             )
 
     def _replicate(self) -> None:
         """Starts replication, if there may be other brokers."""
-        if self._controllers:
-            from broker.replica.alter_partition import altered_by
-
-            self._alter = altered_by(self.metadata.controller)
-        if self._alter is not None:
+        if self._controllers or self._alter is not None:
             from programs.run.joining import replicate
 
             self._replication = replicate(self.broker, self._alter)

@@ -13,7 +13,7 @@ from coordinator.cluster.decisions import DECISIONS
 
 FIRST_USES_OF_BROKERS = (
     "coordinator.group.shard",
-    "coordinator.group.consumer.patterns",
+    "broker.coordinators.patterns",
     "coordinator.transaction.shard",
     "coordinator.share.shard",
     "broker.share.hosted",

@@ -33,13 +33,7 @@ from programs.zookeeper.session import ZookeeperSession
 from programs.zookeeper.znodes import BadZnode
 
 WATCHED: Final = frozenset(
-    {
-        znodes.TOPICS,
-        znodes.CONFIG_CHANGES,
-        znodes.DELETE_TOPICS,
-        znodes.REASSIGN_PARTITIONS,
-        znodes.PREFERRED_ELECTION,
-    }
+    {znodes.TOPICS, znodes.CONFIG_CHANGES, znodes.DELETE_TOPICS, znodes.REASSIGN_PARTITIONS, znodes.PREFERRED_ELECTION}
 )
 
 

@@ -80,17 +80,17 @@ class BrokerConfigs:
         self, configs: Mapping[str, Mapping[str, str]], pending: Collection[str]
     ) -> Iterator[tuple[str, Create | Write]]:
         for name, target in configs.items():
-            path, there, data = (
+            path, znode, data = (
                 f"{znodes.BROKER_CONFIGS}/{name}",
                 self._registered.get(name),
                 znodes.config_json(target),
             )
-            if name in pending or (there is None and not target):
+            if name in pending or (znode is None and not target):
                 continue
-            if there is None:
+            if znode is None:
                 yield name, Create(path, data)
-            elif not is_same(path, there.data, data):
-                yield name, Write(path, data, there.version)
+            elif not is_same(path, znode.data, data):
+                yield name, Write(path, data, znode.version)
 
     def wrote(self, name: str, data: bytes, version: int) -> None:
         """Records a write that was made elsewhere."""

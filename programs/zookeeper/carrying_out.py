@@ -53,7 +53,7 @@ def is_refused(code: int, message: str | None, purpose: str, *fine: ErrorCode) -
         return False
     if error in TRANSIENT:
         raise KafkaError(error, message or error.name)
-    logger.warning("the input of a tool is refused", input=purpose, error=error.name, reason=message or "")
+    logger.warning("the input of a tool is rejected", input=purpose, error=error.name, reason=message or "")
     return True
 
 
@@ -91,7 +91,7 @@ class Hands:
         purpose = f"partitions {', '.join(map(str, sorted(more.added)))} of topic {more.name}"
         if not more.continues:
             reason = f"partition {more.before} would be the next"
-            logger.warning("the input of a tool is refused", input=purpose, error="INVALID_PARTITIONS", reason=reason)
+            logger.warning("the input of a tool is rejected", input=purpose, error="INVALID_PARTITIONS", reason=reason)
             return True
         response = await answer(self._topics.create_partitions(more.request()), purpose)
         if response is None:
@@ -151,12 +151,12 @@ class Hands:
         if request is not None:
             altering = self._controller.submit(request, IncrementalAlterConfigsResponse)
             response = await answer(altering, f"configs of {resource}")
-            for one in () if response is None else response.responses:
-                is_refused(one.error_code, one.error_message, f"configs of {resource}")
+            for result in () if response is None else response.responses:
+                is_refused(result.error_code, result.error_message, f"configs of {resource}")
         return shown(self._image, resource)
 
 
 def log_refusals(inputs: Sequence[tuple[str, str]]) -> None:
     """Logs znodes whose input can't be carried out."""
     for path, reason in inputs:
-        logger.warning("the input of a tool is refused", znode=path, reason=reason)
+        logger.warning("the input of a tool is rejected", znode=path, reason=reason)

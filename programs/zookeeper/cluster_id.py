@@ -16,13 +16,15 @@ def claim(client: ZookeeperClient, cluster_id: str) -> None:
     try:
         client.apply([Create(znodes.CLUSTER_ID, znodes.cluster_id_json(cluster_id))])
     except Conflict:
-        there = _there(client)
-        if there != cluster_id:
-            message = f"zookeeper.connect: {znodes.CLUSTER_ID} is {there}, and this broker's cluster is {cluster_id}"
+        registered = _stored_id(client)
+        if registered != cluster_id:
+            message = (
+                f"zookeeper.connect: {znodes.CLUSTER_ID} is {registered}, and this broker's cluster is {cluster_id}"
+            )
             raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, message) from None
 
 
-def _there(client: ZookeeperClient) -> str:
+def _stored_id(client: ZookeeperClient) -> str:
     node = client.get(znodes.CLUSTER_ID)
     try:
         return "gone" if node is None else znodes.cluster_id_of(node.data)

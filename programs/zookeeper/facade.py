@@ -127,11 +127,11 @@ class Facade:
         try:
             await self._turn()
         except (ZookeeperUnavailable, Conflict) as error:
-            self._retry("znodes are not as they should be", str(error), is_fault=False)
+            self._retry("znodes could not be updated now", str(error), is_fault=False)
         except (ZookeeperRefused, KafkaError) as error:
             self._retry("inputs from ZooKeeper cannot be carried out now", str(error))
         except Exception as error:
-            logger.error("a turn with ZooKeeper failed", exc_info=error)
+            logger.error("an update of ZooKeeper failed", exc_info=error)
             self._again()
 
     def _retry(self, event: str, reason: str, *, is_fault: bool = True) -> None:

@@ -51,11 +51,11 @@ class ZookeeperOffsets:
         offsets: dict[str, bytes] = {}
         codes: dict[TopicPartition, ErrorCode] = {}
         for topic in request.topics:
-            for one in topic.partitions:
-                partition = TopicPartition(topic.name, one.partition_index)
-                codes[partition] = self._refusal(request.group_id, partition, one.committed_metadata)
+            for requested in topic.partitions:
+                partition = TopicPartition(topic.name, requested.partition_index)
+                codes[partition] = self._refusal(request.group_id, partition, requested.committed_metadata)
                 if codes[partition] is ErrorCode.NONE:
-                    offsets[znodes.offset_path(request.group_id, *partition)] = b"%d" % one.committed_offset
+                    offsets[znodes.offset_path(request.group_id, *partition)] = b"%d" % requested.committed_offset
         failures = await self._put(offsets)
         return OffsetCommitResponse(
             topics=[
@@ -63,11 +63,11 @@ class ZookeeperOffsets:
                     name=topic.name,
                     partitions=[
                         OffsetCommitResponsePartition(
-                            partition_index=one.partition_index,
+                            partition_index=requested.partition_index,
                             error_code=_after(codes[partition], failures, request.group_id, partition),
                         )
-                        for one in topic.partitions
-                        for partition in [TopicPartition(topic.name, one.partition_index)]
+                        for requested in topic.partitions
+                        for partition in [TopicPartition(topic.name, requested.partition_index)]
                     ],
                 )
                 for topic in request.topics

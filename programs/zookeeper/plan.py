@@ -64,14 +64,14 @@ def differences(
     for path in sorted(registered.keys() - want.keys(), key=by_depth, reverse=True):
         yield Delete(path)
     for path, data in want.items():
-        there = registered.get(path)
-        if there is None:
+        znode = registered.get(path)
+        if znode is None:
             yield Create(path, data)
-        elif there.is_ephemeral and not any(other.startswith(f"{path}/") for other in registered):
+        elif znode.is_ephemeral and not any(other.startswith(f"{path}/") for other in registered):
             yield Delete(path)
-            yield Create(path, there.data if path in keep else data)
-        elif path not in keep and not is_same(path, there.data, data):
-            yield Write(path, data, there.version)
+            yield Create(path, znode.data if path in keep else data)
+        elif path not in keep and not is_same(path, znode.data, data):
+            yield Write(path, data, znode.version)
 
 
 def by_depth(path: str) -> tuple[bool, int, str]:
@@ -79,17 +79,17 @@ def by_depth(path: str) -> tuple[bool, int, str]:
     return not path.startswith(znodes.TOPIC_CONFIGS), path.count("/"), path
 
 
-def is_same(path: str, there: bytes, target: bytes) -> bool:
+def is_same(path: str, present: bytes, target: bytes) -> bool:
     """True if two znodes have the same content. The controller epoch of a partition is ignored: it is that of the last
     change."""
-    if there == target:
+    if present == target:
         return True
     room, depth = path.split("/")[1], path.count("/")
     read = READERS.get((room, depth))
     if read is None:
         return True  # it has no content
     try:
-        return read(there) == read(target)
+        return read(present) == read(target)
     except BadZnode:
         return False
 
@@ -107,12 +107,12 @@ READERS: Mapping[tuple[str, int], Callable[[bytes], object]] = {
 """The readers of a znode's content, by the path's first component and depth."""
 
 
-def added_partitions(there: bytes, view: TopicView, made: Collection[int]) -> dict[int, list[int]]:
+def added_partitions(data: bytes, view: TopicView, made: Collection[int]) -> dict[int, list[int]]:
     """Returns the partitions that a tool has added to a topic's znode: they are not in the image, and no broker has
     created their znodes (`made`). Raises BadZnode."""
     return {
         index: replicas
-        for index, replicas in znodes.assignment_of(there).items()
+        for index, replicas in znodes.assignment_of(data).items()
         if index not in view.partitions and index not in made
     }
 

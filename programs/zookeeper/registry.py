@@ -44,8 +44,8 @@ class Registry:
             changed |= (children ^ self._registered.keys()) - self._closed
         for topic in changed:
             self._registered.pop(topic, None)
-        there = self._read(client, sorted(changed))
-        self._registered |= {topic: paths for topic, paths in there.items() if znodes.topic_path(topic) in paths}
+        read = self._read(client, sorted(changed))
+        self._registered |= {topic: paths for topic, paths in read.items() if znodes.topic_path(topic) in paths}
         return changed
 
     def _read(self, client: ZookeeperClient, topics: Sequence[str]) -> dict[str, dict[str, Known]]:
@@ -101,8 +101,7 @@ class Registry:
         return name not in self._closed and (view is not None or name in self._registered)
 
     def _look_below(self, client: ZookeeperClient, name: str, target: Target) -> None:
-        """Reads all znodes below those to be deleted, because a znode with children can't be deleted, whoever created
-        them."""
+        """Reads all znodes below the znodes to be deleted, because a znode with children can't be deleted."""
         registered = self._registered.get(name, {})
         try:
             if not target:
@@ -166,12 +165,12 @@ class Registry:
 
     def _added(self, view: TopicView) -> dict[int, list[int]]:
         registered = self._registered.get(view.name, {})
-        there = registered.get(znodes.topic_path(view.name))
-        if there is None:
+        znode = registered.get(znodes.topic_path(view.name))
+        if znode is None:
             return {}
         made = with_prefix(registered, f"{znodes.partitions_path(view.name)}/")
         try:
-            return added_partitions(there.data, view, made)
+            return added_partitions(znode.data, view, made)
         except BadZnode:
             return {}
 
@@ -179,14 +178,14 @@ class Registry:
         """Returns a topic that a tool has created; None if a broker has created its partitions or it is gone. Raises
         BadZnode."""
         registered = self._registered.get(name, {})
-        there = registered.get(znodes.topic_path(name))
-        if there is None or znodes.partitions_path(name) in registered:
+        znode = registered.get(znodes.topic_path(name))
+        if znode is None or znodes.partitions_path(name) in registered:
             return None
         if not znodes.is_short(name):
-            raise BadZnode("has too long a name")
+            raise BadZnode("has a name that is too long")
         config = registered.get(znodes.topic_config_path(name))
         return NewTopic(
-            name, znodes.assignment_of(there.data), {} if config is None else znodes.configs_of(config.data)
+            name, znodes.assignment_of(znode.data), {} if config is None else znodes.configs_of(config.data)
         )
 
     def more_partitions(self, view: TopicView) -> MorePartitions | None:

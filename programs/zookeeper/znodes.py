@@ -258,7 +258,7 @@ def _entity(kind: object, name: object) -> Entity:
     if not isinstance(kind, str) or not isinstance(name, str) or not is_component(kind) or not is_component(name):
         raise BadZnode("names no entity")
     if not is_short(name):
-        raise BadZnode("has too long a name")
+        raise BadZnode("has a name that is too long")
     return Entity(kind, name)
 
 
@@ -303,7 +303,7 @@ def number(value: object) -> int:
     if isinstance(value, str) and is_number(value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 31:
-        raise BadZnode(f"{_shown(value)} is not a number from 0 on")
+        raise BadZnode(f"{_shown(value)} is not a number of 0 or more")
     return value
 
 

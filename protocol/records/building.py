@@ -20,8 +20,8 @@ from protocol.records.batch import (
     BatchHeader,
     seal,
 )
+from protocol.records.codecs import compress
 from protocol.records.compression import Compression
-from protocol.records.deflating import compress
 from protocol.records.record import Record, encode_records
 
 

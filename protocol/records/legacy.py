@@ -20,10 +20,9 @@ from protocol.records.batch import (
     set_max_timestamp,
 )
 from protocol.records.building import build, pack
-from protocol.records.compression import Compression, TooLarge
-from protocol.records.inflating import PIECE_BYTES
+from protocol.records.codecs import stream
+from protocol.records.compression import PIECE_BYTES, Compression, TooLarge
 from protocol.records.message_set import LegacyMessage, MessageSet, iter_messages, to_record, unwrap
-from protocol.records.recoding import Recoder
 from protocol.records.record import MAX_INFLATED_SIZE, Record, encode_body, encode_record
 from protocol.records.whole import read_whole
 
@@ -63,7 +62,7 @@ def _batch(records: Iterator[Record], codec: int, level: int | None) -> bytearra
     """Returns a batch of the records, each encoded as it is read, because there may be millions. The codec is valid:
     `unwrap` has checked it before the first record."""
     first = next(records)
-    recoder = Recoder(Compression(codec), level)
+    recoder = stream(Compression(codec), level)
     encoded, piece = bytearray(), bytearray()
     count, largest = 0, NO_TIMESTAMP
     for record in chain((first,), records):

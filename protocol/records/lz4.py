@@ -8,9 +8,11 @@ Source: org.apache.kafka.common.compress.Lz4BlockOutputStream; the LZ4 frame for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from protocol.records.compression import Bytes, TooLarge, damaged
+import lz4.frame
+
+from protocol.records.compression import INPUT_BYTES, PIECE_BYTES, Bytes, Stream, damaged, joined
 
 _FRAME_MAGIC = b"\x04\x22\x4d\x18"
 _FRAME_MAGIC_SIZE = len(_FRAME_MAGIC)
@@ -38,10 +40,8 @@ _MAX_STEP = 4 * 1024 * 1024
 _MIN_STEP = 64 * 1024
 
 
-def compress(data: Bytes, level: int | None, *, broken_checksum: bool) -> bytes:
+def compress(data: Bytes, level: int | None, magic: int) -> bytes:
     """Returns `data` as one frame."""
-    import lz4.frame
-
     frame: bytes = lz4.frame.compress(
         data,
         compression_level=_liblz4_level(level),
@@ -49,7 +49,7 @@ def compress(data: Bytes, level: int | None, *, broken_checksum: bool) -> bytes:
         block_linked=False,
         store_size=False,
     )
-    return _broken(frame) if broken_checksum else frame
+    return _broken(frame) if magic == 0 else frame
 
 
 def _broken(frame: bytes) -> bytes:
@@ -57,15 +57,13 @@ def _broken(frame: bytes) -> bytes:
     return frame[:end] + _header_checksum(frame[:end]) + frame[end + 1 :]
 
 
-def stream(level: int | None, *, broken_checksum: bool) -> tuple[Callable[[bytes], bytes], Callable[[], bytes]]:
-    """Returns two functions that write a frame: the first compresses a piece, the second ends the frame."""
-    import lz4.frame
-
+def stream(level: int | None, magic: int) -> Stream:
+    """Returns the functions that write a frame piece by piece."""
     compressor = lz4.frame.LZ4FrameCompressor(
         compression_level=_liblz4_level(level), block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False
     )
     header: bytes = compressor.begin()
-    begin = [_broken(header) if broken_checksum else header]
+    begin = [_broken(header) if magic == 0 else header]
 
     def write(piece: bytes) -> bytes:
         compressed: bytes = compressor.compress(piece)
@@ -75,7 +73,7 @@ def stream(level: int | None, *, broken_checksum: bool) -> tuple[Callable[[bytes
         last: bytes = compressor.flush()
         return begin.pop() + last if begin else last
 
-    return write, end
+    return Stream(write, end)
 
 
 def _room(data: Bytes, max_size: int) -> int:
@@ -101,28 +99,19 @@ def _room(data: Bytes, max_size: int) -> int:
     return 0
 
 
-def decompress(data: Bytes, max_size: int, *, any_checksum: bool) -> bytes:
+def decompress(data: Bytes, max_size: int, magic: int) -> bytes:
     """Returns the content of one frame, and ignores bytes after it. Raises KafkaError(CORRUPT_MESSAGE).
 
     Inflates a usual frame in one call of the library, into a buffer that need not grow.
     """
-    if not any_checksum and (room := _room(data, max_size)):
+    if magic and (room := _room(data, max_size)):
         return _inflated_into(data, room)
     step = min(_MAX_STEP, _MIN_STEP + _MAX_RATIO * len(data), max_size + 1)
-    inflated: list[bytes] = []
-    size = 0
-    for piece in pieces(data, step, len(data), any_checksum=any_checksum):
-        inflated.append(piece)
-        size += len(piece)
-        if size > max_size:
-            raise TooLarge(max_size)
-    return inflated[0] if len(inflated) == 1 else b"".join(inflated)
+    return joined(_pieces(data, step, len(data), magic), max_size)
 
 
 def _inflated_into(data: Bytes, room: int) -> bytes:
     """Returns the content of a frame that inflates to at most `room` bytes."""
-    import lz4.frame
-
     inflater = lz4.frame.LZ4FrameDecompressor()
     try:
         content: bytes = inflater.decompress(data, max_length=room)
@@ -133,12 +122,14 @@ def _inflated_into(data: Bytes, room: int) -> bytes:
     return content
 
 
-def pieces(data: Bytes, step: int, input_step: int, *, any_checksum: bool) -> Iterator[bytes]:
-    """Yields the content in pieces of at most `step` bytes, reading `input_step` bytes of `data` at a time. Raises
-    KafkaError(CORRUPT_MESSAGE)."""
-    import lz4.frame
+def pieces(data: Bytes, magic: int) -> Iterator[bytes]:
+    """Yields the content in pieces. Raises KafkaError(CORRUPT_MESSAGE)."""
+    return _pieces(data, PIECE_BYTES, INPUT_BYTES, magic)
 
-    if any_checksum:
+
+def _pieces(data: Bytes, step: int, input_step: int, magic: int) -> Iterator[bytes]:
+    """Yields the content in pieces of at most `step` bytes, reading `input_step` bytes of `data` at a time."""
+    if magic == 0:
         end = _descriptor_end(data)
         data = b"".join((data[:end], _header_checksum(data[_FRAME_MAGIC_SIZE:end]), data[end + 1 :]))
     inflater = lz4.frame.LZ4FrameDecompressor()

@@ -18,17 +18,9 @@ from typing import NamedTuple
 from zlib import crc32
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import (
-    COMPRESSION_MASK,
-    LOG_OVERHEAD,
-    NO_TIMESTAMP,
-    TIMESTAMP_TYPE,
-    Buffer,
-    TimestampType,
-)
-from protocol.records.compression import Compression, TooLarge
-from protocol.records.inflating import PIECE_BYTES, pieces
-from protocol.records.recoding import Recoder
+from protocol.records.batch import COMPRESSION_MASK, LOG_OVERHEAD, NO_TIMESTAMP, TIMESTAMP_TYPE, Buffer, TimestampType
+from protocol.records.codecs import pieces, stream
+from protocol.records.compression import PIECE_BYTES, Compression, TooLarge
 from protocol.records.record import MAX_INFLATED_SIZE, Record
 from protocol.records.whole import whole
 
@@ -220,7 +212,7 @@ class MessageSet:
         self._time_ms = log_append_time_ms
         self._attributes = TIMESTAMP_TYPE if magic == MAGIC_V1 and log_append_time_ms is not None else 0
         self._max_size = max_size
-        self._recoder = Recoder(compression, level, magic=magic)
+        self._recoder = stream(compression, level, magic=magic)
         self._encoded, self._piece = bytearray(), bytearray()
         self._first_offset: int | None = None
         self._last_offset = 0

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader, Buffer
-from protocol.records.inflating import decompress
+from protocol.records.codecs import decompress
 from protocol.records.varint import decode_varint, decode_varlong, encode_varint
 
 # The default of socket.request.max.bytes: a larger batch could not have been sent uncompressed, and is probably an

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from protocol.records.compression import Bytes, TooLarge, damaged
+import cramjam
+
+from protocol.records.compression import Bytes, Stream, TooLarge, damaged
 
 _MAGIC = b"\x82SNAPPY\x00"
 _HEADER = _MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"  # version, and the oldest version that reads it
-HEADER_BYTES = len(_HEADER)
 _BLOCK_SIZE = 32 * 1024
 
 # The densest element of the format is a copy: three bytes that inflate to 64. A block with a larger claimed size is
@@ -24,25 +25,37 @@ _SIZE_BYTES = 4
 _MAX_SIZE = 1 << 62
 
 
-def compress(data: Bytes) -> bytes:
+def compress(data: Bytes, _level: int | None, _magic: int) -> bytes:
     """Returns `data` compressed, in xerial's framing."""
-    import cramjam
+    return _HEADER + _blocks(data)
 
+
+def stream(_level: int | None, _magic: int) -> Stream:
+    """Returns the functions that write xerial's framing piece by piece."""
+    header = [_HEADER]
+    return Stream(lambda piece: (header.pop() if header else b"") + _blocks(piece), bytes)
+
+
+def _blocks(data: Bytes) -> bytes:
     view = memoryview(data)
-    parts = [_HEADER]
+    parts: list[bytes] = []
     for start in range(0, len(view), _BLOCK_SIZE):
         block = bytes(cramjam.snappy.compress_raw(view[start : start + _BLOCK_SIZE]))
         parts += (len(block).to_bytes(4, "big"), block)
     return b"".join(parts)
 
 
-def decompress(data: Bytes, max_size: int) -> bytes:
+def decompress(data: Bytes, max_size: int, _magic: int) -> bytes:
     """Returns the content of a xerial stream or a raw block. Raises KafkaError(CORRUPT_MESSAGE)."""
-    return b"".join(blocks(data, max_size))
+    return b"".join(_inflated(data, max_size))
 
 
-def blocks(data: Bytes, max_size: int = _MAX_SIZE) -> Iterator[bytes]:
+def pieces(data: Bytes, _magic: int) -> Iterator[bytes]:
     """Yields the content block by block. Raises KafkaError(CORRUPT_MESSAGE)."""
+    return _inflated(data, _MAX_SIZE)
+
+
+def _inflated(data: Bytes, max_size: int) -> Iterator[bytes]:
     view = memoryview(data)
     if view[: len(_MAGIC)] != _MAGIC:
         if len(view):
@@ -69,8 +82,6 @@ def blocks(data: Bytes, max_size: int = _MAX_SIZE) -> Iterator[bytes]:
 
 
 def _block(block: memoryview, max_size: int) -> bytes:
-    import cramjam
-
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > _MAX_RATIO * len(block):

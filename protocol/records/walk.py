@@ -21,7 +21,7 @@ UNUSUAL: Final = -2
 """The result for an unusual batch. No usual batch has this timestamp (-1 means none)."""
 
 MAX_USUAL_TIMESTAMP: Final = 1 << 61
-"""Bound of usual base timestamps. The sum of two such values fits into 64 bits."""
+"""Bound of usual base timestamps. The sum of two usual base timestamps fits into 64 bits."""
 
 ONE_BYTE: Final = 0x80
 LOW_BITS: Final = 0x7F

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.codecs import pieces
 from protocol.records.compression import TooLarge
-from protocol.records.inflating import pieces
 from protocol.records.record import MAX_INFLATED_SIZE, Record, decode_all, iter_times
 from protocol.records.varint import decode_varint
 

@@ -18,7 +18,7 @@ DIGITS_BITS: Final = 130
 """Random bits of a salt of Kafka's tools, which write them in base 36 (ScramFormatter.secureRandomString)."""
 
 DIGITS_BYTES: Final = range(20, 27)
-"""Lengths of such salts. A shorter salt occurs once in a billion."""
+"""Lengths of base-36 salts. A shorter salt occurs once in a billion."""
 
 DRAWN_BYTES: Final = 8
 """Bytes that select a shape, enough for any number of users."""

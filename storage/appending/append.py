@@ -31,8 +31,8 @@ from protocol.records.batch import (
     validate_from_client,
 )
 from protocol.records.building import pack
+from protocol.records.codecs import compress
 from protocol.records.compression import Compression, TooLarge
-from protocol.records.deflating import compress
 from protocol.records.record import MAX_INFLATED_SIZE, encode_records, read_records
 from protocol.records.walk import RecordRules
 from storage.appending.records_check import LOOP_BYTES, Looked, RecodingTarget, TooLong, look, loop_limit

@@ -30,10 +30,4 @@ class Appended:
     @property
     def values(self) -> tuple[int, int, int, int, bool]:
         """All fields, for comparison."""
-        return (
-            self.base_offset,
-            self.last_offset,
-            self.log_append_time_ms,
-            self.log_start_offset,
-            self.duplicate,
-        )
+        return (self.base_offset, self.last_offset, self.log_append_time_ms, self.log_start_offset, self.duplicate)

@@ -13,10 +13,8 @@ from typing import Final, NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import COMPRESSION_MASK, HEADER_SIZE, TIMESTAMP_TYPE, BatchHeader
+from protocol.records.codecs import check_descriptor, compress, decompress, pieces, stream
 from protocol.records.compression import Compression, TooLarge
-from protocol.records.deflating import compress
-from protocol.records.inflating import decompress, pieces
-from protocol.records.recoding import Recoder
 from protocol.records.record import MAX_INFLATED_SIZE
 from protocol.records.walk import UNUSUAL, RecordRules, Walk, invalid, largest_timestamp
 
@@ -111,20 +109,12 @@ def _pieces(codec: Compression, payload: memoryview) -> Iterator[bytes]:
     yield from pieces(codec, payload)
 
 
-def check_descriptor(codec: int, payload: memoryview) -> None:
-    """Raises KafkaError(CORRUPT_MESSAGE) for an LZ4 frame that Kafka's consumers can't read."""
-    if codec == Compression.LZ4:
-        from protocol.records import lz4
-
-        lz4.check_descriptor(payload)
-
-
 def _by_pieces(
     inflated: Iterator[bytes], header: BatchHeader, rules: RecordRules, target: RecodingTarget | None
 ) -> Looked:
     stamp = header.max_timestamp if header.attributes & TIMESTAMP_TYPE else None
     walk = Walk(header.records_count, header.base_offset, header.base_timestamp, stamp, rules)
-    recoder = None if target is None else Recoder(target.codec, target.level)
+    recoder = None if target is None else stream(target.codec, target.level)
     output: list[bytes] = []
     size = seen = 0
     try:

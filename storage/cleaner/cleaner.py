@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from protocol.records.batch import CONTROL, MAGIC_V2, BatchHeader
+from protocol.records.message_set import read_messages
 from protocol.records.record import iter_keys
 from protocol.types import Buffer
 from storage.cleaner.compaction import Filter, Stats, Transactions
@@ -231,8 +232,6 @@ def _keys(view: memoryview, header: BatchHeader) -> Iterable[tuple[bytes, int]]:
     check(view, 0, header)
     if header.magic >= MAGIC_V2:
         return [(record.key, record.offset) for record in iter_keys(view, 0, header) if record.key is not None]
-    from protocol.records.message_set import read_messages
-
     return [(record.key, record.offset) for record in read_messages(view) if record.key is not None]
 
 

@@ -14,6 +14,7 @@ from heapq import heapify, heappop
 
 from protocol.records.batch import CONTROL, MAGIC_V2, TRANSACTIONAL, BatchHeader
 from protocol.records.compression import Compression
+from protocol.records.message_set import encode_message_set, iter_messages, read_messages
 from protocol.records.record import RawRecord, Record, iter_keys
 from protocol.records.rewrite import with_records, without_records
 from protocol.types import Buffer
@@ -182,8 +183,6 @@ class Filter:
 
     def _keep_legacy(self, view: memoryview, header: BatchHeader) -> Buffer | None:
         """Filters a v0 or v1 message, or a wrapper of several messages, from before Kafka 0.11."""
-        from protocol.records.message_set import encode_message_set, iter_messages, read_messages
-
         self.transactions.is_aborted(header)
         wrapper = next(iter_messages(view))
         records = list(read_messages(view))

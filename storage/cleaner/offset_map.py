@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 HASH_BYTES = 16
 ENTRY_BYTES = HASH_BYTES + 8
-"""As in Kafka, so that log.cleaner.dedupe.buffer.size holds as many keys here as there."""
+"""Bytes of an entry. The same as in Kafka, so that log.cleaner.dedupe.buffer.size holds the same number of keys."""
 
 BUCKET_ENTRIES = 64
 _BUCKET_BYTES = BUCKET_ENTRIES * HASH_BYTES

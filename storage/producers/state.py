@@ -76,12 +76,7 @@ class ProducerState:
     # Appending
 
     def check(
-        self,
-        header: BatchHeader,
-        origin: Origin,
-        *,
-        marker: EndMarker | None = None,
-        guard: Verification | None = None,
+        self, header: BatchHeader, origin: Origin, *, marker: EndMarker | None = None, guard: Verification | None = None
     ) -> CachedBatch | None:
         """Checks that a batch with a producer id may be appended; returns the original batch of a duplicate.
 

@@ -54,7 +54,11 @@ def load(
     opened = (_open(directory, name, config, disk, now_ms) for name in names if name.endswith(LOG))
     segments = [segment for segment in opened if segment is not None]
     if not segments:
-        doubt = f"{directory}: has no segment, where {recovery_point} was the end" if clean and recovery_point else None
+        doubt = (
+            f"{directory}: has no segment, but ended at offset {recovery_point} at the last shutdown"
+            if clean and recovery_point
+            else None
+        )
         return _begin(directory, names, config, producer_state, disk, now_ms, log_start_offset, doubt)
     producer_state.remove_stray_snapshots([segment.base_offset for segment in segments])
     loader = _Loader(
@@ -209,7 +213,7 @@ class _Loader:
             return f"{active.path}: {active.size_bytes - position} bytes from byte {position} on are not a whole batch"
         if end_offset < closed.recovery_point or closed.snapshot not in (None, end_offset):
             expected = max(closed.recovery_point, closed.snapshot or 0)
-            return f"{active.path}: ends at offset {end_offset}, where {expected} was the end"
+            return f"{active.path}: ends at offset {end_offset}, but ended at {expected} at the last shutdown"
         return None
 
     def recover(self, recovery_point: int) -> None:

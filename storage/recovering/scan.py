@@ -8,14 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import (
-    CONTROL,
-    HEADER_SIZE,
-    MAGIC_V2,
-    NO_PARTITION_LEADER_EPOCH,
-    BatchHeader,
-    read_header,
-)
+from protocol.records.batch import CONTROL, HEADER_SIZE, MAGIC_V2, NO_PARTITION_LEADER_EPOCH, BatchHeader, read_header
 from storage.epochs import LeaderEpochCache
 from storage.markers import marker_in, take_over
 from storage.producers.state import ProducerBatch, ProducerState

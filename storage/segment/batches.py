@@ -63,7 +63,7 @@ def find_offset(buffer: memoryview, position: int, end: int, offset: int) -> Bat
 
 
 def leads_to_batch(window: Window, base_offset: int, entry: OffsetPosition, end: int) -> bool:
-    """True if an entry of a segment's offset index points at a batch that the entry may belong to."""
+    """True if an entry of the offset index points at a batch that can be the entry's batch."""
     if not 0 <= entry.position <= end - _PLACE.size:
         return False
     base_offset_found, length, magic, _ = _PLACE.unpack(window(entry.position, entry.position + _PLACE.size))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from zlib import crc32
 
 from storage.config import LogConfig
 
@@ -15,6 +16,4 @@ def jitter_ms(directory: str, base_offset: int, config: LogConfig) -> int:
     limit = min(config.segment_jitter_ms, config.segment_ms)
     if not limit:
         return 0
-    from zlib import crc32
-
     return crc32(f"{os.path.basename(directory)}/{base_offset}".encode()) % limit

@@ -282,7 +282,7 @@ class Segment:
 
     def rebuild_indexes(self) -> None:
         """Rebuilds a damaged offset and time index from the batches. Raises OSError."""
-        tell("index made anew", self.index.path)
+        tell("index rebuilt", self.index.path)
         self._make_indexes(fresh=True)
         self._max_timestamp, self._max_timestamp_offset, self._indexed_at = NO_TIMESTAMP, self.base_offset, 0
         self._recent.clear()

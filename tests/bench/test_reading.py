@@ -6,8 +6,6 @@ import os
 import struct
 import time
 
-import pytest
-
 from bench import cost, wire
 from bench.cost import Memory, Spent, Ticks
 from bench.figures import Cpu
@@ -44,16 +42,6 @@ def test_a_process_that_is_ending_has_no_memory() -> None:
 
 def test_a_request_is_framed_with_its_header() -> None:
     assert bytes.fromhex("00000013 0003 0001 00000001 0005 62656e6368 00000000") == wire.METADATA_REQUEST
-
-
-def test_the_advertised_apis_are_read_from_api_versions_0() -> None:
-    body = struct.pack(">hi", 0, 2) + struct.pack(">hhh", 0, 0, 13) + struct.pack(">hhh", 18, 0, 4)
-    assert wire.parse_api_versions(body) == {0, 18}
-
-
-def test_an_error_to_api_versions_names_its_code() -> None:
-    with pytest.raises(ValueError, match="error code 35"):
-        wire.parse_api_versions(struct.pack(">hi", 35, 0))
 
 
 def test_metadata_without_a_broker_is_no_answer_yet() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from broker.replica.followers import FollowerFetch, follower_fetched
-from broker.replica.isr import NO_BROKER_EPOCH, Follower, Isr
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading, led_alone
+from coordinator.replication.isr import NO_BROKER_EPOCH, Follower, Isr
+from coordinator.replication.roles import FollowerFetch, Leading, led_alone
 from protocol.types import TopicPartition
 from storage.log import Log
 
@@ -31,4 +30,4 @@ def follow(partition: Partition, *, in_sync: bool = True) -> None:
 
 def acknowledge(partition: Partition, offset: int) -> None:
     """The follower has everything below the offset."""
-    follower_fetched(partition, FollowerFetch(FOLLOWER, NO_BROKER_EPOCH, offset, NO_LOG_START, 0))
+    partition.fetched(FollowerFetch(FOLLOWER, NO_BROKER_EPOCH, offset, NO_LOG_START, 0))

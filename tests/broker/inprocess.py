@@ -17,6 +17,7 @@ from broker.metadata.led_log import LedLog
 from broker.network.connection import ServerConnection
 from broker.requests.api import WireParser
 from broker.requests.dispatch import FRONT_BYTES
+from programs.run.controller_server import ControllerServer
 from programs.run.server import Server
 from protocol.codec import decode, encode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -90,7 +91,7 @@ class Wire(asyncio.Transport):
 class Client:
     """One connection to the broker."""
 
-    def __init__(self, server: Server, listener: int = 0) -> None:
+    def __init__(self, server: Server | ControllerServer, listener: int = 0) -> None:
         self.wire = Wire()
         self.connection = ServerConnection(server.listeners[listener])
         self.connection.connection_made(self.wire)

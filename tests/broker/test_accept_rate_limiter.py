@@ -11,13 +11,13 @@ from broker.network.accept_rate_limiter import (
     REMEMBERED,
     UNBLOCKED_SECONDS,
     AcceptRateLimiter,
-    accept_budget,
-    block_budget,
+    accept_burst,
+    block_burst,
 )
 from tests.clock import ManualClock
 
 RATE = 100
-ACCEPT, BLOCK = accept_budget(), block_budget()
+ACCEPT, BLOCK = accept_burst(), block_burst()
 AT_ONCE = RATE * BURST_SECONDS
 BRIEFLY = RATE * ACCEPT.reduced_ns // NS_PER_S
 UNBLOCKED_BRIEFLY = RATE * BLOCK.reduced_ns // NS_PER_S

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.exchange.audit import INTERVAL_MS, KINDS_LEFT_OUT, LINES_A_SECOND, LINES_OF_REQUEST, AuditLog
+from broker.exchange.audit import INTERVAL_MS, LINES_A_SECOND, LINES_OF_REQUEST, SUPPRESSED_KINDS, AuditLog
 from broker.exchange.context import ClientConnection, Context, Principal
 from broker.logging import DEBUG, Logger, levels
 from protocol.acl import Operation, Resource
@@ -118,6 +118,6 @@ def test_only_so_many_kinds_are_counted_apart(audit: AuditLog, clock: ManualCloc
         decide(audit, request(f"user-{number}"), 1)
     lines.clear()
     clock.advance(INTERVAL_MS)
-    assert len(lines) == KINDS_LEFT_OUT + 1
+    assert len(lines) == SUPPRESSED_KINDS + 1
     assert sum(fields["count"] for _, _, fields in lines) == users - LINES_A_SECOND
     assert not clock.timers

@@ -12,7 +12,7 @@ import pytest
 
 from broker.network.in_flight import MAX_IN_FLIGHT
 from broker.replica.partition import Partition
-from broker.replica.roles import Following
+from coordinator.replication.roles import Following
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceRequest, ProduceResponse

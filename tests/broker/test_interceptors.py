@@ -17,7 +17,6 @@ from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.metadata import MetadataRequest
 from tests.broker.fetch.test_wire import ALL
@@ -25,6 +24,7 @@ from tests.broker.fetch.test_wire import request as fetch_request
 from tests.broker.inprocess import CORRELATION_ID, Client, InProcess, decode_response, request_frame
 from tests.broker.produce.test_wire import batch
 from tests.broker.produce.test_wire import request as produce_request
+from tests.group_requests import join_group
 
 LONG_MS = 60_000
 DELETION_MS = 2_000
@@ -117,12 +117,7 @@ async def test_an_answer_that_waited_passes_once_it_is_there(watched: Watched, v
 
 
 async def test_an_answer_of_a_handler_that_waited_passes_once_it_is_there(watched: Watched) -> None:
-    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
-    join = JoinGroupRequest(
-        group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="", protocol_type="consumer",
-        protocols=protocols,
-    )  # fmt: skip
-    size = await sent_size(watched.client, join, 3)
+    size = await sent_size(watched.client, join_group("g"), 3)
     assert watched.take() == [(ApiKey.JOIN_GROUP, 3, 4 + size)]
 
 

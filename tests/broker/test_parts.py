@@ -30,11 +30,11 @@ from protocol.messages.list_offsets import (
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
 from tests.broker.doors import OPTIONS, furnished
 from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
+from tests.group_requests import fetched_group
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 MANY = 2 * PART_ENTRIES + 1
@@ -72,11 +72,7 @@ def test_a_request_is_cut_at_each_level() -> None:
 
 
 def group(group_id: str, topics: int, partitions: int) -> OffsetFetchRequestGroup:
-    requested = [
-        OffsetFetchRequestTopics(name=f"topic-{number}", partition_indexes=[*range(partitions)])
-        for number in range(topics)
-    ]
-    return OffsetFetchRequestGroup(group_id=group_id, topics=requested)
+    return fetched_group(group_id, {f"topic-{number}": range(partitions) for number in range(topics)})
 
 
 def test_answers_to_entries_of_the_same_name_are_one() -> None:

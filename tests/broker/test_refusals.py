@@ -15,16 +15,16 @@ from broker.metadata.forwarding import FORWARDED, body, envelope
 from broker.requests.api import Api, Apis
 from broker.requests.call import HostCall
 from broker.requests.dispatch import Dispatcher
-from broker.requests.refusal import EMPTY, ERROR_FIELDS, refusal
+from broker.requests.rejection import EMPTY, ERROR_FIELDS, rejection
 from coordinator.cluster.requester import Requester
 from protocol.api_key import ApiKey
 from protocol.codec import decode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages.envelope import EnvelopeResponse
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from protocol.schema import fields_of, identity
 from tests.broker.extremes import plausible
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
+from tests.group_requests import offset_fetch
 
 CODE = ErrorCode.POLICY_VIOLATION
 TOPIC_ID = bytes(range(16))
@@ -136,6 +136,5 @@ async def test_a_refused_produce_without_an_answer_closes_the_connection(refusin
 def test_a_request_without_a_list_is_refused_with_none_in_the_answer() -> None:
     api = handlers.APIS.find(ApiKey.OFFSET_FETCH)
     assert api is not None
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
-    response = refusal(api, request, 8, KafkaError(CODE))
+    response = rejection(api, offset_fetch("g"), 8, KafkaError(CODE))
     assert [(group.group_id, group.error_code, group.topics) for group in response.groups] == [("g", CODE, [])]  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ import pytest
 
 from broker.exchange.authorisation import Operation, Resource
 from broker.exchange.context import Context
+from broker.fetch import fetch
 from broker.replica.replicas import Replicas
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode
@@ -40,6 +41,7 @@ from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -49,22 +51,14 @@ from protocol.messages.list_offsets import (
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
 from protocol.messages.write_share_group_state import (
@@ -75,6 +69,7 @@ from protocol.messages.write_share_group_state import (
 )
 from tests.broker.asking import batch
 from tests.broker.inprocess import LONG_S, InProcess
+from tests.group_requests import fetched_group, offset_commit, offset_fetch, txn_offset_commit
 
 LATEST = -1
 DENIED = {
@@ -124,9 +119,7 @@ async def test_a_denied_group_that_is_named_twice_is_answered_once(broker: InPro
 
 
 async def test_a_denied_group_rejects_each_topic_of_a_commit(broker: InProcess) -> None:
-    partition = OffsetCommitRequestPartition(partition_index=3, committed_offset=1, committed_metadata="")
-    topics = [OffsetCommitRequestTopic(name=name, partitions=[partition]) for name in ("open", "secret")]
-    request = OffsetCommitRequest(group_id="secret", topics=topics)
+    request = offset_commit("secret", {"open": {3: 1}, "secret": {3: 1}})
     answer = await broker.client().ask(request, 8, OffsetCommitResponse)
     assert [(topic.name, topic.partitions[0].error_code) for topic in answer.topics] == [
         ("open", DENIED["group"]),
@@ -176,7 +169,7 @@ async def coordinator(tmp_path: Path) -> AsyncIterator[InProcess]:
         client = broker.client()
         finding = FindCoordinatorRequest(key_type=0, coordinator_keys=["group"])
         await client.ask(finding, 6, FindCoordinatorResponse)
-        reading = OffsetFetchRequest(groups=[offsets("group", "open")])
+        reading = offset_fetch("group", {"open": [0]})
         async with asyncio.timeout(LONG_S):
             while (await client.ask(reading, 9, OffsetFetchResponse)).groups[0].error_code:  # noqa: ASYNC110 (it loads)
                 await asyncio.sleep(0)
@@ -205,10 +198,7 @@ async def test_a_topic_that_a_broker_learns_of_during_a_commit_is_unknown_to_it(
     broker: InProcess,
 ) -> None:
     topic_id = await broker.create_topic("secret")
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
-    request = OffsetCommitRequest(
-        group_id="group", topics=[OffsetCommitRequestTopic(topic_id=topic_id, partitions=[partition])]
-    )
+    request = offset_commit("group", {"": {0: 1}}, ids={"": topic_id})
     with learns_late(Image, "topic_by_id", topic_id):
         answer = await broker.client().ask(request, 10, OffsetCommitResponse)
     assert [topic.partitions[0].error_code for topic in answer.topics] == [ErrorCode.UNKNOWN_TOPIC_ID]
@@ -218,11 +208,7 @@ async def test_a_topic_that_a_broker_learns_of_during_a_transactional_commit_is_
     broker: InProcess,
 ) -> None:
     topic_id = await broker.create_topic("secret")
-    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
-    topics = [TxnOffsetCommitRequestTopic(topic_id=topic_id, partitions=[partition])]
-    request = TxnOffsetCommitRequest(
-        transactional_id="producer", group_id="group", producer_id=1, producer_epoch=0, topics=topics
-    )
+    request = txn_offset_commit("group", "producer", (1, 0), {"": {0: 1}}, ids={"": topic_id})
     with learns_late(Image, "topic_by_id", topic_id):
         answer = await broker.client().ask(request, 6, TxnOffsetCommitResponse)
     assert [topic.partitions[0].error_code for topic in answer.topics] == [ErrorCode.UNKNOWN_TOPIC_ID]
@@ -232,8 +218,7 @@ async def test_a_topic_that_a_broker_learns_of_during_an_offset_fetch_is_unknown
     coordinator: InProcess,
 ) -> None:
     topic_id = await coordinator.create_topic("secret")
-    topics = [OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0])]
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="group", topics=topics)])
+    request = offset_fetch("group", {"": [0]}, ids={"": topic_id})
     with learns_late(Image, "topic_by_id", topic_id):
         answer = await coordinator.client().ask(request, 10, OffsetFetchResponse)
     (group,) = answer.groups
@@ -250,6 +235,7 @@ async def test_a_topic_that_a_broker_learns_of_while_it_describes_topics_is_unkn
     assert [(topic.name, topic.error_code) for topic in answer.topics] == [(None, ErrorCode.UNKNOWN_TOPIC_ID)]
 
 
+@pytest.mark.source_only
 async def test_a_topic_that_a_broker_learns_of_during_a_produce_is_unknown_to_it(
     broker: InProcess,
 ) -> None:
@@ -263,23 +249,36 @@ async def test_a_topic_that_a_broker_learns_of_during_a_produce_is_unknown_to_it
     assert broker.server.broker.replicas.partition("secret", 0).log_end_offset == 0
 
 
+@pytest.mark.source_only
+@pytest.mark.parametrize("largest", [0, 1], ids=["in turns", "at once"])
+async def test_a_topic_that_a_broker_learns_of_during_a_fetch_is_unknown_to_it(
+    largest: int, broker: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "MANY_PARTITIONS", largest)
+    broker.server.broker.fetches.authorizer = broker.server.broker.authorizer
+    topic_id = await broker.create_topic("secret")
+    partitions = [FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)]
+    request = FetchRequest(
+        max_wait_ms=0, min_bytes=0, max_bytes=1000, topics=[FetchTopic(topic_id=topic_id, partitions=partitions)]
+    )
+    with learns_late(Replicas, "name_of", topic_id):
+        answer = await broker.client().ask(request, 13, FetchResponse)
+    assert [topic.partitions[0].error_code for topic in answer.responses] == [ErrorCode.UNKNOWN_TOPIC_ID]
+
+
 async def test_offsets_of_groups_are_answered_in_the_order_of_the_request(coordinator: InProcess) -> None:
-    request = OffsetFetchRequest(groups=[offsets("secret", "open"), offsets("group", "open")])
+    request = OffsetFetchRequest(groups=[fetched_group("secret", {"open": [0]}), fetched_group("group", {"open": [0]})])
     answer = await coordinator.client().ask(request, 9, OffsetFetchResponse)
     answered = [(group.group_id, group.error_code) for group in answer.groups]
     assert answered == [("secret", DENIED["group"]), ("group", 0)]
 
 
 async def test_each_mention_of_a_group_has_its_own_denied_topics(coordinator: InProcess) -> None:
-    request = OffsetFetchRequest(groups=[offsets("group", "secret"), offsets("group", "open")])
+    groups = [fetched_group("group", {name: [0]}) for name in ("secret", "open")]
+    request = OffsetFetchRequest(groups=groups)
     answer = await coordinator.client().ask(request, 9, OffsetFetchResponse)
     answered = [[(topic.name, topic.partitions[0].error_code) for topic in group.topics] for group in answer.groups]
     assert answered == [[("secret", DENIED["topic"])], [("open", 0)]]
-
-
-def offsets(group_id: str, topic: str) -> OffsetFetchRequestGroup:
-    topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[0])]
-    return OffsetFetchRequestGroup(group_id=group_id, topics=topics)
 
 
 async def test_offsets_of_share_groups_are_answered_as_the_request_names_them(broker: InProcess) -> None:

@@ -10,9 +10,9 @@ import pytest
 from broker.config import BrokerConfig
 from broker.config.authorization import STANDARD_AUTHORIZER
 from broker.exchange.context import Principal
-from broker.replica.isr import NO_BROKER_EPOCH, Follower
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading
+from coordinator.replication.isr import NO_BROKER_EPOCH, Follower
+from coordinator.replication.roles import Leading
 from protocol.acl import Operation, PatternType, Permission, Resource
 from protocol.config import ConfigError
 from protocol.errors import ErrorCode

@@ -45,9 +45,9 @@ LATER = [
 ELSEWHERE = [
     "programs.control",
     "broker.metrics",
-    "broker.peers",
+    "client.pool",
     "programs.run.joining",
-    "protocol.client",
+    "client.connection",
     "structlog",
 ]
 """The modules of a broker that has its controllers elsewhere, somebody to watch it, or something to log."""

@@ -27,16 +27,10 @@ from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse,
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
 from protocol.messages.write_txn_markers import (
@@ -49,6 +43,7 @@ from protocol.records.batch import iter_batches
 from protocol.records.building import build
 from protocol.records.record import Record, read_records
 from tests.broker.inprocess import InProcess
+from tests.group_requests import offset_fetch, txn_offset_commit
 
 R = TypeVar("R")
 
@@ -184,25 +179,12 @@ class TransactionalClient:
         return error_code(response.responses[0].partition_responses[0].error_code)
 
     async def commit_offset(self, producer: Producer, offset: int, version: int = 5) -> ErrorCode:
-        partitions = [
-            TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
-        ]
-        request = TxnOffsetCommitRequest(
-            transactional_id=ID,
-            group_id=GROUP,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            topics=[TxnOffsetCommitRequestTopic(name=TOPIC, partitions=partitions)],
-        )
+        request = txn_offset_commit(GROUP, ID, producer, {TOPIC: {0: offset}})
         response = await self.client.ask(request, version, TxnOffsetCommitResponse)
         return error_code(response.topics[0].partitions[0].error_code)
 
     async def committed_offset(self, *, stable: bool = False) -> int | ErrorCode:
-        requested = OffsetFetchRequestGroup(
-            group_id=GROUP, topics=[OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]
-        )
-        request = OffsetFetchRequest(groups=[requested], require_stable=stable)
-        response = await self.client.ask(request, 8, OffsetFetchResponse)
+        response = await self.client.ask(offset_fetch(GROUP, {TOPIC: [0]}, stable=stable), 8, OffsetFetchResponse)
         fetched = response.groups[0].topics[0].partitions[0]
         return error_code(fetched.error_code) if fetched.error_code else fetched.committed_offset
 

@@ -72,5 +72,5 @@ def test_a_plain_command_imports_nothing_for_the_width_of_help_or_for_internatio
     program = "import sys; sys.argv = ['odradek', 'topic', 'list', '-b', 'localhost:1']; import odradek; odradek.main()"
     program += "; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    assert "commands.client.blocking" in loaded
+    assert "client.blocking" in loaded
     assert not {"shutil", "encodings.idna", "asyncio", "ssl"}.intersection(loaded)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from client.errors import ConnectionClosed, PeerUnavailable, RequestTimedOut
 from commands.client.patience import GIVE_UP_MS, EmptyHanded
 from commands.errors import BrokerUnreachable, CoordinatorAway
 from commands.groups.consumer import GroupConsumer
@@ -29,7 +30,6 @@ from protocol.messages.share_group_heartbeat import (
     TopicPartitions,
 )
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from protocol.peer_errors import ConnectionClosed, PeerUnavailable, RequestTimedOut
 from tests.commands.scripted_cluster import TIMEOUT_MS, TOPIC_ID, PassingTime, ScriptedCluster
 
 HERE = SharePlace(TOPIC_ID, 0)
@@ -144,6 +144,15 @@ async def test_a_coordinator_that_moves_is_looked_for_again(cluster: ScriptedClu
     cluster.answer(ShareGroupHeartbeatRequest, moved, heartbeat(1, [0]))
     await alive_until(sharer.keep_alive(), lambda: bool(sharer.places))
     assert len(cluster.requests(FindCoordinatorRequest)) == 3
+
+
+@pytest.mark.parametrize("failure", [TOO_LATE, LOST])
+async def test_a_coordinator_that_does_not_answer_is_looked_for_again(
+    cluster: ScriptedCluster, sharer: ShareMembership, failure: Exception
+) -> None:
+    cluster.answer(ShareGroupHeartbeatRequest, failure, heartbeat(1, [0]))
+    await alive_until(sharer.keep_alive(), lambda: bool(sharer.places))
+    assert len(cluster.requests(FindCoordinatorRequest)) == 2
 
 
 async def test_a_coordinator_that_stays_away_ends_the_command(

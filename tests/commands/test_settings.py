@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.peers import Address
 from cli.exits import MISUSED
+from client.address import Address
 from commands.client.connecting import destination, jaas_field
 from commands.client.settings import Given, gather
 from commands.errors import CommandError
@@ -62,7 +62,7 @@ def test_each_source_is_stronger_than_those_before_it(environ: dict[str, str], t
 def test_a_profile_has_all_settings_of_a_connection(environ: dict[str, str]) -> None:
     where = destination(gather(given(None, "prod"), environ))
     assert where.bootstrap == (Address("prod", 1),)
-    assert where.client_id == "me"
+    assert where.connection.client_id == "me"
     assert where.timeout_ms == 5000
 
 
@@ -84,7 +84,7 @@ JAAS = 'sasl.jaas.config=x.ScramLoginModule required username="ana" password="se
 def test_a_user_is_named_as_java_or_as_librdkafka_names_it(
     environ: dict[str, str], assignments: tuple[str, ...]
 ) -> None:
-    assert len(destination(gather(given(None, None, None, *assignments), environ)).authenticators) == 1
+    assert len(destination(gather(given(None, None, None, *assignments), environ)).connection.authenticators) == 1
 
 
 @pytest.mark.parametrize(

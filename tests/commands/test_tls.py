@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from broker.peers import Address
 from cli.exits import MISUSED
-from commands.client.blocking import BlockingLinks, drive
-from commands.client.cluster_client import ClusterClient
+from client.address import Address
+from client.blocking import BlockingPeers, drive
+from client.clock import SystemClock
+from client.pool import Peers
+from commands.client.cluster_client import ClusterClient, draw
 from commands.client.connecting import Destination, destination
 from commands.client.links import Links
-from commands.client.loop_links import LoopLinks
 from commands.client.settings import Given, gather
 from commands.client.tls import tls_context
 from commands.errors import BrokerUnreachable, CommandError
@@ -73,10 +74,14 @@ def at(broker: InProcess, to: Destination, listener: int, host: str) -> Destinat
 async def brokers_seen(broker: InProcess, to: Destination, host: str = "127.0.0.1") -> int:
     """The brokers that a cluster tells of, asked on a loop, and by a blocking socket in a thread."""
     there = at(broker, to, 1, host)
-    counts = [await count_brokers(LoopLinks(there))]
-    counts.append(await asyncio.to_thread(drive, count_brokers(BlockingLinks(there))))
+    counts = [await count_brokers(on_a_loop(there))]
+    counts.append(await asyncio.to_thread(drive, count_brokers(BlockingPeers(there.connection, there.bootstrap))))
     assert counts[0] == counts[1]
     return counts[0]
+
+
+def on_a_loop(there: Destination) -> Peers:
+    return Peers(there.connection, SystemClock(), draw, there.bootstrap)
 
 
 async def count_brokers(links: Links) -> int:
@@ -134,9 +139,9 @@ async def test_a_handshake_that_fails_names_the_setting_that_helps(
     async with served(tmp_path, keystore, "SSL", listeners=LISTENERS.format(host)) as broker:
         there = at(broker, where(*texts), listener, host)
         with pytest.raises(BrokerUnreachable, match=advice):
-            await count_brokers(LoopLinks(there))
+            await count_brokers(on_a_loop(there))
         with pytest.raises(BrokerUnreachable, match=advice):
-            await asyncio.to_thread(drive, count_brokers(BlockingLinks(there)))
+            await asyncio.to_thread(drive, count_brokers(BlockingPeers(there.connection, there.bootstrap)))
 
 
 async def test_names_are_not_compared_where_nobody_asks_for_it(

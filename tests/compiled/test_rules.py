@@ -20,7 +20,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 # Functions of a compiled module that call each other in a circle: why the depth has a limit.
 BOUNDED_DEPTH: dict[tuple[str, str], str] = {
     ("storage/segment/segment.py", "Segment._note"): "indexes that are made anew begin with a known timestamp",
-    ("protocol/client_codec.py", "has_records"): "as deep as messages are declared",
+    ("client/codec.py", "has_records"): "as deep as messages are declared",
     ("protocol/connection.py", "FrameReader.filled"): "once, when the size of a frame is complete",
 }
 

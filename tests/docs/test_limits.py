@@ -7,12 +7,10 @@ from functools import cache
 
 import pytest
 
-from docs.limit import Limit
-from docs.limits import bound
-from docs.limits_table import SECTIONS
+from docs.limits import QUOTED, Limit, bound, limits
 from tests.test_docs import ROOT
 
-LIMITS = [limit for limits in SECTIONS.values() for limit in limits]
+LIMITS = list(limits())
 
 
 @cache
@@ -24,14 +22,15 @@ def names_in(path: str) -> frozenset[str]:
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.what)
 def test_a_limit_is_held_by_an_option_or_a_constant(limit: Limit) -> None:
-    for source in limit.held_by:
+    for source in limit.sources:
         assert bound(source).value is not None
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.what)
 def test_a_limit_is_shown_by_tests_that_are_there(limit: Limit) -> None:
-    assert limit.tests, "no test shows it"
-    for test in limit.tests:
+    tests = QUOTED.findall(limit.tests)
+    assert tests, "no test shows it"
+    for test in tests:
         path, _, name = test.partition("::")
         assert name.partition("[")[0] in names_in(path), test
 

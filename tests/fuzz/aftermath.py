@@ -18,9 +18,9 @@ from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.list_transactions import ListTransactionsRequest
 from protocol.messages.metadata import MetadataRequest
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from protocol.messages.share_group_describe import ShareGroupDescribeRequest
 from tests.fuzz.twins import Twins
+from tests.group_requests import offset_fetch
 
 TOPIC_RESOURCE = 2
 EARLIEST, LATEST = -2, -1
@@ -50,7 +50,7 @@ def questions(twins: Twins) -> Iterator[tuple[Sequence[Any], int]]:
                 ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in range(PARTITIONS)
             ]) for name in topics
         ]), 7) for timestamp in (EARLIEST, LATEST) for isolation in (0, 1)),
-        *((OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None)]), 8) for name in groups),
+        *((offset_fetch(name), 8) for name in groups),
         *((DescribeShareGroupOffsetsRequest(groups=[
             DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None)
         ]), 1) for name in groups),

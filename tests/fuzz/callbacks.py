@@ -1,6 +1,8 @@
 """Measures the longest callback of the event loop during one client's large request: `python -m tests.fuzz.callbacks`.
 
-Each array of each version of each API has as many entries as are asked for. A callback's time is the processor time of
+Each array of each version of each API has as many entries as are asked for, sent to a node or, by `--place controller`,
+to a controller's listener, where requests of brokers name a registered broker, and clients' requests come in Envelopes,
+too. A callback's time is the processor time of
 the loop's thread, so that other work of the machine, and of other threads, doesn't count. No other client waits longer.
 """
 
@@ -11,17 +13,43 @@ import asyncio
 import tempfile
 import time
 from asyncio.events import Handle
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
+from broker.config import BrokerConfig
+from broker.config.authorization import STANDARD_AUTHORIZER
 from broker.exchange.context import Principal
 from broker.handlers import APIS
+from broker.handlers.controller import CONTROLLER_APIS
+from broker.metadata.forwarding import FORWARDED, envelope
+from broker.requests.api import Api
+from coordinator.cluster.requester import Requester
+from programs.run.controller_server import ControllerServer
+from protocol.api_key import ApiKey
+from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
+from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from storage.disk import OsDisk
+from storage.meta_properties import MetaProperties, write_meta_properties
 from tests.broker.doors import EVE, OPTIONS, furnished
-from tests.broker.inprocess import LONG_S, InProcess, request_frame
+from tests.broker.extremes import TOPIC
+from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
 from tests.broker.many import Many, requests_of_many
+from tests.coordinator.cluster import given
 
+BROKER: Final = 1
+CLIENT: Final = Requester("User", "admin", "a-client", "127.0.0.1")
+CONTROLLER_OPTIONS: Final = {
+    "process.roles": "controller",
+    "node.id": "100",
+    "listeners": "C://:0",
+    "controller.listener.names": "C",
+    "broker.session.timeout.ms": "3600000",
+    "authorizer.class.name": STANDARD_AUTHORIZER,
+    "super.users": "User:admin; User:ANONYMOUS",
+}
 RIGHTS: Final = {"with": Principal("User", "admin"), "without": EVE}
 
 
@@ -58,42 +86,99 @@ class Stopwatch:
         self.lap()
 
 
+class Place(NamedTuple):
+    """A server in this process, and the topic that requests are about."""
+
+    client: Callable[[], Client]
+    topic_id: bytes
+    fill: Callable[[Any], Any]
+    """Fills in what only the server knows."""
+
+
+@asynccontextmanager
+async def node(folder: Path) -> AsyncIterator[Place]:
+    """A broker with its own controller."""
+    async with InProcess(folder, OPTIONS) as served:
+        yield Place(served.client, await furnished(served), lambda request: request)
+
+
+@asynccontextmanager
+async def controller(folder: Path) -> AsyncIterator[Place]:
+    """A controller with one broker, which leads the partitions of a topic."""
+    write_meta_properties(OsDisk(), str(folder), MetaProperties("the-cluster", 100, b"directory-of-100"))
+    server = ControllerServer(BrokerConfig.parse({**CONTROLLER_OPTIONS, "log.dirs": str(folder)}), asyncio.Event())
+    await server.start()
+    cluster = server.part.cluster
+    submit, image = cluster.controller.submit, cluster.image
+    await submit(given.registration(BROKER), BrokerRegistrationResponse)
+    await submit(given.heartbeat(image, BROKER), BrokerHeartbeatResponse)
+    created = await submit(CreateTopicsRequest(topics=[given.creatable(TOPIC, 2, 1)]), CreateTopicsResponse)
+
+    def fill(request: Any) -> Any:
+        for name, value in (("broker_id", BROKER), ("broker_epoch", image.brokers[BROKER].epoch)):
+            if hasattr(request, name) and not isinstance(request, BrokerRegistrationRequest):
+                setattr(request, name, value)
+        return request
+
+    yield Place(lambda: Client(server), created.topics[0].topic_id, fill)
+    await server.stop()
+
+
+PLACES: Final = {"node": (APIS, node), "controller": (CONTROLLER_APIS, controller)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.callbacks", description=__doc__)
     parser.add_argument("--entries", default="20000", help="entries of each array: 20000,100000,200000")
     parser.add_argument("--api", default="", help="only these: FETCH,METADATA")
     parser.add_argument("--all-versions", action="store_true", help="older versions of each API, too")
     parser.add_argument("--rights", choices=[*RIGHTS, "both"], default="both", help="of the client that asks for much")
+    parser.add_argument("--place", choices=PLACES, default="node", help="the server of the requests")
     options = parser.parse_args()
     only = {name for name in options.api.split(",") if name}
     counts = [int(count) for count in options.entries.split(",")]
     rights = RIGHTS if options.rights == "both" else {options.rights: RIGHTS[options.rights]}
-    requests = list(requests_of(only, all_versions=options.all_versions))
+    apis, place = PLACES[options.place]
+    forwarded = FORWARDED if options.place == "controller" else ()
+    wanted = [api for api in apis if not only or api.key.name in only]
+    requests = [*requests_of(wanted, forwarded, all_versions=options.all_versions)]
     print(" longest    total  request")
     for name, principal in rights.items():
         with tempfile.TemporaryDirectory() as folder:
-            asyncio.run(measure(Path(folder), requests, counts, name, principal))
+            asyncio.run(measure(place(Path(folder)), requests, counts, name, principal))
 
 
-def requests_of(only: set[str], *, all_versions: bool) -> Iterator[Many]:
-    """Yields the requests of each API, or of the named ones: of the newest version, or of all."""
-    for api in APIS:
+def requests_of(
+    apis: Iterable[Api], forwarded: Collection[ApiKey], *, all_versions: bool
+) -> Iterator[tuple[Many, bool]]:
+    """Yields the requests of the newest version of each API, or of all; with True those that also come in Envelopes."""
+    for api in apis:
         first, last = api.versions
         for version in range(first if all_versions else last, last + 1):
-            if not only or api.key.name in only:
-                yield from requests_of_many(api.request, version)
+            for many in requests_of_many(api.request, version):
+                yield many, False
+                if api.key in forwarded:
+                    yield many, True
 
 
-async def measure(data: Path, requests: list[Many], counts: list[int], rights: str, principal: Principal) -> None:
-    """Prints the longest callback during each of the requests, which one broker answers."""
-    async with InProcess(data, OPTIONS) as served:
-        topic_id = await furnished(served)
+async def measure(
+    place: AbstractAsyncContextManager[Place],
+    requests: Iterable[tuple[Many, bool]],
+    counts: list[int],
+    rights: str,
+    principal: Principal,
+) -> None:
+    """Prints the longest callback during each of the requests, which one server answers."""
+    async with place as served:
         with Stopwatch().running() as stopwatch:
-            for many in requests:
+            for many, is_forwarded in requests:
                 for count in (1, *counts):
                     client = served.client()
                     client.connection.principal = principal
-                    frame = request_frame(many.build(count, topic_id), many.version)
+                    request, version = served.fill(many.build(count, served.topic_id)), many.version
+                    if is_forwarded:
+                        request, version = envelope(request, version, CLIENT), 0
+                    frame = request_frame(request, version)
                     stopwatch.start()
                     client.send(frame)
                     async with asyncio.timeout(LONG_S):
@@ -101,7 +186,7 @@ async def measure(data: Path, requests: list[Many], counts: list[int], rights: s
                     stopwatch.lap()
                     client.connection.connection_lost(None)
                     if count != 1:  # the first request compiles codecs
-                        name = f"{many} {count} entries, {rights} rights"
+                        name = f"{'Envelope of ' * is_forwarded}{many} {count} entries, {rights} rights"
                         print(f"{stopwatch.longest_s:8.3f} {stopwatch.total_s:8.3f}  {name}", flush=True)
 
 

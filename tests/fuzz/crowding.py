@@ -9,8 +9,6 @@ broker; or it goes to the controller.
 from __future__ import annotations
 
 import argparse
-import socket
-import struct
 import tempfile
 import threading
 import time
@@ -23,14 +21,13 @@ from broker.config.authorization import STANDARD_AUTHORIZER
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
 from broker.requests.api import Apis
-from protocol.api_key import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from tests.broker.extremes import TOPIC
-from tests.broker.inprocess import decode_response, request_frame
 from tests.broker.many import Many, requests_of_many
 from tests.interop.brokers import Odradek
 from tests.interop.own_quorum import OwnQuorum
+from tests.wire import WireClient, request_frame
 
 RIGHTS: Final = {"with": "User:ANONYMOUS", "without": "User:nobody"}
 """The superusers of a broker whose client has all rights, and of a broker whose client has none."""
@@ -61,37 +58,11 @@ class Wait(NamedTuple):
         return f"{self.longest_s:8.3f} {self.answered_s:8.3f}  {self.request} -> {self.outcome}"
 
 
-class Client:
-    """A connection that waits for each answer."""
-
-    def __init__(self, bootstrap: str) -> None:
-        host, port = bootstrap.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), ANSWER_TIMEOUT_S)
-
-    def ask(self, frame: bytes) -> bytes:
-        """Returns the answer. Raises OSError if the broker closes the connection, or doesn't answer in time."""
-        self._socket.sendall(frame)
-        (size,) = struct.unpack(">i", self._read(4))
-        return self._read(size)
-
-    def _read(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            piece = self._socket.recv(min(size - len(data), 1 << 20))
-            if not piece:
-                raise ConnectionError("closed")
-            data += piece
-        return bytes(data)
-
-    def close(self) -> None:
-        self._socket.close()
-
-
 class Other:
     """The other client, in a thread of its own."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._client = Client(bootstrap)
+        self._client = WireClient(bootstrap, ANSWER_TIMEOUT_S)
         self._over = threading.Event()
         self.longest_s = 0.0
         self._thread = threading.Thread(target=self._run)
@@ -102,7 +73,7 @@ class Other:
         is_over = False
         while not is_over:
             began = time.monotonic()
-            self._client.ask(frame)
+            self._client.exchange(frame)
             self.longest_s = max(self.longest_s, time.monotonic() - began)
             is_over = self._over.wait(PAUSE_S)
 
@@ -192,19 +163,19 @@ PLACES: Final = {"node": one_node, "brokers": two_brokers, "controller": control
 def created(bootstrap: str) -> bytes:
     """Creates the topic that the requests name; returns its id."""
     topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1, assignments=[], configs=[])
-    client = Client(bootstrap)
-    frame = client.ask(request_frame(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7))
+    client = WireClient(bootstrap, ANSWER_TIMEOUT_S)
+    answer = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse, 7)
     client.close()
-    return decode_response(frame, ApiKey.CREATE_TOPICS, 7, CreateTopicsResponse).topics[0].topic_id
+    return answer.topics[0].topic_id
 
 
 def measured(place: Place, many: Many, count: int, rights: str) -> Wait:
     """Returns the longest wait of another client while this request is at work."""
     frame = request_frame(many.build(count, place.topic_id), many.version)
-    client, others = Client(place.asked), [Other(bootstrap) for bootstrap in place.others]
+    client, others = WireClient(place.asked, ANSWER_TIMEOUT_S), [Other(bootstrap) for bootstrap in place.others]
     began = time.monotonic()
     try:
-        outcome = f"{len(client.ask(frame))} bytes"
+        outcome = f"{len(client.exchange(frame))} bytes"
     except OSError as error:
         outcome = str(error)
     answered_s = time.monotonic() - began

@@ -32,7 +32,8 @@ from tests.fuzz.limits import tame
 from tests.fuzz.silence import is_silent_over
 from tests.fuzz.vocabulary import INTERNAL, Vocabulary
 from tests.fuzz.world import FuzzWorld
-from tests.interop.conformance.peers import Peer, Plain, decode_response
+from tests.interop.conformance.peers import Peer, Plain, response_class
+from tests.wire import decode_response
 
 ANSWER_S: Final = 30.0
 SILENCE_S: Final = 2.0
@@ -365,11 +366,10 @@ def begin(peer: Peer, data: bytes) -> None:
 def take(peer: Peer, request: Any, version: int, patience_s: float) -> Any:
     """Returns the answer, or a word for why there is none."""
     try:
-        connected = peer._connected()
-        connected.settimeout(patience_s)
-        (size,) = struct.unpack(">i", peer._read(4))
-        answer = decode_response(peer._read(size), request, version)
-        connected.settimeout(peer.patience_s)
+        line = peer.line()
+        line.socket.settimeout(patience_s)
+        answer: Any = decode_response(line.receive(), response_class(request), version)
+        line.socket.settimeout(peer.patience_s)
         return answer
     except TimeoutError:
         peer.close()

@@ -15,24 +15,18 @@ from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatReq
 from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.read_share_group_state_summary import PartitionData as StatePartition
 from protocol.messages.read_share_group_state_summary import ReadShareGroupStateSummaryRequest, ReadStateSummaryData
 from protocol.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from protocol.records import building
 from protocol.records.batch import AT_ATTRIBUTES, AT_PRODUCER_ID
 from protocol.records.compression import Compression
 from tests.fuzz.drawing import SUBSCRIPTION
 from tests.fuzz.lies import batches, records, sealed
 from tests.fuzz.vocabulary import Group, Member, Transactional, Vocabulary
+from tests.group_requests import join_group, offset_commit, sync_group
 from tests.interop.conformance.peers import Peer
 
 TOPICS: Final[dict[str, tuple[int, dict[str, str]]]] = {
@@ -154,28 +148,16 @@ class FuzzWorld:
 
     def classic_group(self, kind: str) -> Group:
         name = self.coordinated(kind)
-        request = JoinGroupRequest(
-            group_id=name,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
-            member_id="",
+        request = join_group(
+            name, metadata=SUBSCRIPTION, session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS,
             group_instance_id=f"{name}-static",
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
-        )
+        )  # fmt: skip
         joined = self.ask(request, 9)
         member = Member(joined.member_id, joined.generation_id, f"{name}-static")
-        sync = SyncGroupRequest(
-            group_id=name,
-            generation_id=member.epoch,
-            member_id=member.member_id,
-            group_instance_id=member.instance_id,
-            protocol_type="consumer",
-            protocol_name="range",
-            assignments=[
-                SyncGroupRequestAssignment(member_id=member.member_id, assignment=b"\0\0\0\0\0\0\xff\xff\xff\xff")
-            ],
-        )
+        sync = sync_group(
+            name, member.member_id, member.epoch, {member.member_id: b"\0\0\0\0\0\0\xff\xff\xff\xff"},
+            group_instance_id=member.instance_id, protocol_type="consumer", protocol_name="range",
+        )  # fmt: skip
         self.ask(sync, 5, lambda answer: 0)
         self.commit(name, member)
         return Group(name, [member])
@@ -243,23 +225,11 @@ class FuzzWorld:
         return int(answer.member_epoch)
 
     def commit(self, group: str, member: Member) -> None:
-        topics = [
-            OffsetCommitRequestTopic(
-                name=f"{self.prefix}-{kind}",
-                partitions=[
-                    OffsetCommitRequestPartition(partition_index=index, committed_offset=2, committed_metadata="m")
-                    for index in partitions
-                ],
-            )
-            for kind, partitions in (("plain", (0, 1)), ("codecs", (0,)))
-        ]
-        request = OffsetCommitRequest(
-            group_id=group,
-            generation_id_or_member_epoch=member.epoch,
-            member_id=member.member_id,
+        offsets = {f"{self.prefix}-plain": {0: 2, 1: 2}, f"{self.prefix}-codecs": {0: 2}}
+        request = offset_commit(
+            group, offsets, metadata="m", generation_id_or_member_epoch=member.epoch, member_id=member.member_id,
             group_instance_id=member.instance_id,
-            topics=topics,
-        )
+        )  # fmt: skip
         self.ask(request, 9, lambda answer: first_again(part.error_code for part in answer.topics[0].partitions))
 
     def ask(self, request: object, version: int, error: Callable[[Any], int] | None = None) -> Any:

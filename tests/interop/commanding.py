@@ -76,7 +76,10 @@ def both(folder: Path) -> Iterator[list[Broker]]:
 def call(capsys: pytest.CaptureFixture[str], bootstrap: str, words: tuple[str, ...]) -> Outcome:
     """Runs `odradek WORDS… -b BOOTSTRAP`."""
     capsys.readouterr()
-    status = main([*words, "-b", bootstrap])
+    try:
+        status = main([*words, "-b", bootstrap])
+    except SystemExit as misused:
+        status = int(misused.code or 0)
     return Outcome(status, *capsys.readouterr())
 
 

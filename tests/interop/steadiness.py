@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import os
 import random
-import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from bench.wire import connect, receive, request
-from protocol.codec import decode, encode
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -34,7 +31,9 @@ from protocol.records.batch import iter_batches
 from protocol.records.building import build
 from protocol.records.record import Record
 from tests.interop.brokers import Odradek
+from tests.wire import WireClient, request_frame
 
+PRODUCE_VERSION = 7
 RATE = 400
 """Requests a second: far from what the broker could do, as the question is how long one waits."""
 RECORD = random.Random(1).randbytes(1000)
@@ -45,12 +44,10 @@ READS = 100
 READ, FROM_MEMORY, FROM_DEVICE = "--read", "memory", "the device"
 
 
-def produce_frame(topic: str, records: bytes) -> bytes:
+def produce_request(topic: str, records: bytes) -> ProduceRequest:
     data = PartitionProduceData(index=0, records=records)
-    produced = ProduceRequest(
-        acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
-    )
-    return request(0, 7, bytes(encode(produced, 7)))
+    topic_data = TopicProduceData(name=topic, partition_data=[data])
+    return ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic_data])
 
 
 class Producer(threading.Thread):
@@ -59,8 +56,9 @@ class Producer(threading.Thread):
     def __init__(self, bootstrap: str, topic: str, seconds: float) -> None:
         super().__init__()
         self.waited_ms: list[float] = []
-        self._connection = connect(bootstrap)
-        self._frame = produce_frame(topic, bytes(build([Record(0, time.time_ns() // 1_000_000, b"k", RECORD)])))
+        self._connection = WireClient(bootstrap)
+        records = bytes(build([Record(0, time.time_ns() // 1_000_000, b"k", RECORD)]))
+        self._frame = request_frame(produce_request(topic, records), PRODUCE_VERSION)
         self._count = int(seconds * RATE)
 
     def run(self) -> None:
@@ -69,9 +67,7 @@ class Producer(threading.Thread):
             due = began + n / RATE
             if (left := due - time.perf_counter()) > 0:
                 time.sleep(left)  # this is the load's rate
-            self._connection.sendall(self._frame)
-            (size,) = struct.unpack(">i", receive(self._connection, 4))
-            receive(self._connection, size)
+            self._connection.exchange(self._frame)
             self.waited_ms.append((time.perf_counter() - due) * 1000)
         self._connection.close()
 
@@ -79,20 +75,15 @@ class Producer(threading.Thread):
 def create_topic(bootstrap: str, name: str, **configs: str) -> None:
     settings = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=settings)
-    with connect(bootstrap) as connection:
-        body = encode(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 4)
-        connection.sendall(request(19, 4, bytes(body)))
-        (size,) = struct.unpack(">i", receive(connection, 4))
-        answer, _ = decode(CreateTopicsResponse, 4, receive(connection, size)[4:])
+    with closing(WireClient(bootstrap)) as client:
+        answer = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse, 4)
         assert answer.topics[0].error_code == 0, answer
 
 
 def send(bootstrap: str, topic: str, batches: Iterator[bytes]) -> None:
-    with connect(bootstrap) as connection:
+    with closing(WireClient(bootstrap)) as client:
         for records in batches:
-            connection.sendall(produce_frame(topic, records))
-            (size,) = struct.unpack(">i", receive(connection, 4))
-            answer, _ = decode(ProduceResponse, 7, receive(connection, size)[4:])
+            answer = client.ask(produce_request(topic, records), ProduceResponse, PRODUCE_VERSION)
             assert answer.responses[0].partition_responses[0].error_code == 0, answer
 
 
@@ -123,7 +114,7 @@ def drop_from_memory(data: Path) -> None:
 def read_old_data(bootstrap: str, data: Path, where_from: str) -> None:
     """A consumer that reads the old topic from its start, again and again, each time from the device if so told."""
     offset = 0
-    with connect(bootstrap) as connection:
+    with closing(WireClient(bootstrap)) as client:
         due = time.perf_counter()
         while True:
             if not offset and where_from == FROM_DEVICE:
@@ -132,10 +123,8 @@ def read_old_data(bootstrap: str, data: Path, where_from: str) -> None:
             time.sleep(due - now)  # this is the load's rate
             requested = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
             topics = [FetchTopic(topic="old", partitions=[requested])]
-            body = encode(FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics, forgotten_topics_data=[]), 11)
-            connection.sendall(request(1, 11, bytes(body)))
-            (size,) = struct.unpack(">i", receive(connection, 4))
-            answer, _ = decode(FetchResponse, 11, receive(connection, size)[4:])
+            request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics, forgotten_topics_data=[])
+            answer = client.ask(request, FetchResponse, 11)
             headers = [header for _, header in iter_batches(answer.responses[0].partitions[0].records or b"")]
             offset = headers[-1].next_offset if headers and headers[-1].next_offset < OLD_BATCHES else 0
 

@@ -26,7 +26,7 @@ from protocol.messages import update_features as features
 from protocol.types import NO_UUID
 from tests.coordinator.cluster.given import creatable
 from tests.interop.brokers import ApacheKafka, Odradek
-from tests.interop.wire import WireClient
+from tests.wire import WireClient
 
 pytestmark = pytest.mark.odradek_only
 

@@ -29,9 +29,9 @@ from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.schema import identity
 from tests.interop.brokers import CLUSTER_ID
 from tests.interop.quorum import CONTROLLER_ID, Quorum
-from tests.interop.wire import WireClient
 from tests.scenarios.controlling import COMMANDS, ControllerScenario, state
 from tests.scenarios.runner import Words, words
+from tests.wire import WireClient
 
 R = TypeVar("R")
 

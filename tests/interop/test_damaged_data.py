@@ -130,7 +130,7 @@ def test_what_is_before_and_behind_a_damaged_batch_is_served(pair: Odradek) -> N
         assert values == {offset: value for offset, value in written[partition].items() if offset < begins}
         values, error = read(pair, partition, next_begins, RECORDS - next_begins)
         assert (len(values), error) == (RECORDS - next_begins, None)
-    assert len(logged(pair, "found while opening")) == 2
+    assert len(logged(pair, "problem found at start")) == 2
     (line,) = logged(pair, "batch is damaged")
     assert line["what"] == str(files(pair, 1, ".log")[1])
     assert len(write(pair, 1, 10)) == 10

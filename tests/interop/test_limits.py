@@ -20,10 +20,11 @@ from protocol.messages.metadata import MetadataRequest
 from protocol.messages.produce import ProduceResponse
 from protocol.records.building import build
 from tests.interop.brokers import Odradek
-from tests.interop.conformance.peers import Peer, request_frame
+from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.producing import request as produce_request
 from tests.interop.conformance.records import records
 from tests.interop.conftest import Start
+from tests.wire import request_frame
 
 MIB = 1024 * 1024
 FETCH_VERSION, PRODUCE_VERSION = 12, 12

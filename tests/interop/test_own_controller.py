@@ -144,7 +144,7 @@ def test_a_broker_that_was_away_gets_the_metadata_by_a_snapshot(
     for stored in (away.data / "__cluster_metadata-0").iterdir():
         stored.unlink()  # all that it knew
     away.start()
-    assert "began anew with a snapshot of the metadata" in away.tail()
+    assert "started again from a snapshot of the metadata" in away.tail()
     assert set(names) <= set(AdminClient({"bootstrap.servers": away.bootstrap}).list_topics(timeout=SOON_S).topics)
 
 

@@ -9,7 +9,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from broker.clock import SystemClock
-from broker.peers import Address, Peer, Peers, Settings, connect
+from client.address import Address
+from client.aio import connect
+from client.errors import PeerError, PeerUnavailable, RequestTimedOut
+from client.pending import InFlightLimits
+from client.pool import Peer, Peers
+from client.settings import Settings
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -24,12 +29,11 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from protocol.messages.offset_fetch import OffsetFetchResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from protocol.peer_errors import PeerError, PeerUnavailable, RequestTimedOut
-from protocol.pending import InFlightLimits
 from protocol.records.building import build
 from protocol.records.record import Record
+from tests.group_requests import offset_fetch
 from tests.interop.brokers import Broker
 from tests.interop.conftest import make_broker
 
@@ -112,7 +116,7 @@ async def test_each_api_of_a_client_s_life_is_answered(either: Broker) -> None:
                 await asyncio.sleep(0.01)
         assert coordinators.coordinators[0].key == "g"
         offsets = await peer.send(
-            OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]),
+            offset_fetch("g"),
             OffsetFetchResponse,
             timeout_ms=TIMEOUT_MS,
         )
@@ -155,13 +159,12 @@ async def test_a_request_behind_a_long_poll_times_out_alone(either: Broker) -> N
 
 
 async def test_bootstrap_finds_the_broker_and_its_nodes(either: Broker) -> None:
-    addresses = [Address("127.0.0.1", 1), Address.parse(either.bootstrap)]
-    peers = Peers(Settings(), SystemClock(), lambda: 0.5, addresses)
+    peers = Peers(Settings(), SystemClock(), lambda: 0.5, [Address.parse(either.bootstrap)])
     request = MetadataRequest(topics=[])
-    metadata = await peers.send_any(request, MetadataResponse, timeout_ms=TIMEOUT_MS)
+    metadata = await peers.bootstrap[0].send(request, MetadataResponse, timeout_ms=TIMEOUT_MS)
     peers.place({broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers})
     for broker in metadata.brokers:
-        answer = await peers.send(broker.node_id, request, MetadataResponse, timeout_ms=TIMEOUT_MS)
+        answer = await peers.node(broker.node_id).send(request, MetadataResponse, timeout_ms=TIMEOUT_MS)
         assert answer.cluster_id == metadata.cluster_id
     await peers.close()
 

@@ -22,7 +22,7 @@ from tests.coordinator.cluster.given import creatable
 from tests.interop.brokers import ApacheKafka, Odradek
 from tests.interop.test_admin_answers import creating
 from tests.interop.test_security_answers import limiting, quota
-from tests.interop.wire import WireClient
+from tests.wire import WireClient
 
 pytestmark = [pytest.mark.odradek_only, pytest.mark.security]
 

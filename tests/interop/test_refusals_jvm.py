@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
 from broker.requests.api import Api
-from broker.requests.refusal import refusal
+from broker.requests.rejection import rejection
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode, KafkaError
 from protocol.schema import fields_of
@@ -65,7 +65,7 @@ def compare(classpath: str, compared: list[Case]) -> None:
     answered = run(jvm.java(classpath, str(jvm.HERE / "Refusal.java")), stdin=lines.encode()).stdout.decode()
     different = []
     for case, answer in zip(compared, answered.splitlines(), strict=True):
-        own = refusal(case.api, case.request, case.version, KafkaError(CODE))
+        own = rejection(case.api, case.request, case.version, KafkaError(CODE))
         mine = comparable(decode(case.api.response, case.version, encode(own, case.version))[0])
         theirs = answer
         if not answer.startswith("! "):

@@ -17,7 +17,7 @@ from protocol.messages import describe_user_scram_credentials as describe_scram
 from tests.interop.brokers import ApacheKafka, Odradek
 from tests.interop.members import wait_until
 from tests.interop.test_admin_answers import Step, plain
-from tests.interop.wire import WireClient
+from tests.wire import WireClient
 
 pytestmark = pytest.mark.odradek_only
 
@@ -225,7 +225,7 @@ SCRIPT = (*QUOTA_STEPS, *SCRAM_STEPS, *ACL_STEPS)
 def answer(client: WireClient, step: Step) -> object:
     try:
         return plain(client.ask(step.request, step.response, step.version))
-    except EOFError as error:
+    except ConnectionError as error:
         error.add_note(f"the connection was closed over: {step.name}")
         raise
 

@@ -35,7 +35,7 @@ from tests.interop.authenticating import (
     write_keys,
 )
 from tests.interop.processes import run
-from tests.interop.wire import WireClient
+from tests.wire import WireClient
 
 pytestmark = [pytest.mark.odradek_only, pytest.mark.security]
 
@@ -149,7 +149,7 @@ def outcome(bootstrap: str, message: bytes) -> list[object]:
             answers.append(round(answer.session_lifetime_ms / 60_000))
             if answer.error_code or not answer.auth_bytes:
                 break
-    except EOFError:
+    except ConnectionError:
         answers.append("closed")
     client.close()
     return answers

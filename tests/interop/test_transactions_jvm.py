@@ -19,7 +19,7 @@ from tests.interop import jvm
 from tests.interop.brokers import ApacheKafka, Broker, Odradek
 from tests.interop.clients.confluent import Confluent
 from tests.interop.clients.transactions import COMMITTED, TRANSACTIONAL, UNCOMMITTED, Transaction
-from tests.interop.wire import WireClient
+from tests.wire import WireClient
 
 R = TypeVar("R")
 NONE = ErrorCode.NONE

@@ -23,21 +23,21 @@ from protocol.config import (
 class Garden(Config):
     KIND = "garden"
 
-    trees = option("trees", INT, 3, at_least=1, at_most=9, doc="Trees.")
-    wall_height = option("wall.height", DOUBLE, 1.5, doc="Metres.")
-    kinds = option("kinds", LIST, ("oak",), one_of=("oak", "elm"), may_be_empty=False, doc="Kinds.")
-    any_kinds = option("any.kinds", LIST, None, doc="Kinds.")
-    rows = option("rows", LIST, (), distinct=False, doc="Rows.")
-    gate = option("gate", STRING, "shut", one_of=("open", "shut"), doc="Gate.")
-    key = option("key", PASSWORD, None, doc="Key.")
-    lit = option("lit", BOOLEAN, False, doc="Lit.")
-    paths = option("paths", SHORT, 1, doc="Paths.")
-    seeds = option("seeds", LONG, 0, doc="Seeds.")
-    motto = option("motto", STRING, None, may_be_empty=False, doc="Motto.")
+    trees = option(INT, 3, "Trees.", at_least=1, at_most=9)
+    wall_height = option(DOUBLE, 1.5, "Metres.")
+    kinds = option(LIST, ("oak",), "Kinds.", one_of=("oak", "elm"), may_be_empty=False)
+    any_kinds = option(LIST, None, "Kinds.")
+    rows = option(LIST, (), "Rows.", distinct=False)
+    gate = option(STRING, "shut", "Gate.", one_of=("open", "shut"))
+    key = option(PASSWORD, None, "Key.")
+    lit = option(BOOLEAN, False, "Lit.")
+    paths = option(SHORT, 1, "Paths.")
+    seeds = option(LONG, 0, "Seeds.")
+    motto = option(STRING, None, "Motto.", may_be_empty=False)
 
 
 class Park(Garden):
-    ponds = option("ponds", INT, 0, doc="Ponds.")
+    ponds = option(INT, 0, "Ponds.")
 
 
 def error(texts: dict[str, str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from coordinator.engine.result import Reply, Result
 from coordinator.group import requests
-from coordinator.group.groups import delete_groups, describe_classic, list_groups
+from coordinator.group.groups import GroupFilter, delete_groups, describe_classic, list_groups, state_key
 from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.offsets.delete import delete
 from coordinator.group.offsets.fetch import fetch
@@ -24,26 +24,13 @@ from protocol.consumer_protocol import (
     write,
 )
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
+from tests.group_requests import fetched_group, join_group, offset_commit, sync_group, txn_offset_commit
 from tests.scenarios.runner import Command, Scenario, Words
 
 NEWEST = {"join": 9, "sync": 5, "heartbeat": 4, "leave": 5, "commit": 9, "describe": 6}
@@ -81,7 +68,7 @@ def options(scenario: Scenario, words: Words) -> None:
 
 def advance(scenario: Scenario, words: Words) -> None:
     (by_ms,) = words.plain
-    scenario.pass_time(int(by_ms))
+    scenario.advance(int(by_ms))
 
 
 def reload(scenario: Scenario, words: Words) -> None:
@@ -98,18 +85,11 @@ def join(scenario: Scenario, words: Words) -> None:
     member_id = scenario.member_ids.get(member_name, "" if member_name == who else member_name)
     topics = words.list("topics", "orders")
     metadata = write(ConsumerProtocolSubscription(topics=topics), 0)
-    request = JoinGroupRequest(
-        group_id=group_id,
-        session_timeout_ms=words.int("session", 10_000),
-        rebalance_timeout_ms=words.int("rebalance", 30_000),
-        member_id=member_id,
-        group_instance_id=words.named.get("instance"),
-        protocol_type=words.named.get("type", "consumer"),
-        protocols=[
-            JoinGroupRequestProtocol(name=strategy, metadata=metadata) for strategy in words.list("strategies", "range")
-        ],
-        reason=words.named.get("reason"),
-    )
+    request = join_group(
+        group_id, member_id, words.list("strategies", "range"), metadata, session_ms=words.int("session", 10_000),
+        rebalance_ms=words.int("rebalance", 30_000), protocol_type=words.named.get("type", "consumer"),
+        group_instance_id=words.named.get("instance"), reason=words.named.get("reason"),
+    )  # fmt: skip
     requester = client(words, who, NEWEST["join"])
     scenario.perform(who, requests.join_group, request, requester)
 
@@ -118,18 +98,11 @@ def sync(scenario: Scenario, words: Words) -> None:
     """`assign=` gives each member the partitions of topic orders: a:0+1,b:2."""
     group_id, who, member_id = member(scenario, words)
     given = [argument.split(":") for argument in words.list("assign")]
-    request = SyncGroupRequest(
-        group_id=group_id,
-        generation_id=words.int("generation", 1),
-        member_id=member_id,
-        group_instance_id=words.named.get("instance"),
-        protocol_type=words.named.get("type", "consumer"),
-        protocol_name=words.named.get("strategy", "range"),
-        assignments=[
-            SyncGroupRequestAssignment(member_id=scenario.member_id(name), assignment=assignment(partitions))
-            for name, partitions in given
-        ],
-    )
+    assignments = {scenario.member_id(name): assignment(partitions) for name, partitions in given}
+    request = sync_group(
+        group_id, member_id, words.int("generation", 1), assignments, group_instance_id=words.named.get("instance"),
+        protocol_type=words.named.get("type", "consumer"), protocol_name=words.named.get("strategy", "range"),
+    )  # fmt: skip
     requester = client(words, who, NEWEST["sync"])
     scenario.perform(who, requests.sync_group, request, requester)
 
@@ -169,13 +142,13 @@ def leave(scenario: Scenario, words: Words) -> None:
 # Offsets.
 
 
-def offsets_of(words: Words) -> dict[str, list[tuple[int, int]]]:
+def offsets_of(words: Words) -> dict[str, dict[int, int]]:
     """Returns the offsets of `offsets=orders-0:5,orders-1:7` by topic."""
-    offsets: dict[str, list[tuple[int, int]]] = {}
+    offsets: dict[str, dict[int, int]] = {}
     for argument in words.list("offsets"):
         name, _, offset = argument.partition(":")
         topic_name, _, index = name.rpartition("-")
-        offsets.setdefault(topic_name, []).append((int(index), int(offset or 0)))
+        offsets.setdefault(topic_name, {})[int(index)] = int(offset or 0)
     return offsets
 
 
@@ -183,46 +156,20 @@ def commit_offsets(scenario: Scenario, words: Words) -> None:
     """Commits as a consumer without group management where there is no `generation=`."""
     group_id, who, member_id = member(scenario, words)
     is_member = "generation" in words.named
-    topics = [
-        OffsetCommitRequestTopic(
-            name=name,
-            topic_id=scenario.topics.by_name[name].topic_id,
-            partitions=[
-                OffsetCommitRequestPartition(
-                    partition_index=index, committed_offset=offset, committed_metadata=words.named.get("metadata")
-                )
-                for index, offset in partitions
-            ],
-        )
-        for name, partitions in offsets_of(words).items()
-    ]
-    request = OffsetCommitRequest(
-        group_id=group_id,
-        generation_id_or_member_epoch=words.int("generation", -1),
-        member_id=member_id if is_member else "",
-        group_instance_id=words.named.get("instance"),
-        retention_time_ms=words.int("retention", -1),
-        topics=topics,
-    )
+    offsets = offsets_of(words)
+    request = offset_commit(
+        group_id, offsets, metadata=words.named.get("metadata"),
+        ids={name: scenario.topics.by_name[name].topic_id for name in offsets},
+        generation_id_or_member_epoch=words.int("generation", -1), member_id=member_id if is_member else "",
+        group_instance_id=words.named.get("instance"), retention_time_ms=words.int("retention", -1),
+    )  # fmt: skip
     requester = client(words, who, NEWEST["commit"])
     scenario.perform(who, commit, request, requester)
 
 
 def txn_commit(scenario: Scenario, words: Words) -> None:
     group_id, who = words.plain
-    topics = [
-        TxnOffsetCommitRequestTopic(
-            name=name,
-            partitions=[
-                TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
-                for index, offset in partitions
-            ],
-        )
-        for name, partitions in offsets_of(words).items()
-    ]
-    request = TxnOffsetCommitRequest(
-        transactional_id=who, group_id=group_id, producer_id=words.int("producer", 1), producer_epoch=0, topics=topics
-    )
+    request = txn_offset_commit(group_id, who, (words.int("producer", 1), 0), offsets_of(words))
     requester = client(words, who, 5)
     scenario.perform(who, commit_transactional, request, requester)
 
@@ -235,11 +182,7 @@ def end_txn(scenario: Scenario, words: Words) -> None:
 
 def fetch_offsets(scenario: Scenario, words: Words) -> None:
     (group_id,) = words.plain
-    topics = [
-        OffsetFetchRequestTopics(name=name, partition_indexes=[index for index, _ in partitions])
-        for name, partitions in offsets_of(words).items()
-    ]
-    request = OffsetFetchRequestGroup(group_id=group_id, topics=topics or None)
+    request = fetched_group(group_id, offsets_of(words) or None)
     stable = words.named.get("stable") == "yes"
     scenario.perform("fetch", fetch, request, stable)
 
@@ -248,7 +191,7 @@ def delete_offsets(scenario: Scenario, words: Words) -> None:
     (group_id,) = words.plain
     topics = [
         OffsetDeleteRequestTopic(
-            name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index, _ in partitions]
+            name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in partitions]
         )
         for name, partitions in offsets_of(words).items()
     ]
@@ -261,9 +204,8 @@ def delete_offsets(scenario: Scenario, words: Words) -> None:
 
 
 def groups(scenario: Scenario, words: Words) -> None:
-    request = ListGroupsRequest(states_filter=words.list("states"), types_filter=words.list("types"))
-    requester = Client(5)
-    scenario.perform("admin", list_groups, request, requester)
+    states, types = map(state_key, words.list("states")), map(str.lower, words.list("types"))
+    scenario.perform("admin", list_groups, GroupFilter(frozenset(states), frozenset(types)), Client(5))
 
 
 def describe(scenario: Scenario, words: Words) -> None:

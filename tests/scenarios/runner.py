@@ -20,15 +20,14 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from coordinator.engine.result import Ticket
-from coordinator.group.records import GroupRecord, GroupResult
+from coordinator.group.records import GroupResult
 from coordinator.group.state import GroupEnvironment, GroupState
-from protocol.errors import KafkaError
-from tests.coordinator.group.consumer_world import Groups, through_bytes
+from tests.coordinator.group.consumer_world import Groups
 from tests.scenarios.printing import Printer
 
 A = TypeVar("A")
-X = TypeVar("X")
-Y = TypeVar("Y")
+C = TypeVar("C")
+Q = TypeVar("Q")
 
 RULE = "----"
 
@@ -61,8 +60,6 @@ class Scenario(Groups):
         super().__init__()
         self.printer = Printer(self)
         self.effects: list[str] = []
-        self.requesters: dict[object, str] = {}
-        """The client of each ticket that is not answered yet."""
         self.member_ids: dict[str, str] = {}
         """The member id that each client was last given."""
 
@@ -74,45 +71,23 @@ class Scenario(Groups):
         self.effects.append("note " + self.printer.fields(event, fields))
 
     def perform(
-        self, who: str, decide: Callable[[GroupState, X, Y, Ticket[A], int], GroupResult], request: X, client: Y
+        self, who: str, decide: Callable[[GroupState, Q, C, Ticket[A], int], GroupResult], request: Q, client: C
     ) -> None:
         """Has the shard decide on a request."""
-        self.decide(who, partial(decide, self.shard.state, request, client))
+        self.ask(decide, request, client, partial(self._answered, who))
 
     def decide(self, who: str, decision: Callable[[Ticket[A], int], GroupResult]) -> None:
-        ticket: Ticket[A] = Ticket()
-        self.requesters[ticket] = who
-        try:
-            result = decision(ticket, self.now_ms)
-        except KafkaError as error:
-            self.effects.append(f"{who} <- error {error.code.name}")
-            return
-        self.take(result)
+        self.send(decision, partial(self._answered, who))
 
-    def take(self, result: GroupResult) -> None:
-        for record in result.records:
-            if isinstance(record, GroupRecord):
-                self.log.append(record)
-                self.shard.apply(through_bytes(record))
-            else:
-                self.shard.apply(record)
-        self.effects += (self.printer.record(record) for record in result.records)
-        for effect in result.effects:
-            effect()
-        for ticket, answer in result.replies:
-            who = self.requesters.pop(ticket, "nobody")
-            member_id = getattr(answer, "member_id", "")
-            if member_id:
-                self.member_ids[who] = member_id
-            self.effects.append(f"{who} <- {self.printer.answer(answer)}")
+    def carry_out(self, result: GroupResult) -> None:
+        self.effects += map(self.printer.record, result.records)
+        super().carry_out(result)
 
-    def pass_time(self, by_ms: int) -> None:
-        """Advances the time, and expires deadlines one by one, each at its time."""
-        end_ms = self.now_ms + by_ms
-        while (due := self.shard.next_deadline_ms()) is not None and due <= end_ms:
-            self.now_ms = max(self.now_ms, due)
-            self.take(self.shard.expire(self.now_ms))
-        self.now_ms = end_ms
+    def _answered(self, who: str, answer: object) -> None:
+        member_id = getattr(answer, "member_id", "")
+        if member_id:
+            self.member_ids[who] = member_id
+        self.effects.append(f"{who} <- {self.printer.answer(answer)}")
 
     def member_id(self, who: str) -> str:
         """Returns a client's member id; for a client without one its name, so that members can lie."""

@@ -13,7 +13,8 @@ from coordinator.transaction.state import BY_TEXT
 from coordinator.transaction.transaction import Producer, Transaction
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
-from tests.coordinator.transaction.given import START_MS, TIMEOUT_MS, Given, Taken, transaction
+from tests.coordinator.driver import START_MS
+from tests.coordinator.transaction.given import TIMEOUT_MS, Given, Taken, transaction
 from tests.scenarios.runner import RULE, Words, steps, words
 
 Command = Callable[[Given, Words], Taken]

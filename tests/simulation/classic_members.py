@@ -6,17 +6,14 @@ under its instance id), lose answers, and lie about its generation or who it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import Enum
-from functools import partial
 from random import Random
 from typing import Any
 
-from coordinator.engine.result import Ticket
 from coordinator.group import requests
 from coordinator.group.offsets.commit import commit
 from coordinator.group.offsets.fetch import fetch
-from coordinator.group.records import GroupRecord, GroupResult
 from coordinator.group.state import Client
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -27,16 +24,11 @@ from protocol.consumer_protocol import (
 )
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from tests.coordinator.group.consumer_world import GROUP, Groups, through_bytes
+from protocol.messages.sync_group import SyncGroupResponse
+from tests.coordinator.group.consumer_world import GROUP, Groups
+from tests.group_requests import fetched_group, join_group, offset_commit, sync_group
 
 TOPIC = "orders"
 PARTITIONS = 5
@@ -66,71 +58,17 @@ class Phase(Enum):
 
 
 class Coordinator(Groups):
-    """The shard, with what it has promised: acknowledged commits, and who asked what."""
+    """The shard, with the commits that it has acknowledged."""
 
-    def __init__(self, **settings: object) -> None:
-        super().__init__(**settings)
+    def __init__(self) -> None:
+        super().__init__()
         self.create_topic(TOPIC, PARTITIONS)
-        self.waiting: dict[object, tuple[Member, str]] = {}
         self.committed: dict[int, int] = {}
-        self.append_fails: Callable[[], bool] = lambda: False
-        """Called for each decision with records."""
-
-    def ask(self, member: Member, what: str, decision: Any) -> None:
-        """Decide on a member's request; its answer comes now or later."""
-        ticket: Ticket[object] = Ticket()
-        self.waiting[ticket] = member, what
-        try:
-            result = decision(ticket, self.now_ms)
-            self.append(result)
-        except KafkaError as error:
-            del self.waiting[ticket]
-            member.failed(what, error.code)
-            return
-        self.deliver(result)
-
-    def append(self, result: GroupResult) -> None:
-        """Raises the error that the request gets if the records can't be appended."""
-        if result.records and self.append_fails():
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-
-    def deliver(self, result: GroupResult) -> None:
-        for record in result.records:
-            assert isinstance(record, GroupRecord)
-            self.shard.apply(through_bytes(record))
-            self.log.append(record)
-        for effect in result.effects:
-            effect()
-        for ticket, answer in result.replies:
-            waiter = self.waiting.pop(ticket, None)
-            if waiter is not None:
-                waiter[0].answered(waiter[1], answer)
-
-    def pass_time(self, by_ms: int) -> None:
-        end_ms = self.now_ms + by_ms
-        while (due := self.shard.next_deadline_ms()) is not None and due <= end_ms:
-            self.now_ms = max(self.now_ms, due)
-            result = self.shard.expire(self.now_ms)
-            try:
-                self.append(result)
-            except KafkaError as error:
-                self.shard.expire_failed(error, self.now_ms)
-            else:
-                self.deliver(result)
-        self.now_ms = end_ms
-
-    def fail_over(self) -> None:
-        """Another broker takes over: waiting requests fail, and what is not in the log is gone."""
-        waiting, self.waiting = self.waiting, {}
-        self.reload()
-        for member, what in waiting.values():
-            member.failed(what, ErrorCode.NOT_COORDINATOR)
 
     def positions(self, partitions: Iterable[int]) -> dict[int, int]:
         """Returns the committed offsets, 0 where there is none."""
-        topics = [OffsetFetchRequestTopics(name=TOPIC, partition_indexes=list(partitions))]
-        request = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
-        answer = self.submit(lambda ticket, now_ms: fetch(self.shard.state, request, False, ticket, now_ms))
+        request = fetched_group(GROUP, {TOPIC: partitions})
+        answer = self.ask(fetch, request, False).answer
         return {
             partition.partition_index: max(partition.committed_offset, 0) for partition in answer.topics[0].partitions
         }
@@ -152,6 +90,7 @@ class Member:
         self.owned: dict[int, int] = {}
         """Positions by partition."""
         self.next_ms = 0
+        self.lives = 0
 
     @property
     def client(self) -> Client:
@@ -170,42 +109,32 @@ class Member:
         self.next_ms = self.coordinator.now_ms + self.random.randrange(HEARTBEAT_MS)
 
     def ask(self, what: str, decide: Any, request: object) -> None:
-        state = self.coordinator.shard.state
-        self.coordinator.ask(self, what, partial(decide, state, request, self.client))
+        """The answer to a process that died meanwhile reaches nobody."""
+        lives = self.lives
+        self.coordinator.ask(
+            decide, request, self.client, lambda answer: self.answered(what, answer) if lives == self.lives else None
+        )
 
     def join(self) -> None:
         self.phase, self.owned = Phase.JOINING, {}
-        request = JoinGroupRequest(
-            group_id=GROUP,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
-            member_id=self.member_id,
+        request = join_group(
+            GROUP, self.member_id, metadata=SUBSCRIPTION, session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS,
             group_instance_id=self.instance_id,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
-        )
+        )  # fmt: skip
         self.ask("join", requests.join_group, request)
 
     def sync(self) -> None:
         self.phase = Phase.SYNCING
-        request = SyncGroupRequest(
-            group_id=GROUP,
-            generation_id=self.generation,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-            assignments=self.assign(self.leads) if self.leads is not None else [],
-        )
+        assignments = self.assign(self.leads) if self.leads is not None else None
+        request = sync_group(GROUP, self.member_id, self.generation, assignments, group_instance_id=self.instance_id)
         self.ask("sync", requests.sync_group, request)
 
     @staticmethod
-    def assign(members: list[str]) -> list[SyncGroupRequestAssignment]:
+    def assign(members: list[str]) -> dict[str, bytes]:
         shares: dict[str, list[int]] = {member_id: [] for member_id in members}
         for partition in range(PARTITIONS):
             shares[members[partition % len(members)]].append(partition)
-        return [
-            SyncGroupRequestAssignment(member_id=member_id, assignment=assignment(partitions))
-            for member_id, partitions in shares.items()
-        ]
+        return {member_id: assignment(partitions) for member_id, partitions in shares.items()}
 
     def heartbeat(self) -> None:
         request = HeartbeatRequest(
@@ -223,17 +152,10 @@ class Member:
             self.commit(self.generation)
 
     def commit(self, generation: int) -> None:
-        partitions = [
-            OffsetCommitRequestPartition(partition_index=partition, committed_offset=position, committed_metadata="")
-            for partition, position in self.owned.items()
-        ]
-        request = OffsetCommitRequest(
-            group_id=GROUP,
-            generation_id_or_member_epoch=generation,
-            member_id=self.member_id,
+        request = offset_commit(
+            GROUP, {TOPIC: self.owned}, generation_id_or_member_epoch=generation, member_id=self.member_id,
             group_instance_id=self.instance_id,
-            topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=partitions)],
-        )
+        )  # fmt: skip
         self.ask("commit", commit, request)
 
     def leave(self) -> None:
@@ -245,9 +167,7 @@ class Member:
 
     def die(self) -> None:
         self.phase, self.owned = Phase.DEAD, {}
-        self.coordinator.waiting = {
-            ticket: waiter for ticket, waiter in self.coordinator.waiting.items() if waiter[0] is not self
-        }
+        self.lives += 1
 
     def come_back(self) -> None:
         """As a new process: a static member has nothing but its instance id."""

@@ -15,12 +15,9 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from protocol.messages.offset_fetch import OffsetFetchResponse
 from protocol.messages.produce import ProduceResponse
 from protocol.messages.share_fetch import (
     AcknowledgementBatch,
@@ -32,6 +29,7 @@ from protocol.messages.share_fetch import (
 from protocol.records.batch import iter_batches
 from tests.broker.asking import batch, fetch_request, produce_request
 from tests.broker.transacting import NOT_YET, TransactionalClient
+from tests.group_requests import offset_commit, offset_fetch
 from tests.simulation.broker_world import BrokerWorld, SimulatedConnection
 from tests.simulation.commit_world import Breach, Lag
 from tests.simulation.virtual_time import VirtualClock
@@ -41,12 +39,6 @@ WAIT_MS = 200
 LATEST = -1
 ACCEPT = 1
 NO_TOPIC_IDS, WITH_SESSION = 12, 17
-
-
-def offset_commit(offset: int) -> OffsetCommitRequest:
-    named = [OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")]
-    topics = [OffsetCommitRequestTopic(name="t", partitions=named)]
-    return OffsetCommitRequest(group_id=GROUP, topics=topics, retention_time_ms=-1)
 
 
 class Clients:
@@ -141,11 +133,13 @@ class Clients:
         groups = self.world.server.broker.groups
         for number in range(count):
             end = partition.log_end_offset
-            answer = await connection.ask(offset_commit(number), 8, OffsetCommitResponse)
+            answer = await connection.ask(offset_commit(GROUP, {"t": {0: number}}), 8, OffsetCommitResponse)
             if not answer.topics[0].partitions[0].error_code:
                 self.lag.check(Breach.GROUP, partition, end + 1)
             if self.world.dice.random() < 0.3:
-                unanswered = asyncio.ensure_future(self.connection().ask(offset_commit(-1), 8, OffsetCommitResponse))
+                unanswered = asyncio.ensure_future(
+                    self.connection().ask(offset_commit(GROUP, {"t": {0: -1}}), 8, OffsetCommitResponse)
+                )
                 while partition.log_end_offset == end + 1:  # noqa: ASYNC110 (nobody tells of an append)
                     await asyncio.sleep(0.001)
                 groups._give_up(0)
@@ -153,7 +147,7 @@ class Clients:
                 await unanswered  # by whoever has the group then
                 await asyncio.sleep(0.001)
             end = partition.log_end_offset
-            fetch = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)])
+            fetch = offset_fetch(GROUP)
             fetched = await connection.ask(fetch, 8, OffsetFetchResponse)
             if not fetched.groups[0].error_code:
                 self.lag.check(Breach.GROUP, partition, end)

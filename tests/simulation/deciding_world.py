@@ -102,13 +102,15 @@ class DecidingWorld:
         """Applies what is decided; None where the request is refused, or cannot be written down."""
         before = self.partition if self.image.topic("orders") is not None else None
         try:
-            records, response, _ = decision(self.image)
+            records, response, effects = decision(self.image)
             if records and self.is_full:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         except KafkaError as error:
             self.counts[error.code.name] += 1
             return None
         given.apply(self.image, records)
+        for effect in effects:
+            effect.carry_out(self.sessions, self.image.offset)
         if before is not None:
             self.check(before, self.partition)
             self.check_leader()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from broker.replica.followers import FollowerFetch, follower_fetched
 from coordinator.replication.fetcher import LATEST
+from coordinator.replication.roles import FollowerFetch
 from coordinator.replication.session import PartitionKey
+from coordinator.replication.truncation import diverging_epoch
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     EpochEndOffset,
@@ -59,17 +60,15 @@ def _read(leader: Node, request: FetchRequest, fetch: FetchPartition, now_ms: in
     try:
         replica.check_leads(fetch.current_leader_epoch)
         if fetch.last_fetched_epoch >= 0:
-            end = replica.end_of_epoch(fetch.last_fetched_epoch)
-            if end.end_offset < 0:
-                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-            if end.epoch < fetch.last_fetched_epoch or end.end_offset < fetch.fetch_offset:
+            end = diverging_epoch(replica, fetch.last_fetched_epoch, fetch.fetch_offset)
+            if end is not None:
                 answer.diverging_epoch = EpochEndOffset(epoch=end.epoch, end_offset=end.end_offset)
                 return answer
         if not replica.log_start_offset <= fetch.fetch_offset <= replica.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         state = request.replica_state
         noted = FollowerFetch(state.replica_id, state.replica_epoch, fetch.fetch_offset, fetch.log_start_offset, now_ms)
-        follower_fetched(replica, noted, fetch.current_leader_epoch)
+        replica.fetched(noted, fetch.current_leader_epoch)
         parts = replica.read_all(fetch.fetch_offset, MAX_BYTES).parts
     except KafkaError as error:
         answer.error_code = int(error.code)

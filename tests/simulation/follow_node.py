@@ -7,9 +7,9 @@ from random import Random
 
 from broker.replica.following import BeginsInBatch, append_as_follower, take_watermarks
 from broker.replica.partition import Partition
-from broker.replica.roles import Following, next_role
 from coordinator.cluster.topics.topic import NO_LEADER, PartitionRegistration
 from coordinator.replication.fetcher import Fetcher, FetcherOptions, FollowerIdentity
+from coordinator.replication.roles import Following, next_role
 from coordinator.replication.session import PartitionKey
 from coordinator.replication.steps import Correct, FollowerStep, Replicate
 from coordinator.replication.truncation import RestartAt

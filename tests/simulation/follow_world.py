@@ -11,12 +11,11 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from broker.replica.followers import shrink_isr
-from broker.replica.isr import Follower, Isr, IsrRules
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading
 from coordinator.cluster.topics.topic import NO_LEADER, PartitionRegistration
 from coordinator.replication.fetcher import SessionEnded
+from coordinator.replication.isr import Follower, Isr, IsrRules
+from coordinator.replication.roles import Leading
 from protocol.errors import KafkaError
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.records.building import build
@@ -187,7 +186,7 @@ class FollowWorld:
 
     def shrink(self) -> None:
         for node in self._live():
-            shrink_isr(node.partition, self.now_ms)
+            node.partition.shrink_isr(self.now_ms)
 
     # The network
 

@@ -14,12 +14,11 @@ from random import Random
 from typing import NamedTuple, cast
 
 from broker.replica.alter_partition import AlterPartitionManager
-from broker.replica.followers import FollowerFetch, follower_fetched, shrink_isr
-from broker.replica.isr import NO_BROKER_EPOCH, Follower, IsrRules
 from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
-from broker.replica.roles import Leading, next_role
 from coordinator.cluster.topics.topic import NO_LEADER
+from coordinator.replication.isr import NO_BROKER_EPOCH, Follower, IsrRules
+from coordinator.replication.roles import FollowerFetch, Leading, next_role
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from protocol.types import TopicPartition
@@ -185,7 +184,7 @@ class SimulatedBroker:
     async def _shrink(self) -> None:
         while True:
             await asyncio.sleep(MAX_LAG_MS / 2000)
-            shrink_isr(self.partition, VirtualClock().now_ms())
+            self.partition.shrink_isr(VirtualClock().now_ms())
 
     async def _produce(self) -> None:
         while True:
@@ -256,7 +255,7 @@ class SimulatedBroker:
         if fetch.offset > log.log_end_offset:
             return None
         try:
-            follower_fetched(partition, fetch, leader_epoch)
+            partition.fetched(fetch, leader_epoch)
         except KafkaError as error:
             if error.code is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 raise

@@ -130,12 +130,12 @@ class MetadataWorld:
         for offset in sorted(self.batches):
             fold.commit(self.batches[offset])
         assert everything(metadata.image) == everything(fold.image), "the image is not the fold of the log"
-        state = fold.image
         if self.log.failed is None:
             for batch in self.log.uncommitted:
                 for record in batch.records:
-                    state.apply(record)
-        assert everything(metadata.controller._state) == everything(state)  # type: ignore[attr-defined]
+                    fold.image.apply(record)
+            state = metadata.controller._machine.image  # type: ignore[attr-defined]
+            assert everything(state) == everything(fold.image)
 
     # Steps
 

@@ -20,7 +20,8 @@ from broker.metadata.loading import load
 from broker.metadata.log import log_config, open_metadata_log
 from broker.metadata.observing import Observing, QuorumTimes
 from broker.metadata.snapshots import SnapshotRules, Snapshots
-from broker.peers.settings import Settings
+from client.errors import PeerUnavailable, RequestTimedOut
+from client.settings import Settings
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.quorum_state import read_quorum_state
@@ -30,7 +31,6 @@ from coordinator.quorum.observer import FetchLimits, Observer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import FetchRequest
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest
-from protocol.peer_errors import PeerUnavailable, RequestTimedOut
 from protocol.schema import ANY_VERSION
 from tests.coordinator.cluster.test_image_records import everything
 from tests.simulation.faulty_disk import Crash, FaultyDisk

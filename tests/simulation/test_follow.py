@@ -13,7 +13,7 @@ import pytest
 from broker.replica import following
 from broker.replica.partition import Partition
 from coordinator.replication import fetcher
-from coordinator.replication.truncation import FollowerLog
+from coordinator.replication.truncation import ReplicaLog
 from storage.epochs import EpochEnd
 from tests.simulation import follow_node
 from tests.simulation.follow_world import FollowWorld
@@ -49,11 +49,11 @@ def first_failure(make: Callable[[int], FollowWorld] = FollowWorld) -> str:
     pytest.fail(f"{len(TRIES)} seeds did not find it")
 
 
-def cut_at_the_leader_s_word(log: FollowerLog, diverging: EpochEnd) -> int:
+def cut_at_the_leader_s_word(log: ReplicaLog, diverging: EpochEnd) -> int:
     return min(diverging.end_offset, log.log_end_offset)
 
 
-def cut_nothing(log: FollowerLog, _: EpochEnd) -> int:
+def cut_nothing(log: ReplicaLog, _: EpochEnd) -> int:
     return log.log_end_offset
 
 

@@ -70,13 +70,9 @@ def check_fold(coordinator: Coordinator) -> None:
         return
     before = {member_id: member.assignment for member_id, member in group.members.items()}
     generation, leader = group.generation, group.leader
-    shard = coordinator.shard
-    coordinator.reload()
-    loaded = group_of(coordinator)
-    assert loaded is not None
+    loaded = coordinator.loaded().state.group_of(GROUP, ClassicGroup)
     assert {member_id: member.assignment for member_id, member in loaded.members.items()} == before
     assert (loaded.generation, loaded.leader) == (generation, leader)
-    coordinator.shard = shard
 
 
 def misbehave(random: Random, member: Member) -> None:
@@ -101,9 +97,9 @@ def step(random: Random, coordinator: Coordinator, members: list[Member]) -> Non
     if member.phase is not Phase.DEAD and coordinator.now_ms >= member.next_ms:
         member.act()
     if random.random() < 0.02:
-        coordinator.fail_over()
+        coordinator.reload()
     if random.random() < 0.3:
-        coordinator.pass_time(random.randrange(2_000))
+        coordinator.advance(random.randrange(2_000))
 
 
 def settle(coordinator: Coordinator, members: list[Member]) -> None:
@@ -119,7 +115,7 @@ def settle(coordinator: Coordinator, members: list[Member]) -> None:
                 member.come_back()
             if coordinator.now_ms >= member.next_ms:
                 member.act()
-        coordinator.pass_time(200)
+        coordinator.advance(200)
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.replica import alter_partition, followers, isr_changes, roles
-from broker.replica.isr import NO_BROKER_EPOCH, Follower, Isr, IsrRules, committed_offset
-from broker.replica.roles import Leading, Role
+from broker.replica import alter_partition
 from coordinator.cluster.topics.topic import PartitionRegistration
+from coordinator.replication import isr_changes, roles
+from coordinator.replication.isr import NO_BROKER_EPOCH, Follower, Isr
+from coordinator.replication.roles import Leading, Role
 from protocol.errors import ErrorCode
 from tests.simulation import isr_world
 from tests.simulation.isr_world import IsrBreach, IsrWorld, SimulatedBroker
@@ -79,18 +80,14 @@ def metadata_of_the_same_epoch_takes_a_change_back(patch: pytest.MonkeyPatch) ->
 
 
 def min_isr_does_not_matter(patch: pytest.MonkeyPatch) -> None:
-    def hasty(end: int, isr: Isr, others: list[Follower], _: int, rules: IsrRules, now_ms: int) -> int:
-        return committed_offset(end, isr, others, 1, rules, now_ms)
-
-    patch.setattr("broker.replica.partition.committed_offset", hasty)
+    patch.setattr(Leading, "min_isr", lambda *_: 1)
 
 
 def whoever_fetches_joins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        followers,
-        "may_join",
-        lambda follower, isr, *_: isr.is_settled and follower.replica_id not in isr.committed,
-    )
+    def whoever(role: Leading, follower: Follower, *_: object) -> bool:
+        return role.isr.is_settled and follower.replica_id not in role.isr.committed
+
+    patch.setattr(Leading, "may_join", whoever)
 
 
 def a_broker_is_taken_for_its_former_self(patch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from broker.metadata.led_log import LedLog
-from broker.metadata.local_controller import LocalController
 from broker.metadata.snapshots import Snapshots
+from coordinator.cluster.machine import ClusterMachine
 from coordinator.cluster.snapshot import SnapshotId
 from tests.simulation.metadata_world import simulate
 
@@ -56,7 +56,7 @@ def committed_before_it_is_on_the_device(patch: pytest.MonkeyPatch) -> None:
 
     def too_early(self: LedLog, *arguments: object) -> int:
         end_offset = append(self, *arguments)  # type: ignore[arg-type]
-        self._commit(end_offset)
+        self._steps.run(self._commit(end_offset))
         return end_offset
 
     patch.setattr(LedLog, "_append", too_early)
@@ -64,7 +64,7 @@ def committed_before_it_is_on_the_device(patch: pytest.MonkeyPatch) -> None:
 
 def what_was_not_written_is_kept(patch: pytest.MonkeyPatch) -> None:
     """KAFKA-17608: a controller whose write failed decides on a state that nobody else will ever see."""
-    patch.setattr(LocalController, "_revert", lambda self: None)
+    patch.setattr(ClusterMachine, "restore", lambda self: None)
 
 
 @pytest.mark.parametrize("plant", [committed_before_it_is_on_the_device, what_was_not_written_is_kept])

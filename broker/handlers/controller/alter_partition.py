@@ -13,9 +13,5 @@ from broker.requests.rules import whole
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 API = Api(
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    by_controller,
-    authorize=whole(CLUSTER_ACTION_CLUSTER),
-    oldest=2,
+    AlterPartitionRequest, AlterPartitionResponse, by_controller, authorize=whole(CLUSTER_ACTION_CLUSTER), oldest=2
 )

@@ -9,8 +9,5 @@ from broker.requests.rules import whole
 from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
 API = Api(
-    AssignReplicasToDirsRequest,
-    AssignReplicasToDirsResponse,
-    by_controller,
-    authorize=whole(CLUSTER_ACTION_CLUSTER),
+    AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, by_controller, authorize=whole(CLUSTER_ACTION_CLUSTER)
 )

@@ -12,11 +12,7 @@ from broker.requests.operations import cluster_operations
 from broker.requests.rules import whole
 from coordinator.cluster.brokers.activation import CONTROLLER_REGISTRATION_VERSION
 from protocol.errors import ErrorCode
-from protocol.messages.describe_cluster import (
-    DescribeClusterBroker,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
+from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS, CONTROLLERS = 1, 2
 TOO_OLD = "Direct-to-controller communication is not supported with the current MetadataVersion."

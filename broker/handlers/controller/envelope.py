@@ -1,9 +1,9 @@
 """Envelope (58): a broker forwards a client's request to the controller, unchanged, with the client's principal and
 address (KIP-590).
 
-The request inside is answered as if the client had sent it here. Errors of the envelope itself are its own; whatever
-is wrong with the request inside is UNSUPPORTED_VERSION, as in Kafka, so that a broker can tell the two apart.
-Source: kafka.server.EnvelopeUtils.
+The request inside is answered as if the client had sent it here. Errors of the envelope itself have their own codes.
+Any error in the form of the request inside is UNSUPPORTED_VERSION, as in Kafka, so that a broker can distinguish the
+two. Source: kafka.server.EnvelopeUtils.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def envelope(call: HostCall[EnvelopeRequest]) -> EnvelopeResponse:
             check_active(call)
         except ProtocolError as error:
             check_active(call)
-            log.warning("a forwarded request was refused", peer=call.context.peer, client=client.ip, reason=str(error))
+            log.warning("a forwarded request was rejected", peer=call.context.peer, client=client.ip, reason=str(error))
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION) from error
     except KafkaError as error:
         return EnvelopeResponse(response_data=None, error_code=error.code)

@@ -1,4 +1,4 @@
-"""Vote (52): another controller asks for this one's vote (KIP-595).
+"""Vote (52): another controller asks for the vote of this controller (KIP-595).
 
 v1 names the receiver (KIP-853), v2 has pre-votes (KIP-996).
 """

@@ -134,7 +134,7 @@ class JwksEndpoint:
         for kid in self.keys.kids:
             self._missing.pop(kid, None)
         if is_first:
-            logger.info("the issuer's keys are here", listener=self._listener, keys=len(self.keys.keys))
+            logger.info("the issuer's keys were fetched", listener=self._listener, keys=len(self.keys.keys))
         self._again_after(self._times.refresh_ms)
 
     def _again_after(self, pause_ms: int) -> None:

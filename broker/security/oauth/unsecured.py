@@ -1,4 +1,4 @@
-"""Unsigned tokens, which everybody can make: for tests, and only if an option allows them.
+"""Unsigned tokens, which any client can make: for tests, and only if an option allows them.
 
 Source: org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler,
 OAuthBearerUnsecuredJws, OAuthBearerValidationUtils.

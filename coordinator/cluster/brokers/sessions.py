@@ -141,7 +141,7 @@ class Registered(NamedTuple):
     broker_id: int
     epoch: int
     is_new_epoch: bool
-    """False if the same incarnation has registered again."""
+    """True unless the same incarnation has registered again."""
     now_ms: int
 
     def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
@@ -177,3 +177,12 @@ class Unregistered(NamedTuple):
 
     def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
         sessions.forget(self.broker_id)
+
+
+class BrokerSessionEnded(NamedTuple):
+    """The session of a broker is over, and the broker is fenced."""
+
+    broker_id: int
+
+    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
+        sessions.end(self.broker_id)

@@ -169,7 +169,7 @@ class _Alteration:
         resources: Sequence[RequestedResource],
         alter: Callable[[int, ConfigResource], list[ConfigRecord]],
     ) -> list[AlteredResource]:
-        """Alter every resource, and collect what became of each."""
+        """Alters every resource that can be altered, and returns a result for each."""
         counts = Counter((requested.type_code, requested.name) for requested in resources)
         results = []
         for index, requested in enumerate(resources):
@@ -179,14 +179,14 @@ class _Alteration:
                 self._records += alter(index, self._resource(requested))
                 results.append(AlteredResource(requested.type_code, requested.name))
             except KafkaError as error:
-                results.append(AlteredResource(requested.type_code, requested.name, error))
+                results.append(AlteredResource(requested.type_code, requested.name, error.detached()))
         return results
 
     def problems(
         self, resources: Sequence[RequestedResource], alter: Callable[[int, ConfigResource], list[ConfigRecord]]
     ) -> dict[int, AlteredResource]:
-        """Returns the results of resources with which something is wrong, by their place: of brokers' options all is
-        tried, others have to be well-formed."""
+        """Returns the results of the resources that are rejected, by their index. For brokers it checks the whole
+        change, for other resources only that the change is well-formed."""
 
         def try_brokers(index: int, resource: ConfigResource) -> list[ConfigRecord]:
             return alter(index, resource) if resource.type is ResourceType.BROKER else []

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
 from coordinator.cluster.image import NO_CONFIGS, Image
 from coordinator.cluster.topics import names
+from coordinator.engine.errors import Undecided
 from protocol.config import JAVA_SPACE, LIST, LONG, ConfigError, ConfigSource, Option
 from protocol.errors import ErrorCode, KafkaError
 from protocol.numbers import whole_number
@@ -33,10 +34,11 @@ class FileCheck(NamedTuple):
 
 
 Checker = Callable[[str, Texts], FileCheck | None]
-"""(resource's name, all its configs) → raises ConfigError or KafkaError, or returns the check that is left."""
+"""(resource's name, all its configs) → raises ConfigError or KafkaError; returns the check of files that must still
+run, or None."""
 
 
-class FilesUnchecked(Exception):
+class FilesUnchecked(Undecided):
     """A decision depends on a check of files: it is made again with the check's verdict."""
 
     def __init__(self, check: FileCheck) -> None:

@@ -25,7 +25,8 @@ DIRECTORIES_SINCE = 17
 
 
 class Election(Enum):
-    """How far an election may go: elect the preferred leader, keep the partition online, or lose records."""
+    """The purpose of an election: elect the preferred leader, keep the partition online, or accept the loss of
+    records."""
 
     PREFERRED = "preferred"
     ONLINE = "online"

@@ -29,7 +29,7 @@ Place = tuple[Topic, int]
 
 
 class Departure(NamedTuple):
-    """The broker that leaves or arrives, in the field that says how; NOBODY in the other fields."""
+    """The broker that leaves or arrives, in one of the fields; the other fields are NOBODY."""
 
     removed: int = NOBODY
     """The broker that leaves the ISRs, and may not lead."""

@@ -30,7 +30,8 @@ def invalid(message: str) -> KafkaError:
 def create_acls(
     image: Image, request: create.CreateAclsRequest, new_uuid: Callable[[], Uuid]
 ) -> Decided[create.CreateAclsResponse]:
-    """Each entry is added or rejected separately; an entry that already exists is not added again."""
+    """Returns the decision, which adds or rejects each entry separately; an entry that already exists is not added
+    again."""
     existing = set(image.acls)
     records: list[MetadataRecord] = []
     results = []

@@ -57,7 +57,8 @@ def host_names(request: alter.AlterClientQuotasRequest) -> set[str]:
 def alter_client_quotas(
     image: Image, request: alter.AlterClientQuotasRequest, resolvable: Container[str]
 ) -> Decided[alter.AlterClientQuotasResponse]:
-    """All of an entity's quotas are altered, or none is; `resolvable` has the addresses and hosts that exist."""
+    """Returns the decision, which alters all of an entity's quotas or none; `resolvable` has the addresses and hosts
+    that exist."""
     records: list[MetadataRecord] = []
     errors: dict[Entity, KafkaError | None] = {}
     for entry in request.entries:
@@ -69,7 +70,7 @@ def alter_client_quotas(
             records += _records(entity, alterations, image.quotas.of(entity))
             errors[entity] = None
         except KafkaError as error:
-            errors[entity] = error
+            errors[entity] = error.detached()
     if len(records) > MAX_RECORDS:
         raise too_large()
     entries = [_entry(entity, error) for entity, error in errors.items()]

@@ -71,7 +71,7 @@ class Alterations:
             _check_user(name, alteration.mechanism)
             check(alteration)
         except KafkaError as error:
-            self.errors[name] = error
+            self.errors[name] = error.detached()
         else:
             into[name] = alteration
 

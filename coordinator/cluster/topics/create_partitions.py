@@ -27,18 +27,18 @@ MAPPED_BY_COUNT = {
     "__transaction_state": "a transactional id",
     "__share_group_state": "a share partition",
 }
-"""Topics that Kafka allows to grow. Its coordinators keep using the old number until they restart, and then look for
-their data in the wrong partitions: committed offsets appear to be lost.
+"""Internal topics whose number of partitions determines where a coordinator stores its data. Kafka allows them to grow,
+but its coordinators keep using the old number until they restart, and then look for their data in the wrong partitions:
+committed offsets appear to be lost.
 """
 
 
 def create_partitions(
     image: Image, request: CreatePartitionsRequest, charge: Charge = unlimited
 ) -> Decided[CreatePartitionsResponse]:
-    """Returns the decision, with a result for each topic. A topic whose records don't fit into the request's limit gets
-    an error. `charge` charges the new partitions to the client's quota.
-
-    In that case Kafka creates the topics that fit, and answers UNKNOWN_SERVER_ERROR.
+    """Returns the decision, with a result for each topic. `charge` charges the new partitions to the client's quota. A
+    topic whose records don't fit into the request's limit gets an error; Kafka creates the topics that fit, and answers
+    UNKNOWN_SERVER_ERROR.
     """
     named = Counter(topic.name for topic in request.topics)
     if 1 in named.values() and (late := out_of_time(request.timeout_ms)):

@@ -118,16 +118,18 @@ def _or(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
 class Topic:
     """A topic and its partitions by index. Only its image changes it, when a record is applied."""
 
-    __slots__ = ("name", "partitions", "topic_id")
+    __slots__ = ("name", "owner", "partitions", "topic_id")
 
-    def __init__(self, name: str, topic_id: Uuid) -> None:
+    def __init__(self, name: str, topic_id: Uuid, owner: object = None) -> None:
         self.name = name
         self.topic_id = topic_id
+        self.owner = owner
+        """The image that may change it; all others share it as it is."""
         self.partitions: dict[int, PartitionRegistration] = {}
 
-    def copy(self) -> Topic:
-        """Returns a copy for another image."""
-        other = Topic(self.name, self.topic_id)
+    def copy(self, owner: object) -> Topic:
+        """Returns a copy for another owner."""
+        other = Topic(self.name, self.topic_id, owner)
         other.partitions = self.partitions.copy()
         return other
 

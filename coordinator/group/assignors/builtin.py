@@ -9,13 +9,10 @@ from coordinator.group.assignment import Assignor
 from coordinator.group.assignors.by_range import assign_ranges
 from coordinator.group.assignors.uniform import assign_uniformly
 
-ASSIGNORS: Final[dict[str, Assignor]] = {
-    "uniform": assign_uniformly,
-    "range": assign_ranges,
-}
+ASSIGNORS: Final[dict[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
 
 KAFKAS_CLASSES: Final = "org.apache.kafka.coordinator.group.assignor."
-"""Package of Apache Kafka's assignor classes, which an operator may name instead: such as UniformAssignor for
+"""Package of Apache Kafka's assignor classes. An operator may also configure a class name, such as UniformAssignor for
 uniform."""
 
 

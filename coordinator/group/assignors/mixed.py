@@ -15,7 +15,7 @@ from coordinator.group.assignment import Assignment, GroupSpec
 from protocol.types import Uuid
 
 MAX_ROUNDS: Final = 16
-"""Maximum of rounds, for topics that repeatedly unbalance each other; as in Kafka."""
+"""Maximum number of rounds, because topics may repeatedly unbalance each other; as in Kafka."""
 
 NOBODY: Final = -1
 
@@ -78,7 +78,7 @@ class _Plan:
                     last_changed = topic_id
 
     def _balance_topic(self, topic_id: Uuid) -> bool:
-        """Moves partitions of a topic. True if any moved."""
+        """Moves partitions of a topic. Returns True if any moved."""
         ladder = _Ladder(self._subscribers[topic_id], self._loads)
         if ladder.spread <= 1:
             return False

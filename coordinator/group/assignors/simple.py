@@ -1,8 +1,8 @@
 """SimpleAssignor: assigns every partition to as many members as needed to keep all members busy, evenly.
 
-With fewer members than partitions each partition has one member; with more, members share. Members keep their
-partitions as far as the result stays even. Source: Kafka's SimpleAssignor, SimpleHomogeneousAssignmentBuilder and
-SimpleHeterogeneousAssignmentBuilder (KIP-932).
+With fewer members than partitions, each partition has one member; with more members, several members share each
+partition. Members keep their partitions as far as the result stays even. Source: Kafka's SimpleAssignor,
+SimpleHomogeneousAssignmentBuilder and SimpleHeterogeneousAssignmentBuilder (KIP-932).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Subscriber(NamedTuple):
 def assign(
     members: Mapping[str, Subscriber], assignable: Mapping[Uuid, Collection[int]], *, alike: bool
 ) -> dict[str, Assignment]:
-    """Returns the partitions of `assignable` for each member; `alike` if all subscribe to the same topics."""
+    """Returns the partitions of `assignable` for each member; `alike` is True if all members subscribe to the same
+    topics."""
     if not members:
         return {}
     if alike:

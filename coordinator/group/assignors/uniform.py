@@ -24,11 +24,10 @@ def assign_uniformly(spec: GroupSpec) -> Mapping[str, Assignment]:
 
 
 def _assign_alike(spec: GroupSpec) -> Mapping[str, Assignment]:
-    """Trims each member to its quota, then gives the free partitions to members below theirs, in the order of the
-    members.
+    """Trims each member to its quota, then gives the free partitions to the members below their quota, in order.
 
-    Some members may have one partition more than the others. The first in order that own enough already keep it; the
-    remaining such places go to the last in order, so that no partition moves without need.
+    Some members may have one partition more than the others. The first members that own an extra partition already keep
+    it; the remaining extra partitions go to the last members, so that no partition moves without need.
     """
     topics = next(iter(spec.members.values())).topics
     free = _unowned(spec, topics)
@@ -38,7 +37,7 @@ def _assign_alike(spec: GroupSpec) -> Mapping[str, Assignment]:
     for members_left, (member_id, member) in zip(range(len(spec.members), 0, -1), spec.members.items(), strict=True):
         has_place = places > 0
         target[member_id], room = _trimmed(member.assigned, topics, quota + has_place, free)
-        if room and has_place and members_left > places:  # the members after it are enough to fill the places
+        if room and has_place and members_left > places:  # the members after it can have all extra partitions
             room -= 1
             has_place = False
         if room:

@@ -1,8 +1,9 @@
-"""A dict as a decision changes it, without changing it: a decision on a large group copies none of its members."""
+"""A decision's changes to a dict, apart from the dict: a decision on a large group doesn't copy its members."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
+from itertools import chain
 from typing import TypeVar
 
 K = TypeVar("K")
@@ -10,10 +11,8 @@ V = TypeVar("V")
 
 
 class ForkedDict(MutableMapping[K, V]):
-    """The dict below, with the items of a decision over it; `merge_into` makes the changes real.
-
-    The order is that of a dict: a replaced value keeps its place, a new key comes last.
-    """
+    """A dict with a decision's changes over it; `merge_into` applies them. The order is that of a dict: a replaced
+    value keeps its place, a new key comes last."""
 
     __slots__ = ("_below", "_gone", "_new", "_size")
 
@@ -46,18 +45,21 @@ class ForkedDict(MutableMapping[K, V]):
             self._gone.add(key)
 
     def __iter__(self) -> Iterator[K]:
-        yield from (key for key in self._below if key not in self._gone)
-        yield from (key for key in self._new if key not in self._below or key in self._gone)
+        below, gone = self._below, self._gone
+        if not gone and self._size == len(below):
+            return iter(below)  # at most, values are replaced
+        added = [key for key in self._new if key not in below or key in gone]
+        return chain((key for key in below if key not in gone), added)
 
     def __len__(self) -> int:
         return self._size
 
     def has_own(self, key: K) -> bool:
-        """True if the key's value is the decision's own."""
+        """True if the decision has set the key's value."""
         return key in self._new
 
     def merge_into(self, target: dict[K, V]) -> None:
-        """Applies the decision's changes to `target`, which is equal to the dict below."""
+        """Applies the decision's changes to `target`, which is equal to the underlying dict."""
         for key in self._gone:
             target.pop(key, None)
         target.update(self._new)

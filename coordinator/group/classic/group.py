@@ -1,8 +1,8 @@
-"""A classic group, whose members agree on the assignment: the broker only leads them through rebalances.
+"""A classic group: its leader assigns the partitions, and the broker only coordinates the rebalances.
 
 Its stored part (generation, strategy, leader, members with their assignments) is the content of its last record, and
-only replay changes it. The rest is its members' rendezvous, which only this broker knows and effects change. Source:
-org.apache.kafka.coordinator.group.classic.ClassicGroup.
+only replay changes it. The rest is the rendezvous of its members: it is only in this broker's memory, and only effects
+change it. Source: org.apache.kafka.coordinator.group.classic.ClassicGroup.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ClassicGroup(Rendezvous):
         return f"ClassicGroup({self.group_id!r}, {self.state_name}, generation {self.generation}, {list(self.members)})"
 
     def take(self, fork: Self) -> None:
-        """Makes the changes of a fork real, except the record's content: replay has set that meanwhile."""
+        """Takes over the changes of a fork, except the record's content, which replay has already set."""
         stored = self.stored
         super().take(fork)
         self.stored = stored

@@ -33,8 +33,8 @@ from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupResponse
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
-"""Session of a new member, which can't send heartbeats while it waits in a long rebalance: if it is gone by then, it
-must not block the group for ever (GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS)."""
+"""Session timeout of a new member that waits in a rebalance, and so can't send heartbeats. A client that is gone must
+not block the group for ever (GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS)."""
 
 FIRST_PENDING_MEMBER_VERSION = 4  # KIP-394
 FIRST_SKIP_ASSIGNMENT_VERSION = 9  # KIP-814
@@ -108,7 +108,7 @@ def _join_group(joining: Joining) -> GroupResult:
 
 
 def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
-    """True if the group may have this member. During a rebalance, the first to join have the places."""
+    """True if the group has room for this member. During a rebalance, only members that have joined it count."""
     if group.state is EMPTY:
         return True
     member = group.members.get(member_id)

@@ -1,6 +1,6 @@
-"""LeaveGroup of a classic group: removes members, by member id or by instance id, several at once.
+"""LeaveGroup of a classic group: removes one or more members, by member id or by instance id.
 
-Source: GroupMetadataManager.classicGroupLeave (KIP-345 for several, KIP-800 for reasons).
+Source: GroupMetadataManager.classicGroupLeave (KIP-345 for several members, KIP-800 for reasons).
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class ClassicMember:
         self.strategies = strategies
         self.assignment = assignment
         self.is_new = False
-        """True if it joined a rebalancing group, and may be gone before it got its member id."""
+        """True if it joined during a rebalance: its client may be gone before it gets its member id."""
         self.join_ticket: Ticket[JoinGroupResponse] | None = None
         self.sync_ticket: Ticket[SyncGroupResponse] | None = None
 
@@ -81,7 +81,7 @@ class ClassicMember:
 
     @property
     def is_static(self) -> bool:
-        """True if it keeps its place by an instance id (KIP-345)."""
+        """True for a static member, which has an instance id (KIP-345)."""
         return self.instance_id is not None
 
     @property
@@ -96,7 +96,8 @@ class ClassicMember:
 
     @property
     def is_excused(self) -> bool:
-        """True if its session can't expire, because it waits for an answer. A new member's can: it may be gone."""
+        """True if its session can't expire, because it waits for an answer. The session of a new member can expire,
+        because its client may be gone."""
         return not self.is_new and (self.is_joining or self.is_syncing)
 
     def metadata(self, strategy: str) -> bytes:

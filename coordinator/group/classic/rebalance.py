@@ -39,8 +39,8 @@ def _take(state: GroupState, fork: ClassicGroup) -> None:
 
 
 def prepare(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int, reason: str) -> None:
-    """Begins a rebalance. The first rebalance of an empty group waits for more members; any other for its present
-    members."""
+    """Begins a rebalance. The first rebalance of an empty group waits for more members; any other rebalance waits for
+    the present members."""
     if group.state is COMPLETING_REBALANCE:
         _take_assignments_back(state, group, draft, now_ms)
     stop_waiting_for_syncs(state, group, draft)
@@ -66,7 +66,7 @@ def rebalance(state: GroupState, group: ClassicGroup, now_ms: int, reason: str) 
 
 
 def prepare_or_complete(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int, reason: str) -> None:
-    """Begins a rebalance after the members changed, or continues the one that has begun."""
+    """Begins a rebalance after the members changed, or continues the present rebalance."""
     if group.state is PREPARING_REBALANCE:
         complete_if_joined(state, group, draft, now_ms)
     else:
@@ -74,13 +74,14 @@ def prepare_or_complete(state: GroupState, group: ClassicGroup, draft: Draft, no
 
 
 def complete_if_joined(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:
-    """Completes a rebalance that all members have joined, unless it is the first, which waits for its delay."""
+    """Completes a rebalance that all members have joined, unless it is the first rebalance, which always lasts for its
+    delay."""
     if group.state is PREPARING_REBALANCE and not group.initial_rebalance and group.everyone_joined:
         complete_join(state, group, draft, now_ms)
 
 
 def complete_join(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:
-    """Begins the next generation, with the members that joined and with static members, which may be late."""
+    """Begins the next generation, with the members that joined, and with all static members, even if they are late."""
     draft.effect(state.timers.cancel, join_key(group.group_id))
     for member in list(group.members.values()):
         if not member.is_joining and not member.is_static:
@@ -114,10 +115,7 @@ def _begin_generation(state: GroupState, group: ClassicGroup, draft: Draft, now_
     deadline_ms = now_ms + group.rebalance_timeout_ms
     group_id, generation = group.group_id, group.generation
     draft.effect(
-        state.timers.set,
-        sync_key(group_id),
-        deadline_ms,
-        lambda now: expire_syncs(state, group_id, generation, now),
+        state.timers.set, sync_key(group_id), deadline_ms, lambda now: expire_syncs(state, group_id, generation, now)
     )
 
 
@@ -263,7 +261,7 @@ def _joins_over(state: GroupState, group_id: str, now_ms: int) -> GroupResult:
 
 
 def _delay(state: GroupState, group: ClassicGroup, draft: Draft, delay_ms: int, remaining_ms: int, now_ms: int) -> None:
-    """Waits for more members, and as long again while they come, until the rebalance timeout is used up (KIP-134)."""
+    """Waits for more members; repeats the wait if new members came, until the rebalance timeout is over (KIP-134)."""
     group.new_member_added = False
     group_id = group.group_id
     draft.effect(

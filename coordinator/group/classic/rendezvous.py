@@ -51,8 +51,7 @@ TABLES: Final = ("members", "static_members", "pending_joins", "pending_syncs", 
 class Rendezvous:
     """The members of a classic group and the state of their rebalance.
 
-    A decision changes a `fork` of it, and an effect has the group `take` the fork over. `settle` sets it to the stored
-    state.
+    A decision changes a `fork`, an effect then makes the group `take` the changes, and `settle` sets the stored state.
     """
 
     def __init__(self, group_id: str, state: ClassicState = EMPTY, since_ms: int = NO_TIMESTAMP) -> None:
@@ -87,7 +86,7 @@ class Rendezvous:
         """The number of times that members name each strategy."""
 
     def fork(self) -> Self:
-        """Returns the rendezvous as a decision changes it, while this one stays as it is."""
+        """Returns a fork for a decision to change; this rendezvous stays unchanged."""
         twin = object.__new__(type(self))
         attributes = vars(twin)
         attributes.update(vars(self))
@@ -96,7 +95,7 @@ class Rendezvous:
         return twin
 
     def take(self, fork: Self) -> None:
-        """Makes the changes of a fork real."""
+        """Takes over the changes of a fork."""
         own, attributes = vars(self), dict(vars(fork))
         for name in TABLES:
             if type(attributes[name]) is ForkedDict:
@@ -163,15 +162,16 @@ class Rendezvous:
 
     def _candidates(self) -> set[str]:
         """Returns the strategies that all members support. A strategy that a member names twice counts only if there is
-        no other: Kafka counts it as two members' and never answers a group that has no other."""
+        no other: Kafka counts it as the strategy of two members, and never answers a group without any other strategy.
+        """
         shared = {name for name, count in self._supported.items() if count == len(self.members)}
         return {name for name in shared if self._named[name] == len(self.members)} or shared
 
     # Changes.
 
     def settle(self, stored: StoredGroup) -> None:
-        """Ends the rebalance with the content of its record: its members, which are the record's, have their
-        assignments, or the group is empty."""
+        """Ends the rebalance with the content of its record: the members get the assignments in the record, or the
+        group is empty."""
         self.state = STABLE if stored.members else EMPTY
         self.since_ms = stored.since_ms
         self.protocol = stored.protocol_type
@@ -181,13 +181,13 @@ class Rendezvous:
         self.read_subscriptions()
 
     def restore(self, stored: StoredGroup) -> None:
-        """Fills a new rendezvous with the members of a record, which wait for nothing."""
+        """Fills a new rendezvous with the members of a record. None of them has a waiting request."""
         for member in stored.members.values():
             self.add(restored_member(member, stored.strategy), stored.protocol_type or "")
         self.settle(stored)
 
     def transition(self, state: ClassicState, now_ms: int) -> None:
-        """Changes the state; an assertion error if it may not follow the present state."""
+        """Changes the state. Raises AssertionError if the state may not follow the present state."""
         assert state in TRANSITIONS[self.state], f"group {self.group_id}: {state.value} after {self.state.value}"
         self.state, self.since_ms = state, now_ms
 
@@ -205,7 +205,7 @@ class Rendezvous:
         self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> ClassicMember | None:
-        """Removes a member, pending or not; another member leads if it led."""
+        """Removes a member, pending or not; if it was the leader, another member becomes the leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._count(member.strategies, -1)
@@ -219,7 +219,7 @@ class Rendezvous:
         return member
 
     def rename(self, old: ClassicMember, member_id: str) -> ClassicMember:
-        """Replaces a member by the same member with another id, which waits for nothing."""
+        """Changes a member's id; the renamed member has no waiting requests."""
         renamed = ClassicMember(
             member_id,
             instance_id=old.instance_id,
@@ -265,7 +265,7 @@ class Rendezvous:
 
 
 def subscribed_topics(group: Rendezvous) -> frozenset[str] | None:
-    """Returns the topics of all members; None if they are not consumers, or if one's metadata is malformed."""
+    """Returns the topics of all members; None if they are not consumers, or if a member's metadata is malformed."""
     if not group.is_of_consumers:
         return None
     if not group.members:

@@ -36,7 +36,8 @@ def sync(
     ticket: Ticket[SyncGroupResponse],
     now_ms: int,
 ) -> GroupResult:
-    """Stores a leader's assignments, or answers a member with its own. Raises KafkaError, the answer's error."""
+    """Stores a leader's assignments, or answers a member with its own. Raises KafkaError with the error of the
+    answer."""
     draft = Draft()
     _check(group, request)
     if group.state is PREPARING_REBALANCE:
@@ -95,7 +96,7 @@ def _record_size(group: ClassicGroup, given: dict[str, bytes]) -> int:
 
 
 def _refuse_all(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:
-    """Begins another generation, because the assignments can't be written, which no member can change."""
+    """Rejects the assignments, which are too large for a record, and begins another generation."""
     for member_id in group.members:
         answer_sync(group.edit(member_id), draft, _refused(ErrorCode.UNKNOWN_SERVER_ERROR))
     prepare(state, group, draft, now_ms, "the assignments are too large for a record")

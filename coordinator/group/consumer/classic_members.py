@@ -119,7 +119,7 @@ def _changed(
 def _advance(
     update: GroupUpdate, before: Member, after: Member, subscription: ConsumerProtocolSubscription
 ) -> tuple[Member, bool]:
-    """Returns the member after its join, and whether the join made the group classic, because it replaced the last
+    """Returns the member after its join, and True if the join made the group classic, because it replaced the last
     member of the consumer protocol."""
     group, now_ms = update.group, update.now_ms
     claimed = owned_by(subscription, update.state.environment.topics)
@@ -191,7 +191,7 @@ def heartbeat(
 
 
 def _has_a_step_to_make(group: ConsumerGroup, member: Member) -> bool:
-    """True if the member must give partitions up, or can have all that it waits for."""
+    """True if the member must give partitions up, or can get all partitions that it waits for."""
     if member.state is MemberState.UNRELEASED_PARTITIONS:
         return not any(
             group.is_held(topic_id, index)

@@ -84,11 +84,7 @@ def downgrade(
 
 
 def _classic_group(
-    group: ConsumerGroup,
-    members: Collection[Member],
-    targets: dict[str, Assignment],
-    topics: TopicLookup,
-    now_ms: int,
+    group: ConsumerGroup, members: Collection[Member], targets: dict[str, Assignment], topics: TopicLookup, now_ms: int
 ) -> Rendezvous:
     classic = Rendezvous(group.group_id, STABLE, now_ms)
     classic.generation = group.epoch
@@ -115,11 +111,7 @@ def _classic_member(member: Member) -> ClassicMember:
 
 
 def _take_over(
-    state: GroupState,
-    group_id: str,
-    strategies: dict[str, tuple[Strategy, ...]],
-    reason: str | None,
-    now_ms: int,
+    state: GroupState, group_id: str, strategies: dict[str, tuple[Strategy, ...]], reason: str | None, now_ms: int
 ) -> None:
     """Completes the conversion: the classic group's members get sessions, and all their strategies, because the record
     has only the chosen one; an effect."""

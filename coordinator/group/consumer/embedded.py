@@ -26,8 +26,8 @@ OLDEST: Final = 0
 
 
 def assignment_bytes(partitions: Mapping[Uuid, Iterable[int]], metadata: Buffer, topics: TopicLookup) -> bytes:
-    """Returns an assignment in a version for a member that joined with `metadata`. Of several strategies' metadata only
-    one is used: if it has no version, the assignment has the oldest, which all clients can read."""
+    """Returns an encoded assignment for a member, in the version of its `metadata` for one of its strategies; in the
+    oldest version, which all clients can read, if that metadata has no version."""
     assigned = []
     for topic_id, indexes in partitions.items():
         topic = topics.topic_by_id(topic_id)

@@ -51,7 +51,7 @@ class ConsumerGroup(ModernGroup[Member]):
         """The target assignment's members by partition."""
         self.subscriptions = Subscriptions()
         self.resolved: dict[str, Resolved] = {}
-        """Patterns whose topics are known."""
+        """The topics of the resolved patterns, by pattern."""
         self.assignors: Counter[str] = Counter()
         self.classic_members = 0
         self.classic_protocols: Counter[str] = Counter()
@@ -99,7 +99,7 @@ class ConsumerGroup(ModernGroup[Member]):
             check_epoch(self.member(member_id or ""), member_epoch)
 
     def check_offset_delete(self) -> None:
-        """Allows it: OffsetDelete checks the subscriptions of each topic."""
+        """Raises nothing: OffsetDelete checks the subscriptions of each topic."""
 
     def retained_from_ms(self, offset: Offset) -> int | None:
         return offset.commit_timestamp_ms

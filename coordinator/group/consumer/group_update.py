@@ -28,7 +28,7 @@ ANY_TIME: Final = 0
 
 
 class Epoch(NamedTuple):
-    """The group's epoch after the decision, with its members' subscriptions and number then."""
+    """The group's epoch after the decision, with the subscriptions and the number of its members."""
 
     number: int
     subscriptions: Subscriptions
@@ -54,7 +54,7 @@ class GroupUpdate:
         return self.move(after, self.target(before, after, epoch), changed, claimed)
 
     def subscribe(self, before: Member, after: Member) -> tuple[bool, Epoch]:
-        """Writes the member's description. Returns True if its subscription changed, and the group's epoch then."""
+        """Writes the member's description. Returns True if its subscription changed, and the group's new epoch."""
         names_changed = after.topic_names != before.topic_names
         if after != before:
             self.draft.records.append(records.member(self.group.group_id, after))

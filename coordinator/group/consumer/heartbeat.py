@@ -20,13 +20,7 @@ from coordinator.group.consumer.member import (
     Owned,
     without_epochs,
 )
-from coordinator.group.consumer.membership import (
-    check_epoch,
-    check_instance,
-    check_room,
-    dynamic_member,
-    static_member,
-)
+from coordinator.group.consumer.membership import check_epoch, check_instance, check_room, dynamic_member, static_member
 from coordinator.group.consumer.reconciliation import Claimed
 from coordinator.group.consumer.requests import check
 from coordinator.group.consumer.upgrade import find_or_make

@@ -80,8 +80,7 @@ class Member(NamedTuple):
 
     @property
     def regex(self) -> str | None:
-        """The regular expression that it subscribes to; None if it has none, which requests send as empty or as
-        null."""
+        """The regular expression that it subscribes with; None without one, which a request sends as null or empty."""
         return self.topic_regex or None
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:

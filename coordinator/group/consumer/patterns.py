@@ -44,13 +44,7 @@ def matching_key(group_id: str) -> tuple[str, str]:
 
 
 def change_pattern(
-    state: GroupState,
-    group: ConsumerGroup,
-    before: Member,
-    after: Member,
-    client: Client,
-    draft: Draft,
-    now_ms: int,
+    state: GroupState, group: ConsumerGroup, before: Member, after: Member, client: Client, draft: Draft, now_ms: int
 ) -> PatternChange:
     """Updates a member's pattern, and requests a match of the group's patterns if it is due. Raises
     INVALID_REGULAR_EXPRESSION."""
@@ -139,8 +133,8 @@ def patterns_matched(
 
 def _leaves_partitions_idle(state: GroupState, group: ConsumerGroup, result: Matched) -> bool:
     """True if a member's new pattern doesn't match topics of its target. The member gave them up when it changed its
-    pattern, and no member gets them without another epoch, which other topics or another hash need not bring: its
-    pattern may match nothing, and other members may name them. (Apache Kafka 4.3 leaves such partitions idle.)"""
+    pattern, and no member gets them before the next epoch. The change may cause no epoch: the new pattern may match
+    nothing, while other members name these topics. (Apache Kafka 4.3 leaves such partitions idle.)"""
     topics = state.environment.topics
     for member in group.members.values():
         resolved = result.resolved.get(member.regex or "")

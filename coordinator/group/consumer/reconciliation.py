@@ -112,9 +112,7 @@ def _advance(member: Member, member_epoch: int, step: Step) -> Member:
     difference = _compare(member, step)
     if difference.revoked and _claims(step.claimed, difference.revoked):
         return member.at(member_epoch)._replace(
-            state=MemberState.UNREVOKED_PARTITIONS,
-            assigned=difference.retained,
-            pending_revocation=difference.revoked,
+            state=MemberState.UNREVOKED_PARTITIONS, assigned=difference.retained, pending_revocation=difference.revoked
         )
     assigned = dict(difference.retained)
     for topic_id, partitions in difference.added.items():

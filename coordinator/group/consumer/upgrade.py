@@ -28,7 +28,7 @@ UPGRADE_POLICIES: Final = frozenset({"upgrade", "bidirectional"})
 
 def find_or_make(state: GroupState, group_id: str, draft: Draft, *, joining: bool, now_ms: int) -> ConsumerGroup:
     """Returns the consumer group of a request. If the member joins, a missing group is created and a classic group
-    converted; then it isn't in the table until the records are applied. Raises GROUP_ID_NOT_FOUND."""
+    converted; the returned group isn't in the table until the records are applied. Raises GROUP_ID_NOT_FOUND."""
     group = state.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
         return group

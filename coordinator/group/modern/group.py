@@ -109,7 +109,7 @@ class ModernGroup(Group, Generic[M]):
 
 
 def note_check(state: GroupState, group_id: str, checked: Checked) -> None:
-    """Remembers a check of a group's topics; an effect, as the group may be new."""
+    """Remembers a check of a group's topics; an effect, because the group may be new."""
     group = state.groups.get(group_id)
     if isinstance(group, ModernGroup):
         group.checked = checked

@@ -13,13 +13,7 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rebalance import watch
 from coordinator.group.classic.rendezvous import PREPARING_REBALANCE, STABLE
 from coordinator.group.group import CommitCheck, Group, any_partition
-from coordinator.group.records import (
-    NO_TIMESTAMP,
-    AnyRecord,
-    GroupResult,
-    committed,
-    offset_commit,
-)
+from coordinator.group.records import NO_TIMESTAMP, AnyRecord, GroupResult, committed, offset_commit
 from coordinator.group.state import Client, GroupState
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
@@ -47,7 +41,7 @@ FIRST_GROUP_ID_NOT_FOUND_VERSION: Final = 9
 def commit(
     state: GroupState, request: OffsetCommitRequest, client: Client, ticket: Ticket[OffsetCommitResponse], now_ms: int
 ) -> GroupResult:
-    """Commits offsets, with an answer for each partition; a KafkaError answers them all. The topics exist."""
+    """Commits offsets of existing topics, with an answer for each partition. Raises KafkaError to reject all."""
     check, effects = _check_member(state, request, client.version, now_ms)
     max_metadata_bytes = state.settings.offset_metadata_max_bytes
     expires_ms = NO_TIMESTAMP if request.retention_time_ms == NO_RETENTION_MS else now_ms + request.retention_time_ms
@@ -156,7 +150,7 @@ def _check_transactional(state: GroupState, request: TxnOffsetCommitRequest, ver
             request.member_id, request.group_instance_id, epoch, version, transactional=True
         )
     except KafkaError as error:
-        raise _as_generation(error) from error
+        raise _as_generation(error) from None
 
 
 def _check_partition(check: CommitCheck, topic: str, topic_id: Uuid, partition: int) -> None:
@@ -167,7 +161,7 @@ def _check_partition(check: CommitCheck, topic: str, topic_id: Uuid, partition: 
     try:
         check(topic, topic_id, partition)
     except KafkaError as error:
-        raise _as_generation(error) from error
+        raise _as_generation(error) from None
 
 
 def _as_generation(error: KafkaError) -> KafkaError:

@@ -30,7 +30,7 @@ GROUPS_AT_ONCE = 500
 """Groups that are checked in one step: a few milliseconds, which delays no client much."""
 
 PAUSE_MS = 20
-"""Pause between two such steps."""
+"""Pause between two steps of an expiry check."""
 
 
 def delete(

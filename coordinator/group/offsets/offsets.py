@@ -132,7 +132,7 @@ class Offsets:
 
 
 def _remove(by_group: dict[str, ByTopic], group_id: str, topic: str, partition: int) -> None:
-    """Removes an offset, and dicts that are empty then."""
+    """Removes an offset, and dicts that become empty."""
     topics = by_group.get(group_id, {})
     partitions = topics.get(topic, {})
     if partitions.pop(partition, None) is None:

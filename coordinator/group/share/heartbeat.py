@@ -123,8 +123,7 @@ def _group(state: GroupState, group_id: str, *, joining: bool) -> ShareGroup:
 def _check_room(group: ShareGroup, member_id: str, max_size: int) -> None:
     if len(group.members) >= max_size and member_id not in group.members:
         raise KafkaError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The share group has reached its maximum capacity of {max_size} members.",
+            ErrorCode.GROUP_MAX_SIZE_REACHED, f"The share group has reached its maximum capacity of {max_size} members."
         )
 
 

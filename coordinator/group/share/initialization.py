@@ -54,12 +54,7 @@ def missing(state: GroupState, group: ShareGroup, topic_names: Iterable[str], no
 
 
 def initialize(
-    state: GroupState,
-    group: ShareGroup,
-    group_epoch: int,
-    topics: Mapping[Uuid, InitTopic],
-    draft: Draft,
-    now_ms: int,
+    state: GroupState, group: ShareGroup, group_epoch: int, topics: Mapping[Uuid, InitTopic], draft: Draft, now_ms: int
 ) -> Initialize | None:
     """Records that state is being initialized, and returns the request for it."""
     if not topics:

@@ -60,7 +60,7 @@ class StateTopics(NamedTuple):
         return StateTopics(self.initializing, remaining, {**self.deleting, **topics})
 
     def without(self, topic_ids: frozenset[Uuid]) -> StateTopics:
-        """Returns the topics without these, which are deleted, or whose state is."""
+        """Returns the topics without these topics, because they or their state were deleted."""
         return StateTopics(
             {topic_id: topic for topic_id, topic in self.initializing.items() if topic_id not in topic_ids},
             {topic_id: topic for topic_id, topic in self.initialized.items() if topic_id not in topic_ids},
@@ -100,7 +100,7 @@ def _without(present: Mapping[Uuid, InitTopic], gone: Mapping[Uuid, InitTopic]) 
 
 
 def from_record(value: ShareGroupStatePartitionMetadataValue) -> StateTopics:
-    """Returns the topics as a record has them."""
+    """Returns the topics in a record."""
 
     def topics(infos: list[TopicPartitionsInfo]) -> dict[Uuid, InitTopic]:
         return {topic.topic_id: InitTopic(topic.topic_name, frozenset(topic.partitions)) for topic in infos}

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import pytest
 
+from client.errors import PeerUnavailable
 from coordinator.cluster.record import MetadataBatch, MetadataRecord
 from protocol.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
-from protocol.peer_errors import PeerUnavailable
 from protocol.schema import identity
 from protocol.types import TopicPartition
 from tests.broker.inprocess import Client, InProcess
@@ -105,7 +105,7 @@ async def pair_on(
     directory: Path, monkeypatch: pytest.MonkeyPatch, options: Mapping[str, str] | None = None
 ) -> AsyncIterator[Pair]:
     pair = Pair()
-    monkeypatch.setattr("broker.requests.broker.PeerNeighbours", lambda *_: PairNeighbours(pair))
+    monkeypatch.setattr("broker.coordinators.peer_neighbours.PeerNeighbours", lambda *_: PairNeighbours(pair))
     async with contextlib.AsyncExitStack() as stack:
         for node_id in IDS:
             own = {**OPTIONS, "node.id": str(node_id), **(options or {})}

@@ -9,8 +9,8 @@ import pytest
 
 from broker.coordinators import batcher as rules
 from broker.coordinators.batcher import Batcher
+from client.errors import PeerUnavailable, RequestTimedOut, UnsupportedVersion
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
-from protocol.peer_errors import PeerUnavailable, RequestTimedOut, UnsupportedVersion
 
 
 class Network:

@@ -11,21 +11,19 @@ import pytest
 from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.storage import PartitionStorage
 from broker.replica.partition import Partition
-from broker.replica.roles import Following, Leading, led_alone
 from coordinator.engine.result import Result, Ticket, reply
 from coordinator.group.records import AnyRecord
 from coordinator.group.serde import EncodedRecord
+from coordinator.replication.roles import Following, Leading, led_alone
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
 from protocol.types import Buffer
 from tests.broker.coordinators.pair import eventually
 from tests.broker.inprocess import InProcess
 from tests.broker.transacting import GROUP, TOPIC, Transacting, broker_on
+from tests.group_requests import offset_commit
 
 OFFSETS = "__consumer_offsets"
 
@@ -111,10 +109,7 @@ async def test_what_was_gathered_in_one_epoch_is_not_written_in_the_next(broker:
 
 
 async def commit(broker: InProcess) -> ErrorCode:
-    committed = OffsetCommitRequestPartition(partition_index=0, committed_offset=7, committed_metadata="")
-    topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=[committed])]
-    request = OffsetCommitRequest(group_id=GROUP, topics=topics)
-    response = await broker.client().ask(request, 8, OffsetCommitResponse)
+    response = await broker.client().ask(offset_commit(GROUP, {TOPIC: {0: 7}}), 8, OffsetCommitResponse)
     return error_code(response.topics[0].partitions[0].error_code)
 
 

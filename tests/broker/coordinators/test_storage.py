@@ -11,7 +11,7 @@ import pytest
 
 from broker.clock import SystemClock
 from broker.coordinators.storage import PartitionStorage
-from broker.replica.roles import Following
+from coordinator.replication.roles import Following
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch
 from protocol.records.building import build

@@ -11,15 +11,13 @@ import pytest
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from protocol.messages.offset_fetch import OffsetFetchResponse
 from tests.broker.following import follow
+from tests.group_requests import join_group, offset_commit, offset_fetch
 from tests.simulation.broker_world import BrokerWorld, SimulatedConnection
 from tests.simulation.virtual_time import run
 
@@ -35,29 +33,20 @@ OPTIONS = {
 
 
 async def commit(client: SimulatedConnection) -> int:
-    partitions = [OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")]
-    request = OffsetCommitRequest(
-        group_id=GROUP, topics=[OffsetCommitRequestTopic(name="t", partitions=partitions)], retention_time_ms=-1
-    )
-    answer = await client.ask(request, 8, OffsetCommitResponse)
+    answer = await client.ask(offset_commit(GROUP, {"t": {0: 5}}), 8, OffsetCommitResponse)
     return answer.topics[0].partitions[0].error_code
 
 
 async def fetch(client: SimulatedConnection) -> int:
     """Behind a commit, which it would show."""
     await commit(client)
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)])
-    answer = await client.ask(request, 8, OffsetFetchResponse)
+    answer = await client.ask(offset_fetch(GROUP), 8, OffsetFetchResponse)
     return answer.groups[0].error_code
 
 
 async def join(client: SimulatedConnection) -> int:
     """The first member's, which writes the group down."""
-    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
-    request = JoinGroupRequest(
-        group_id=GROUP, session_timeout_ms=6_000, rebalance_timeout_ms=6_000, member_id="",
-        protocol_type="consumer", protocols=protocols,
-    )  # fmt: skip
+    request = join_group(GROUP, session_ms=6_000, rebalance_ms=6_000)
     return (await client.ask(request, 3, JoinGroupResponse)).error_code
 
 

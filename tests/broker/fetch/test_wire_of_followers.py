@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading
+from coordinator.replication.roles import Leading
 from protocol.api_key import ApiKey
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
 from tests.broker.fetch.test_wire import BODY, filled

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from broker.replica.partition import Partition
-from broker.replica.roles import Following, next_role
 from coordinator.cluster.topics import topic
+from coordinator.replication.roles import Following, next_role
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from broker.replica.roles import led_alone
+from coordinator.replication.roles import led_alone
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, ForgottenTopic
 from protocol.records.batch import iter_batches

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from broker.handlers import delete_records
-from broker.replica.isr import NEVER_MS, Follower, IsrRules
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading, next_role
 from broker.requests import dispatch, parts
 from coordinator.cluster.topics import topic
+from coordinator.replication.isr import NEVER_MS, Follower, IsrRules
+from coordinator.replication.roles import Leading, next_role
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -222,6 +222,7 @@ class Jumping(MachineClock):
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
 
+@pytest.mark.source_only
 async def test_all_parts_of_a_deletion_have_one_deadline(
     broker: InProcess, client: Client, partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from broker.exchange.timeouts import Timeouts
 from broker.fetch.holding import HELD_BYTES, HELD_MS
 from broker.replica.partition import Partition
-from broker.replica.roles import Following
+from coordinator.replication.roles import Following
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, PartitionData
 from tests.broker.asking import batch, fetch_request, produce_request

@@ -10,9 +10,9 @@ import pytest
 from broker.fetch import gathering
 from broker.fetch.fetch import Fetch
 from broker.fetch.keeping_up import keeps_up
-from broker.replica.isr import IsrRules
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading
+from coordinator.replication.isr import IsrRules
+from coordinator.replication.roles import Leading
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
 from tests.broker.asking import batch, produce_request
 from tests.broker.following import FOLLOWER, follow
@@ -76,7 +76,8 @@ def progress(partition: Partition) -> object:
     """Returns how far the follower is, without times."""
     assert isinstance(partition.role, Leading)
     one = partition.role.followers[FOLLOWER]
-    return one._replace(caught_up_ms=one.caught_up_ms > 0, fetched_ms=one.fetched_ms > 0), partition.high_watermark
+    offsets = one.log_end_offset, one.log_start_offset, one.leader_end_offset, one.broker_epoch
+    return offsets, one.caught_up_ms > 0, one.fetched_ms > 0, partition.high_watermark
 
 
 async def course(path: Path, seed: int) -> list[object]:

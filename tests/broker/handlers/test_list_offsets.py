@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.replica.roles import Following
 from broker.replica.truncation import Truncation
+from coordinator.replication.roles import Following
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (

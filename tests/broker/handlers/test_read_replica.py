@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from broker.config.replication import RACK_AWARE
-from broker.replica.followers import FollowerFetch, follower_fetched
 from broker.replica.following import append_as_follower, take_watermarks
-from broker.replica.isr import NO_BROKER_EPOCH
 from broker.replica.partition import Partition
-from broker.replica.roles import Following
 from broker.replica.truncation import Truncation
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint
+from coordinator.replication.isr import NO_BROKER_EPOCH
+from coordinator.replication.roles import FollowerFetch, Following
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from protocol.messages.offset_for_leader_epoch import (
@@ -111,7 +110,7 @@ async def test_a_follower_that_is_not_in_sync_is_not_named(client: Client, parti
 async def test_a_follower_without_the_offset_is_not_named(
     offset: int, preferred: int, client: Client, partition: Partition
 ) -> None:
-    follower_fetched(partition, FollowerFetch(FOLLOWER, NO_BROKER_EPOCH, 2, 1, 0))
+    partition.fetched(FollowerFetch(FOLLOWER, NO_BROKER_EPOCH, 2, 1, 0))
     assert (await fetched(client, offset)).preferred_read_replica == preferred
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -51,6 +52,10 @@ class HandWorker:
 
 def now(coroutine: Coroutine[object, None, A]) -> A:
     """The result of a coroutine that has nothing to wait for, as where the worker works at once."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
     try:
         coroutine.send(None)
     except StopIteration as stop:

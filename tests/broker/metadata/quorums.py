@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+from client.errors import PeerUnavailable
 from coordinator.cluster.quorum import TOPIC_ID
 from coordinator.cluster.record import MetadataRecord, encode_batch
 from coordinator.cluster.snapshot import SnapshotId
 from protocol.messages import fetch, fetch_snapshot
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
-from protocol.peer_errors import PeerUnavailable
 from protocol.records.batch import stamp
 from protocol.schema import ANY_VERSION
 

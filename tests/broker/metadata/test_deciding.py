@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from broker.metadata.deciding import MAX_ENTRIES_ON_LOOP, LongDecisions, is_long
-from broker.metadata.duty_timer import BUSY_WAIT_MS
 from coordinator.cluster.changes import Change
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
+from coordinator.cluster.machine import BUSY_WAIT_MS
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from broker.metadata.led_log import LedLog
 from broker.metadata.log import log_config
 from broker.metadata.opening import Metadata
 from broker.metadata.snapshots import SnapshotRules
+from broker.steps import STEP_MS
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.formatting import WrongOwner, claim
-from coordinator.cluster.record import decode_batches
+from coordinator.cluster.record import MetadataRecord, decode_batches, encode_batch
 from coordinator.cluster.snapshot import SnapshotId, snapshot_path, write_snapshot
 from coordinator.quorum.log_end import LogEnd
 from protocol.errors import KafkaError
@@ -27,6 +29,7 @@ from protocol.records.control import (
     VotersRecord,
 )
 from tests.broker.metadata.harness import OPTIONS, MetadataHarness, now
+from tests.coordinator.cluster import given
 
 REACHABLE = OPTIONS._replace(controller_listeners=(Endpoint("CONTROLLER", "c.example", 9093),), is_reachable=True)
 LEVEL = 30
@@ -46,6 +49,10 @@ def formatted(tmp_path: Path) -> MetadataHarness:
 def led(metadata: Metadata) -> LedLog:
     assert metadata.led_log is not None
     return metadata.led_log
+
+
+def append(log: LedLog, records: list[MetadataRecord]) -> int:
+    return log.append(encode_batch(records, LEVEL, 0), records)
 
 
 def endpoints(metadata: Metadata) -> list[VoterEndpoint]:
@@ -123,7 +130,7 @@ def test_nothing_is_handed_out_before_it_is_on_the_device(tmp_path: Path) -> Non
         harness = MetadataHarness(tmp_path)
         log = led(harness.open())
         harness.worker.at_once = False
-        end = log.append([NoOpRecord()], LEVEL)
+        end = append(log, [NoOpRecord()])
         before = log.high_watermark
         assert (end, len(log.committed_records(before, ALL))) == (before + 1, 0)
         waiting = asyncio.create_task(log.committed(end))
@@ -157,12 +164,27 @@ def test_an_epoch_ends_where_the_next_begins(tmp_path: Path) -> None:
     assert log.epoch_end(log.epoch) == LogEnd(log.end_offset, log.epoch)
 
 
+async def test_others_run_while_a_large_batch_is_committed(tmp_path: Path) -> None:
+    harness = MetadataHarness(tmp_path)
+    harness.clock.monotonic_ms = count(step=STEP_MS).__next__  # type: ignore[method-assign]
+    metadata = harness.open()
+    log, image = led(metadata), metadata.image
+    before = image.offset
+    end = append(log, given.topic("orders", 2_000))
+    committed = asyncio.ensure_future(log.committed(end))
+    await asyncio.sleep(0)
+    assert (log.high_watermark, image.offset, image.topic("orders")) == (end, before, None)
+    await committed
+    assert image.offset == end - 1
+    assert image.topic("orders") is not None
+
+
 def test_who_waits_for_more_is_woken_by_a_commit(tmp_path: Path) -> None:
     async def scenario() -> None:
         log = led(MetadataHarness(tmp_path).open())
         waiting = log.advanced()
         assert log.advanced() is waiting
-        end = log.append([NoOpRecord()], LEVEL)
+        end = append(log, [NoOpRecord()])
         assert not waiting.done()
         await log.committed(end)
         assert waiting.done()
@@ -193,7 +215,7 @@ def test_the_uncommitted_end_of_the_last_run_is_on_the_device_before_it_counts(t
     harness = MetadataHarness(tmp_path)
     first = harness.open()
     harness.worker.at_once = False
-    end = led(first).append([NoOpRecord()], LEVEL)  # a kill: neither flushed nor closed
+    end = append(led(first), [NoOpRecord()])  # a kill: neither flushed nor closed
     harness.worker.at_once = True
     again = harness.open(register=False)
     assert again.metadata_log.high_watermark > end

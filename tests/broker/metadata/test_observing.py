@@ -13,7 +13,7 @@ from broker.metadata.loading import load
 from broker.metadata.log import open_metadata_log
 from broker.metadata.observing import Observing, QuorumTimes
 from broker.metadata.snapshots import SnapshotRules, Snapshots
-from broker.peers.settings import Settings
+from client.settings import Settings
 from coordinator.cluster.image import Image
 from coordinator.cluster.image_records import records_of
 from coordinator.cluster.loader import MetadataLoader

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from broker.metadata.placements import MAX_PLACEMENTS, Placement, Placements
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
-from tests.broker.peers.scripted import PATIENCE_S
+from tests.client.scripted import PATIENCE_S
 from tests.clock import ManualClock
 
 ONE, TWO = b"directory-one---", b"directory-two---"

@@ -19,7 +19,7 @@ from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsReques
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from protocol.types import TopicPartition
-from tests.broker.peers.scripted import PATIENCE_S
+from tests.client.scripted import PATIENCE_S
 from tests.clock import ManualClock
 from tests.coordinator.cluster import given
 

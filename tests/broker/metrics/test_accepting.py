@@ -15,7 +15,7 @@ from broker.metrics.accepting import (
     LONGEST_PAUSE_MS,
     SEND_BUFFER_BYTES,
     SENT_BYTES_PER_MS,
-    Door,
+    ScraperListener,
     listening,
 )
 from broker.metrics.http import HttpRequest, HttpResponse, plain
@@ -62,8 +62,8 @@ def port_of(transport: asyncio.BaseTransport, name: str) -> object:
 
 async def test_one_connection_is_accepted_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     turns, transports = Turns(monkeypatch), list[asyncio.BaseTransport]()
-    door = Door(lambda: Accepted(transports), SystemClock())
-    port = await door.open(LOCALHOST, 0)
+    listener = ScraperListener(lambda: Accepted(transports), SystemClock())
+    port = await listener.open(LOCALHOST, 0)
     writers = [(await asyncio.open_connection(LOCALHOST, port))[1] for _ in range(3)]
     await turns.waiting.wait()
     for count in (1, 2, 3):
@@ -74,22 +74,22 @@ async def test_one_connection_is_accepted_in_each_turn(monkeypatch: pytest.Monke
     assert [port_of(transport, "peername") for transport in transports] == came
     for writer in writers:
         writer.close()
-    door.close()
+    listener.close()
 
 
 async def test_the_next_one_waits_for_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = Turns(monkeypatch)
-    door = Door(lambda: Accepted([]), SystemClock())
-    _, writer = await asyncio.open_connection(LOCALHOST, await door.open(LOCALHOST, 0))
+    listener = ScraperListener(lambda: Accepted([]), SystemClock())
+    _, writer = await asyncio.open_connection(LOCALHOST, await listener.open(LOCALHOST, 0))
     await turns.waiting.wait()
-    door.note_sent(100 * SENT_BYTES_PER_MS)
-    door.note_sent(100 * SENT_BYTES_PER_MS)
+    listener.note_sent(100 * SENT_BYTES_PER_MS)
+    listener.note_sent(100 * SENT_BYTES_PER_MS)
     await turns.next()
-    door.note_sent(100_000 * SENT_BYTES_PER_MS)
+    listener.note_sent(100_000 * SENT_BYTES_PER_MS)
     await turns.next()
     assert turns.pauses_ms == [EACH_MS, 200, LONGEST_PAUSE_MS]
     writer.close()
-    door.close()
+    listener.close()
 
 
 async def test_a_peer_that_has_gone_before_its_turn_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,13 +116,13 @@ async def test_a_peer_that_has_gone_before_its_turn_keeps_nobody_out(monkeypatch
 
 async def test_the_kernel_takes_little_of_a_page_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     turns, transports = Turns(monkeypatch), list[asyncio.BaseTransport]()
-    door = Door(lambda: Accepted(transports), SystemClock())
-    _, writer = await asyncio.open_connection(LOCALHOST, await door.open(LOCALHOST, 0))
+    listener = ScraperListener(lambda: Accepted(transports), SystemClock())
+    _, writer = await asyncio.open_connection(LOCALHOST, await listener.open(LOCALHOST, 0))
     await turns.waiting.wait()
     buffer_bytes = transports[0].get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
     assert buffer_bytes == 2 * SEND_BUFFER_BYTES, "Linux doubles what it is told"
     writer.close()
-    door.close()
+    listener.close()
 
 
 async def test_an_address_in_use_is_told() -> None:
@@ -140,9 +140,9 @@ async def test_an_empty_host_is_every_interface() -> None:
 
 
 async def test_after_its_close_nobody_is_accepted() -> None:
-    door = Door(lambda: Accepted([]), SystemClock())
-    port = await door.open(LOCALHOST, 0)
-    door.close()
+    listener = ScraperListener(lambda: Accepted([]), SystemClock())
+    port = await listener.open(LOCALHOST, 0)
+    listener.close()
     await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(LOCALHOST, port)

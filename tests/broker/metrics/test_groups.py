@@ -17,19 +17,17 @@ from broker.metrics.ends import EndsElsewhere
 from broker.metrics.groups import known_end
 from broker.replica.partition import Partition
 from broker.requests.broker import Broker
+from client.errors import PeerUnavailable
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from protocol.peer_errors import PeerUnavailable
 from protocol.types import TopicPartition
 from tests.broker.asking import batch, produce
 from tests.broker.inprocess import Client, InProcess
 from tests.broker.metrics.scraping import OPTIONS, scraped
+from tests.group_requests import offset_commit
 
 HERE, LEADER, OTHER = 0, 1, 2
 SMALL = {**OPTIONS, "offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "1"}
@@ -53,14 +51,7 @@ async def filled(broker: InProcess) -> Client:
 
 
 async def commit(client: Client, index: int, offset: int, group: str = "g") -> None:
-    partition = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
-    request = OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        topics=[OffsetCommitRequestTopic(name="t", partitions=[partition])],
-    )
-    response = await client.ask(request, 8, OffsetCommitResponse)
+    response = await client.ask(offset_commit(group, {"t": {index: offset}}), 8, OffsetCommitResponse)
     assert response.topics[0].partitions[0].error_code == 0
 
 

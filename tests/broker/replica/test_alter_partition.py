@@ -8,15 +8,15 @@ from typing import cast
 
 from broker.clock import SystemClock
 from broker.replica.alter_partition import AlterPartitionManager
-from broker.replica.isr import Isr
 from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
-from broker.replica.roles import Leading
+from coordinator.replication.isr import Isr
+from coordinator.replication.roles import Leading
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from protocol.types import TopicPartition
 from tests.broker.inprocess import LONG_S
-from tests.broker.replica.test_isr_changes import BROKER_EPOCH, COMMITTED, EXPANSION, LEADER, T, answer, role
+from tests.coordinator.replication.test_isr_changes import BROKER_EPOCH, COMMITTED, EXPANSION, LEADER, T, answer, role
 
 
 async def test_a_fault_of_ours_keeps_no_change_from_the_controller() -> None:

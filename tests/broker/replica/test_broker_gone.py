@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import cast
 
 from broker.metadata.local_controller import LocalController
-from broker.replica.followers import FollowerFetch, follower_fetched
-from broker.replica.isr import NO_BROKER_EPOCH
+from coordinator.replication.isr import NO_BROKER_EPOCH
+from coordinator.replication.roles import FollowerFetch
 from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.records.building import build
@@ -45,7 +45,7 @@ async def test_what_waits_for_a_broker_alone_is_committed_once_that_is_fenced(tm
         proposed: list[object] = []
         partition.propose = lambda *isr: proposed.append(isr)
         now_ms = broker.server.broker.clock.now_ms()
-        follower_fetched(partition, FollowerFetch(ELSEWHERE, NO_BROKER_EPOCH, 0, 0, now_ms))
+        partition.fetched(FollowerFetch(ELSEWHERE, NO_BROKER_EPOCH, 0, 0, now_ms))
         partition.append(memoryview(build([Record(timestamp=now_ms, value=b"v")])), now_ms)
         assert proposed
         assert (partition.high_watermark, partition.log_end_offset) == (0, 1)

@@ -9,7 +9,7 @@ import pytest
 
 from broker.replica.following import BeginsInBatch, append_as_follower, take_watermarks
 from broker.replica.partition import Partition
-from broker.replica.roles import Following, led_alone
+from coordinator.replication.roles import Following, led_alone
 from protocol.errors import ErrorCode, KafkaError
 from storage.log import Log
 from tests.storage.writing import (

@@ -13,7 +13,7 @@ import pytest
 from broker.metadata.local_controller import LocalController
 from broker.replica.new_logs import NewLogs
 from broker.replica.replicas import Replicas
-from broker.replica.steps import STEP_MS
+from broker.steps import STEP_MS
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,

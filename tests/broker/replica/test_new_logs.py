@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from broker.replica.new_logs import NewLogs
-from broker.replica.steps import STEP_MS
+from broker.steps import STEP_MS
 from tests.broker.machine_clock import MachineClock
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from broker.exchange.sleeper import Sleeper
-from broker.replica.followers import FollowerFetch, follower_fetched, shrink_isr
-from broker.replica.isr import NO_BROKER_EPOCH, Follower, Isr, IsrRules
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
-from broker.replica.roles import Following, LeaderMoved, Leading, led_alone, next_role
 from coordinator.cluster.topics import topic
+from coordinator.replication.isr import NO_BROKER_EPOCH, Follower, Isr, IsrRules
+from coordinator.replication.roles import FollowerFetch, Following, LeaderMoved, Leading, led_alone, next_role
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.building import build
 from protocol.records.record import Record
@@ -227,7 +226,7 @@ def test_the_next_fetch_moves_a_high_watermark_that_a_fenced_follower_has_held(p
     assert isinstance(role, Leading)
     followers = {**role.followers, late: Follower(late)}
     partition.become(Leading(LEADER, role.epoch, role.epoch_start, role.isr, followers, role.partition_epoch), 0)
-    follower_fetched(partition, FollowerFetch(late, NO_BROKER_EPOCH, 0, 0, 0))  # it has all, and may join
+    partition.fetched(FollowerFetch(late, NO_BROKER_EPOCH, 0, 0, 0))  # it has all, and may join
     append(partition)
     acknowledge(partition, 1)
     assert partition.high_watermark == 0
@@ -245,7 +244,7 @@ def test_what_waited_for_a_replica_about_to_join_is_committed_once_that_is_behin
     callback = CommitCallback()
     append(partition)
     partition.when_committed(1, callback)
-    shrink_isr(partition, 100)
+    partition.shrink_isr(100)
     assert (partition.high_watermark, callback.codes) == (0, [])
-    shrink_isr(partition, 101)
+    partition.shrink_isr(101)
     assert (partition.high_watermark, callback.codes) == (1, [ErrorCode.NONE])

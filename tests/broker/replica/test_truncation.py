@@ -13,8 +13,8 @@ import pytest
 
 from broker.disks.work import DiskWork
 from broker.replica.partition import Partition
-from broker.replica.roles import Following, LeaderMoved, Leading, led_alone
 from broker.workers import Workers
+from coordinator.replication.roles import Following, LeaderMoved, Leading, led_alone
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.types import TopicPartition

@@ -11,14 +11,15 @@ import pytest
 
 from broker.clock import Clock
 from broker.logging import Logger
-from broker.peers import Address
 from broker.replica.partition import Partition
-from broker.replica.roles import Following, led_alone
 from broker.replica.throttle import follower_throttle
 from broker.replication.environment import ReplicationEnvironment
 from broker.replication.replica_fetcher import REFUSED_MS
 from broker.replication.replica_fetchers import ReplicaFetchers
+from client.address import Address
+from client.errors import PeerUnavailable
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint
+from coordinator.replication.roles import Following, led_alone
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -33,7 +34,6 @@ from protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from protocol.peer_errors import PeerUnavailable
 from protocol.records.building import build
 from storage.config import LogConfig
 from tests.broker.inprocess import LONG_S, InProcess
@@ -282,7 +282,7 @@ async def test_a_leader_that_is_not_reached_is_tried_again(tmp_path: Path, monke
         assert await broker.fetched(data(records=batch_at(0, "a"))) is not None
         await until(lambda: broker.partition.log_end_offset == 1)
     assert lines == [
-        ("a leader gave no records", {"leader": LEADER, "reason": "leader: cannot be connected to"}),
+        ("fetching from a leader failed", {"leader": LEADER, "reason": "leader: cannot be connected to"}),
     ], "one line, however often it fails for the same reason"
 
 

@@ -14,11 +14,12 @@ import uvloop
 from broker.clock import SystemClock
 from broker.config import BrokerConfig
 from broker.config.security import ListenerOptions
-from broker.peers import Address, Settings, connect
-from broker.peers.settings import dial_tls
 from broker.security.certificates import server_context
 from broker.security.key_stores import MAX_STORE_BYTES, key_store, trust_store
 from broker.security.store_changes import check_stores
+from client.address import Address
+from client.aio import connect
+from client.settings import Settings
 from protocol.config import ConfigError
 from protocol.distinguished_name import alternative_names
 from protocol.errors import ErrorCode
@@ -94,7 +95,7 @@ async def test_a_listener_with_stores_in_pkcs12_knows_its_clients(tmp_path: Path
     async with InProcess(tmp_path, options(authority)) as broker:
         address = Address("localhost", broker.server.advertised[0].port)
         context = client_context(authority, authority.directory / "alice.pem")
-        to = Settings(dial=dial_tls(context), connect_timeout_ms=LONG_MS)
+        to = Settings(tls=context, connect_timeout_ms=LONG_MS)
         connection = await connect(address, to, SystemClock())
         answer = await connection.send(MetadataRequest(topics=None), MetadataResponse, timeout_ms=LONG_MS)
         assert answer.brokers

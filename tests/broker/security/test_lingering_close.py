@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 import broker.network.connection_lines
-from broker.network import lingering_close
+from broker.network import unauthenticated
 from protocol.messages.metadata import MetadataRequest
 from tests.broker.inprocess import Client, InProcess, request_frame
 from tests.broker.security.certificates import Authority, client_context
@@ -98,7 +98,7 @@ async def test_who_has_been_told_makes_room_for_others(tmp_path: Path) -> None:
 
 
 async def test_an_alert_is_read_though_bytes_came_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lingering_close, "LINGER_MS", LONG_S * 1_000)
+    monkeypatch.setattr(unauthenticated, "LINGER_MS", LONG_S * 1_000)
     authority, other = Authority(tmp_path), Authority(tmp_path, "other")
     context = client_context(authority, other.issue("mallory"))
     given = {

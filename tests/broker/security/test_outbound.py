@@ -11,13 +11,16 @@ import uvloop
 
 from broker.clock import SystemClock
 from broker.config import BrokerConfig
-from broker.peers import Address, Peer, Settings, connect
 from broker.security.outbound import broker_settings, controller_settings
+from client.address import Address
+from client.aio import connect
+from client.authenticator import authenticator
+from client.errors import HandshakeFailed
+from client.pool import Peer
+from client.settings import Settings
 from protocol.config import ConfigError
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.peer_errors import HandshakeFailed
-from protocol.sasl.authenticator import authenticator
 from tests.broker.inprocess import InProcess
 from tests.broker.security.sasl import CLOSED, OPTIONS, add_user, served
 

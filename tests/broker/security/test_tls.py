@@ -15,14 +15,15 @@ import uvloop
 from broker.clock import SystemClock
 from broker.network.connection_view import ConnectionView
 from broker.network.tls import TlsTransport
-from broker.peers import Address, Settings, connect
-from broker.peers.settings import dial_tls
+from client.address import Address
+from client.aio import connect
+from client.authenticator import authenticator
+from client.errors import PeerUnavailable
+from client.settings import Settings
 from protocol.config import ConfigError
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from protocol.messages.produce import ProduceResponse
-from protocol.peer_errors import PeerUnavailable
-from protocol.sasl.authenticator import authenticator
 from tests.broker.asking import batch, fetch_request, produce_request
 from tests.broker.inprocess import InProcess, Wire, request_frame
 from tests.broker.security.certificates import Authority, client_context
@@ -67,7 +68,7 @@ def address(broker: InProcess) -> Address:
 
 
 def settings(context: ssl.SSLContext) -> Settings:
-    return Settings(dial=dial_tls(context), connect_timeout_ms=LONG_MS)
+    return Settings(tls=context, connect_timeout_ms=LONG_MS)
 
 
 def principals(broker: InProcess) -> list[str]:

@@ -123,6 +123,8 @@ def test_owner_and_renewers_put_off_the_end_within_the_longest_life() -> None:
     key = create(image, ALICE, "bob").hmac
     assert renew(image, key, BOB, now_ms=NOW + 1_000).expiry_timestamp_ms == NOW + 5_000
     assert renew(image, key, ALICE, 500, NOW + 2_000).expiry_timestamp_ms == NOW + 2_500
+    assert renew(image, key, ALICE, 1, NOW + 2_000).expiry_timestamp_ms == NOW + 2_001
+    assert renew(image, key, ALICE, now_ms=NOW + 2_000).expiry_timestamp_ms == NOW + 6_000
     assert renew(image, key, ALICE, now_ms=NOW + 2_500).expiry_timestamp_ms == NOW + 6_500
     assert renew(image, key, ALICE, 9_999_999, NOW + 6_500).expiry_timestamp_ms == NOW + 10_000
     assert the_token(image).expiration_timestamp == NOW + 10_000

@@ -23,6 +23,7 @@ from protocol.types import TopicPartition
 from tests.coordinator.cluster import given
 from tests.coordinator.cluster.given import DIRECTORY, NODE, TOPIC_ID, topic_config
 
+OTHER_ID = b"another-topic's-"
 ORDERS = ConfigResource(ResourceType.TOPIC, "orders")
 
 
@@ -126,3 +127,16 @@ def test_a_quota_is_replaced_by_entity_and_key_and_taken_away() -> None:
 def test_producer_ids_go_on_where_the_last_block_ended() -> None:
     image = given.image(ProducerIdsRecord(broker_id=NODE, broker_epoch=5, next_producer_id=3000))
     assert image.producer_ids.next_id == 3000
+
+
+def test_a_copy_and_its_image_do_not_show_each_others_changes() -> None:
+    image = given.image(*given.topic("orders"))
+    copy = image.copy()
+    given.apply(image, [PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=-1)])
+    given.apply(copy, [topic_config("orders", "retention.ms", "5"), *given.topic("pay.ments", topic_id=OTHER_ID)])
+    leaders = [every.topic("orders").partitions[0].leader for every in (image, copy)]  # type: ignore[union-attr]
+    assert leaders == [-1, NODE]
+    assert image.topic_configs("orders") == {}
+    assert (image.colliding("pay_ments"), copy.colliding("pay_ments")) == (None, "pay.ments")
+    given.apply(image, [RemoveTopicRecord(topic_id=TOPIC_ID)])
+    assert copy.topic_names() == ["orders", "pay.ments"]

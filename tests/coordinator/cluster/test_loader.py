@@ -6,16 +6,17 @@ import pytest
 
 from coordinator.cluster.changes import Change, Delta, PartitionCreated, TopicCreated
 from coordinator.cluster.image import Image
-from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.loader import SLICE, MetadataLoader
 from coordinator.cluster.record import MetadataBatch, MetadataRecord
 from coordinator.cluster.snapshot import Snapshot, SnapshotId
 from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from protocol.metadata_records.settings import ProducerIdsRecord
+from protocol.metadata_records.settings import ClientQuotaRecord, EntityData, ProducerIdsRecord
 from protocol.metadata_records.topics import RemoveTopicRecord
 from protocol.records.control import KRaftVersionRecord
 from tests.coordinator.cluster import given
 
+OTHER_ID = b"another-topic's-"
 BEGIN, END, ABORT = BeginTransactionRecord(name="b"), EndTransactionRecord(), AbortTransactionRecord(reason="r")
 
 
@@ -43,6 +44,29 @@ def test_a_batch_is_one_delta_told_when_the_image_has_all_of_it() -> None:
     ]
     assert deltas == [(Delta(9, 3, changes), 2)]
     assert (loader.image.offset, loader.image.epoch) == (9, 3)
+
+
+def test_readers_see_all_of_a_large_batch_or_nothing_of_it() -> None:
+    loader, deltas = loader_and_deltas()
+    loader.commit(batch(0, *given.topic("orders")))
+    records = [*given.topic("invoices", 3 * SLICE, topic_id=OTHER_ID), RemoveTopicRecord(topic_id=given.TOPIC_ID)]
+    seen = [
+        (loader.image.topic_names(), loader.image.offset, len(deltas)) for _ in loader.committing(batch(2, *records))
+    ]
+    assert seen == [(["orders"], 1, 1)] * 3
+    assert loader.image.topic_names() == ["invoices"]
+    assert loader.image.offset == len(records) + 1 == deltas[1].offset
+
+
+def test_quotas_are_all_applied_at_once() -> None:
+    loader, _ = loader_and_deltas()
+    quotas = [
+        ClientQuotaRecord(
+            entity=[EntityData(entity_type="user", entity_name=f"u-{number}")], key="k", value=1, remove=False
+        )
+        for number in range(2 * SLICE)
+    ]
+    assert [*loader.committing(batch(0, *quotas))] == []
 
 
 def test_a_batch_that_changes_nothing_that_interests_is_a_delta_too() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator.cluster.security.quota_limits import Entity, QuotaLimits, Scope, address_limits
+from coordinator.cluster.security.quotas import Quotas
+from protocol.metadata_records.settings import ClientQuotaRecord, EntityData
 
 KEY = "producer_byte_rate"
 LEVELS: list[tuple[Entity, Scope]] = [
@@ -41,3 +43,15 @@ def test_addresses_have_quotas_of_their_own() -> None:
     }
     assert address_limits(quotas, "connection_creation_rate") == {"10.0.0.1": 5.0, "::1": 7.0, None: 9.0}
     assert QuotaLimits(quotas, "connection_creation_rate").find("u", "c") is None
+
+
+def test_limits_follow_each_change() -> None:
+    quotas = Quotas()
+
+    def limit_after(value: float, *, remove: bool = False) -> float | None:
+        entity = [EntityData(entity_type="user", entity_name="u")]
+        quotas.apply(ClientQuotaRecord(entity=entity, key=KEY, value=value, remove=remove))
+        limit = quotas.limits(KEY).find("u", "c")
+        return None if limit is None else limit[0]
+
+    assert [limit_after(1.0), limit_after(2.0), limit_after(0.0, remove=True)] == [1.0, 2.0, None]

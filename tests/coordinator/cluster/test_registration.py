@@ -161,7 +161,10 @@ def test_a_broker_may_have_as_much_as_the_bounds_allow() -> None:
 
 def test_no_more_brokers_register_than_a_cluster_has() -> None:
     image = given.image()
-    image.brokers |= dict.fromkeys(range(2, MAX_NODES + 1), image.brokers[NODE])
+    image.brokers |= dict.fromkeys(range(2, MAX_NODES), image.brokers[NODE])
+    assert len(image.brokers) == MAX_NODES - 1
+    assert registered(image, broker_id=MAX_NODES, log_dirs=[directory(0)])
+    image.brokers[MAX_NODES] = image.brokers[NODE]
     with pytest.raises(KafkaError, match="10000 nodes are registered; unregister brokers that are gone"):
         registered(image, broker_id=MAX_NODES + 1, log_dirs=[directory(0)])
     assert registered(image)

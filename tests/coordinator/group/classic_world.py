@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from coordinator.engine.result import Ticket
 from coordinator.group import requests
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.records import AnyRecord
 from coordinator.group.state import Client
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.messages.sync_group import SyncGroupResponse
+from tests.coordinator.driver import Asked
 from tests.coordinator.group.consumer_world import GROUP, Groups
-
-
-class Asked:
-    """A request, and its answer once it is given."""
-
-    def __init__(self) -> None:
-        self.answer: Any = None
-        self.records: list[AnyRecord] = []
-
-    @property
-    def waits(self) -> bool:
-        return self.answer is None
+from tests.group_requests import join_group, sync_group
 
 
 class ClassicGroups(Groups):
@@ -35,45 +22,12 @@ class ClassicGroups(Groups):
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**{"group_initial_rebalance_delay_ms": 3_000, **settings})
-        self.pending: dict[object, Asked] = {}
-        self.appends = True
-        """False while no records can be appended."""
 
     @property
     def classic(self) -> ClassicGroup:
         group = self.shard.state.groups[GROUP]
         assert isinstance(group, ClassicGroup)
         return group
-
-    def ask(self, decide: Any, request: object, client: Client) -> Asked:
-        pending, ticket = Asked(), Ticket[object]()
-        self.pending[ticket] = pending
-        self.written = []
-        try:
-            result = partial(decide, self.shard.state, request, client)(ticket, self.now_ms)
-            if result.records and not self.appends:
-                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            self.take(result)
-        except KafkaError as error:
-            pending.answer = error.code
-        pending.records = list(self.written)
-        self._hand_out()
-        return pending
-
-    def sleep(self, by_ms: int) -> list[AnyRecord]:
-        """Returns the records of deadlines that pass, each at its time."""
-        written: list[AnyRecord] = []
-        end_ms = self.now_ms + by_ms
-        while (due := self.shard.next_deadline_ms()) is not None and due <= end_ms:
-            written += self.advance(max(due - self.now_ms, 0))
-            self._hand_out()
-        self.now_ms = end_ms
-        return written
-
-    def _hand_out(self) -> None:
-        for ticket, answer in self.replies.items():
-            self.pending.pop(ticket).answer = answer
-        self.replies.clear()
 
     # Requests.
 
@@ -89,16 +43,11 @@ class ClassicGroups(Groups):
         rebalance_ms: int = 30_000,
         version: int = 3,
         client_id: str = "client",
-    ) -> Asked:
-        request = JoinGroupRequest(
-            group_id=GROUP,
-            session_timeout_ms=session_ms,
-            rebalance_timeout_ms=rebalance_ms,
-            member_id=member_id,
-            group_instance_id=instance_id,
-            protocol_type=protocol,
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in strategies],
-        )
+    ) -> Asked[JoinGroupResponse, AnyRecord]:
+        request = join_group(
+            GROUP, member_id, strategies, metadata, session_ms=session_ms, rebalance_ms=rebalance_ms,
+            protocol_type=protocol, group_instance_id=instance_id,
+        )  # fmt: skip
         return self.ask(requests.join_group, request, Client(version, client_id, "/10.0.0.1"))
 
     def sync(
@@ -109,27 +58,18 @@ class ClassicGroups(Groups):
         *,
         instance_id: str | None = None,
         strategy: str = "range",
-    ) -> Asked:
-        given = [
-            SyncGroupRequestAssignment(member_id=owner, assignment=assignment)
-            for owner, assignment in (assignments or {}).items()
-        ]
-        request = SyncGroupRequest(
-            group_id=GROUP,
-            generation_id=generation,
-            member_id=member_id,
-            group_instance_id=instance_id,
-            protocol_type="consumer",
+    ) -> Asked[SyncGroupResponse, AnyRecord]:
+        request = sync_group(
+            GROUP, member_id, generation, assignments, group_instance_id=instance_id, protocol_type="consumer",
             protocol_name=strategy,
-            assignments=given,
-        )
+        )  # fmt: skip
         return self.ask(requests.sync_group, request, Client(5))
 
-    def beat(self, member_id: str, generation: int = 1) -> Asked:
+    def beat(self, member_id: str, generation: int = 1) -> Asked[HeartbeatResponse, AnyRecord]:
         request = HeartbeatRequest(group_id=GROUP, generation_id=generation, member_id=member_id)
         return self.ask(requests.heartbeat, request, Client(4))
 
-    def leave(self, *member_ids: str) -> Asked:
+    def leave(self, *member_ids: str) -> Asked[LeaveGroupResponse, AnyRecord]:
         request = LeaveGroupRequest(
             group_id=GROUP, members=[MemberIdentity(member_id=member_id) for member_id in member_ids]
         )
@@ -138,24 +78,9 @@ class ClassicGroups(Groups):
     def stable(self, count: int = 1, **fields: Any) -> list[str]:
         """A group of so many members, stable in generation 1; their ids, the leader's first."""
         joined = [self.join(client_id=f"client-{number}", **fields) for number in range(count)]
-        self.sleep(10_000)
-        ids = [pending.answer.member_id for pending in joined]
+        self.advance(10_000)
+        ids = [asked.answer.member_id for asked in joined]
         assignments = {member_id: f"assignment of {member_id}".encode() for member_id in ids}
         for member_id in ids:
             self.sync(member_id, 1, assignments if member_id == ids[0] else None)
         return ids
-
-
-def joined(pending: Asked) -> JoinGroupResponse:
-    assert isinstance(pending.answer, JoinGroupResponse)
-    return pending.answer
-
-
-def synced(pending: Asked) -> SyncGroupResponse:
-    assert isinstance(pending.answer, SyncGroupResponse), pending.answer
-    return pending.answer
-
-
-def left(pending: Asked) -> LeaveGroupResponse:
-    assert isinstance(pending.answer, LeaveGroupResponse)
-    return pending.answer

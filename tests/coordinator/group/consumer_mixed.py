@@ -5,6 +5,7 @@ from __future__ import annotations
 from coordinator.group import requests
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rendezvous import STABLE
+from coordinator.group.records import AnyRecord
 from coordinator.group.state import Client
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -14,11 +15,13 @@ from protocol.consumer_protocol import (
     write,
 )
 from protocol.errors import ErrorCode, error_code
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.messages.sync_group import SyncGroupResponse
+from tests.coordinator.driver import Asked
 from tests.coordinator.group.consumer_world import GROUP, Groups
+from tests.group_requests import join_group, sync_group
 
 Owned = dict[str, list[int]]
 
@@ -47,58 +50,33 @@ class MixedGroups(Groups):
         protocol_type: str = "consumer",
         version: int = 9,
         metadata: bytes | None = None,
-    ) -> JoinGroupResponse | None:
+    ) -> Asked[JoinGroupResponse, AnyRecord]:
         metadata = subscription(list(topics), owned) if metadata is None else metadata
-        request = JoinGroupRequest(
-            group_id=GROUP,
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=6_000,
-            member_id=member_id,
+        request = join_group(
+            GROUP, member_id, strategies, metadata, rebalance_ms=6_000, protocol_type=protocol_type,
             group_instance_id=instance_id,
-            protocol_type=protocol_type,
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in strategies],
-        )
-        client = Client(version, "classic", "/127.0.0.1")
-        answer = self.submit(lambda ticket, now: requests.join_group(self.shard.state, request, client, ticket, now))
-        assert answer is None or isinstance(answer, JoinGroupResponse)
-        return answer
+        )  # fmt: skip
+        return self.ask(requests.join_group, request, Client(version, "classic", "/127.0.0.1"))
 
     def classic_sync(
         self, member_id: str, generation: int, given: dict[str, bytes] | None = None, **fields: str
-    ) -> SyncGroupResponse | None:
-        request = SyncGroupRequest(
-            group_id=GROUP,
-            generation_id=generation,
-            member_id=member_id,
-            protocol_type=fields.get("protocol_type", "consumer"),
-            protocol_name=fields.get("protocol_name", "range"),
-            assignments=[
-                SyncGroupRequestAssignment(member_id=name, assignment=data) for name, data in (given or {}).items()
-            ],
-        )
-        client = Client(5, "classic", "/127.0.0.1")
-        answer = self.submit(lambda ticket, now: requests.sync_group(self.shard.state, request, client, ticket, now))
-        assert answer is None or isinstance(answer, SyncGroupResponse)
-        return answer
+    ) -> Asked[SyncGroupResponse, AnyRecord]:
+        names = {"protocol_type": "consumer", "protocol_name": "range", **fields}
+        request = sync_group(GROUP, member_id, generation, given, **names)
+        return self.ask(requests.sync_group, request, Client(5, "classic", "/127.0.0.1"))
 
     def classic_heartbeat(self, member_id: str, generation: int) -> ErrorCode:
         request = HeartbeatRequest(group_id=GROUP, generation_id=generation, member_id=member_id)
-        client = Client(4, "classic", "/127.0.0.1")
-        answer = self.submit(lambda ticket, now: requests.heartbeat(self.shard.state, request, client, ticket, now))
-        assert isinstance(answer, HeartbeatResponse)
+        answer = self.ask(requests.heartbeat, request, Client(4, "classic", "/127.0.0.1")).answer
         return error_code(answer.error_code)
 
     def classic_leave(self, *members: MemberIdentity) -> LeaveGroupResponse:
         request = LeaveGroupRequest(group_id=GROUP, members=list(members))
-        client = Client(5, "classic", "/127.0.0.1")
-        answer = self.submit(lambda ticket, now: requests.leave_group(self.shard.state, request, client, ticket, now))
-        assert isinstance(answer, LeaveGroupResponse)
-        return answer
+        return self.ask(requests.leave_group, request, Client(5, "classic", "/127.0.0.1")).answer
 
     def own(self, member_id: str, generation: int) -> Owned:
         """The assignment that SyncGroup brings."""
-        answer = self.classic_sync(member_id, generation)
-        assert answer is not None
+        answer = self.classic_sync(member_id, generation).answer
         partitions = read(ConsumerProtocolAssignment, answer.assignment).assigned_partitions
         return {topic.topic: topic.partitions for topic in partitions}
 
@@ -110,8 +88,7 @@ class MixedGroups(Groups):
 
     def new_classic_member(self) -> str:
         """A member of a classic group that has all of topic foo, and is stable."""
-        first = self.classic_join("")
-        assert first is not None
+        first = self.classic_join("").answer
         assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
         self.classic_join(first.member_id)
         self.advance(3_000)

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.engine.result import Ticket
 from coordinator.group import requests
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rendezvous import STABLE
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.records import GroupResult
+from coordinator.group.records import AnyRecord, GroupResult
 from coordinator.group.state import Client
 from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, read
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.messages.sync_group import SyncGroupResponse
+from tests.coordinator.driver import Asked
 from tests.coordinator.group.consumer_mixed import assignment, subscription
 from tests.coordinator.group.consumer_simulation import TOPICS, Consumer, Owned, Simulation
 from tests.coordinator.group.consumer_world import GROUP
+from tests.group_requests import join_group, sync_group
 
 SESSION_MS = 10_000
 HEARTBEAT_MS = 2_000
@@ -45,7 +46,8 @@ class ClassicConsumer:
         self.heard_ms = simulation.groups.now_ms
         self.due_ms = simulation.groups.now_ms
         self.stalled_until_ms = 0
-        self.waits: Ticket[Any] | None = None
+        self.asked: Asked[Any, AnyRecord] | None = None
+        """The request whose answer it waits for."""
         self.joined = False
         self.dealt = 0
         """As leader of a classic group: how many partitions it knew of."""
@@ -65,11 +67,8 @@ class ClassicConsumer:
         groups = self.simulation.groups
         if groups.now_ms < self.stalled_until_ms:
             return
-        if self.waits is not None:
-            answer = groups.replies.pop(self.waits, None)
-            if answer is not None:
-                self.waits = None
-                self.take(answer)
+        if self.asked is not None:
+            self.receive(self.asked)
         elif not self.joined or self.dealt not in (0, self.partition_count):
             self.join()
         elif groups.now_ms >= self.due_ms:
@@ -77,23 +76,16 @@ class ClassicConsumer:
             self.ask(requests.heartbeat, self.heartbeat_request(), 4)
 
     def ask(self, decide: Callable[..., GroupResult], request: object, version: int) -> None:
-        ticket: Ticket[Any] = Ticket()
-        groups, client = self.simulation.groups, Client(version, self.name, "/127.0.0.1")
-        try:
-            groups.take(decide(groups.shard.state, request, client, ticket, groups.now_ms))
-        except KafkaError as error:
-            self.on_error(error.code)
-            return
-        answer = groups.replies.pop(ticket, None)
-        if answer is None:
-            self.waits = ticket
-        else:
-            self.take(answer)
+        self.receive(self.simulation.groups.ask(decide, request, Client(version, self.name, "/127.0.0.1")))
 
-    def take(self, answer: Any) -> None:
-        if isinstance(answer, KafkaError):
-            self.on_error(answer.code)
+    def receive(self, asked: Asked[Any, AnyRecord]) -> None:
+        self.asked = asked if asked.waits else None
+        if asked.waits:
             return
+        if asked.error is not None:
+            self.on_error(asked.error)
+            return
+        answer = asked.answer
         self.heard_ms = self.simulation.groups.now_ms
         if isinstance(answer, JoinGroupResponse) and answer.member_id:
             self.member_id = answer.member_id
@@ -116,29 +108,20 @@ class ClassicConsumer:
 
     def join(self) -> None:
         self.owned, self.dealt = {}, 0
-        request = JoinGroupRequest(
-            group_id=GROUP,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
-            member_id=self.member_id,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription(self.topics))],
+        request = join_group(
+            GROUP, self.member_id, metadata=subscription(self.topics), session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS
         )
         self.ask(requests.join_group, request, 9)
 
     def sync(self, joined: JoinGroupResponse) -> None:
         self.epoch = joined.generation_id
-        request = SyncGroupRequest(
-            group_id=GROUP,
-            generation_id=self.epoch,
-            member_id=self.member_id,
-            protocol_type="consumer",
-            protocol_name="range",
-            assignments=self.lead(joined) if joined.leader == self.member_id else [],
+        assignments = self.lead(joined) if joined.leader == self.member_id else None
+        request = sync_group(
+            GROUP, self.member_id, self.epoch, assignments, protocol_type="consumer", protocol_name="range"
         )
         self.ask(requests.sync_group, request, 5)
 
-    def lead(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
+    def lead(self, joined: JoinGroupResponse) -> dict[str, bytes]:
         """Deal the partitions out among those who subscribe."""
         self.dealt = self.partition_count
         given: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in joined.members}
@@ -149,7 +132,7 @@ class ClassicConsumer:
             subscribed = [member_id for member_id, topics in readers.items() if name in topics]
             for index in topic.partitions:
                 given[subscribed[index % len(subscribed)]].setdefault(name, []).append(index)
-        return [SyncGroupRequestAssignment(member_id=one, assignment=assignment(what)) for one, what in given.items()]
+        return {member_id: assignment(partitions) for member_id, partitions in given.items()}
 
     def own(self, answer: SyncGroupResponse) -> None:
         topics = self.simulation.groups.topics.by_name
@@ -166,8 +149,8 @@ class ClassicConsumer:
 
     def cut_off(self) -> None:
         """Its connection is gone, and what it waited for with it."""
-        if self.waits is not None:
-            self.waits = None
+        if self.asked is not None:
+            self.asked = None
             self.joined = False
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from coordinator.cluster.changes import PartitionCreated, TopicCreated, TopicDeleted
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
@@ -15,23 +16,31 @@ from coordinator.group.consumer.member import Member
 from coordinator.group.consumer.patterns import Matched, patterns_matched
 from coordinator.group.records import AnyRecord, GroupRecord, GroupResult
 from coordinator.group.regex import Resolved, match_all
+from coordinator.group.serde import GroupSerde
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
-from coordinator.group.state import Client, GroupEnvironment, MatchRequest
+from coordinator.group.state import Client, GroupEnvironment, GroupState, MatchRequest
 from coordinator.group.subscription_metadata import TopicWatch
-from protocol.coordinator_records import CONSUMER_OFFSETS, decode_record, encode_key, encode_value
+from protocol.coordinator_records import encode_key
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from protocol.records.compression import Compression
 from protocol.types import Uuid
+from tests.coordinator.driver import Asked, Driver
 
 GROUP = "group"
-START_MS = 1_000_000
 SOON_MS = 1_000
 """The assignment interval: after it, a new target assignment may be computed."""
+
+SERDE = GroupSerde(lambda: 1_048_588, lambda: Compression.NONE)
+
+A = TypeVar("A")
+C = TypeVar("C")
+Q = TypeVar("Q")
 
 Partitions = Mapping[Uuid, Iterable[int]]
 
@@ -53,22 +62,16 @@ class FakeTopics:
         return sorted(self.by_name)
 
 
-class Groups:
-    """One shard. Every record goes through its bytes before it is applied, and is kept in `log`."""
+class Groups(Driver[GroupShard, AnyRecord]):
+    """One shard."""
 
     def __init__(self, **settings: object) -> None:
-        self.now_ms = START_MS
         self.settings = GroupSettings(**settings)  # type: ignore[arg-type]
         self.config = GroupConfig()
         self.topics = FakeTopics()
         self.watch = TopicWatch(self.topics, version=lambda: self.topics.version)
         self.match_requests: list[MatchRequest] = []
-        self.log: list[GroupRecord] = []
-        self.written: list[GroupRecord] = []
-        """The records of the last request, or of the last advance of the clock."""
-        self.replies: dict[object, object] = {}
-        self.uuids = 0
-        self.shard = GroupShard(self.world)
+        super().__init__(GroupShard(self.world), through_log)
 
     @property
     def world(self) -> GroupEnvironment:
@@ -81,9 +84,13 @@ class Groups:
             watch=self.watch,
         )
 
+    @property
+    def shard(self) -> GroupShard:
+        return self.machine
+
     def _new_uuid(self) -> Uuid:
-        self.uuids += 1
-        return self.uuids.to_bytes(16, "big")
+        self.drawn += 1
+        return self.drawn.to_bytes(16, "big")
 
     # Topics.
 
@@ -107,44 +114,29 @@ class Groups:
         self.topics.version += 1
         self.watch.note(TopicDeleted(self.topics.by_name.pop(name)))
 
-    # Time and decisions.
+    # Decisions.
 
-    def advance(self, by_ms: int) -> list[GroupRecord]:
-        """Returns the records of deadlines that pass."""
-        self.now_ms += by_ms
-        self.written = []
-        while (due := self.shard.next_deadline_ms()) is not None and due <= self.now_ms:
-            self.take(self.shard.expire(self.now_ms))
-        return self.written
+    def ask(
+        self,
+        decide: Callable[[GroupState, Q, C, Ticket[A], int], GroupResult],
+        request: Q,
+        requester: C,
+        then: Callable[[A | KafkaError], object] | None = None,
+    ) -> Asked[A, AnyRecord]:
+        return self.send(partial(decide, self.shard.state, request, requester), then)
 
-    def submit(self, decision: Callable[[Any, int], GroupResult]) -> Any:
-        """The answer, None if it is yet to come."""
-        ticket: Ticket[object] = Ticket()
-        self.written = []
-        self.take(decision(ticket, self.now_ms))
-        answer = self.replies.pop(ticket, None)
-        if isinstance(answer, KafkaError):
-            raise answer
-        return answer
-
-    def take(self, result: GroupResult) -> None:
-        for record in result.records:
-            assert isinstance(record, GroupRecord)
-            self.shard.apply(through_bytes(record))
-            self.log.append(record)
-            self.written.append(record)
-        for effect in result.effects:
-            effect()
-        self.replies.update(result.replies)
-
-    def reload(self) -> None:
-        """Another broker loads the shard from what is left of its log after compaction."""
-        newest = {encode_key(record.key): record for record in self.log}
-        self.shard = GroupShard(self.world)
+    def loaded(self) -> GroupShard:
+        """Returns a shard with what is left of the log after compaction, as another broker loads it."""
+        newest = {encode_key(record.key): record for record in self.log if isinstance(record, GroupRecord)}
+        shard = GroupShard(self.world)
         for key, record in newest.items():
             if record.value is not None or key:
-                self.shard.apply(through_bytes(record))
-        self.shard.activate(self.now_ms)
+                shard.apply(record)
+        shard.activate(self.now_ms)
+        return shard
+
+    def reload(self) -> None:
+        self.replace(self.loaded())
 
     # Requests.
 
@@ -169,9 +161,7 @@ class Groups:
             **fields,  # type: ignore[arg-type]
         )
         client = Client(version, "client", "/127.0.0.1")
-        answer = self.submit(lambda ticket, now_ms: heartbeat(self.shard.state, request, client, ticket, now_ms))
-        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
-        return answer
+        return self.ask(heartbeat, request, client).answer
 
     def join(self, member_id: str, topics: list[str] | None = None, **fields: object) -> ConsumerGroupHeartbeatResponse:
         return self.heartbeat(
@@ -191,22 +181,17 @@ class Groups:
             return error.code, error.message
         raise AssertionError("it was not refused")
 
-    def match_patterns(self) -> list[GroupRecord]:
+    def match_patterns(self) -> list[AnyRecord]:
         """Do what the broker does with the requests for matches."""
-        written: list[GroupRecord] = []
+        written: list[AnyRecord] = []
         for request in list(self.match_requests):
             matched = match_all(request.patterns, self.topics.topic_names())
             resolved = {
                 pattern: Resolved(names, self.topics.version, self.now_ms) for pattern, names in matched.items()
             }
-            self._bring(Matched(request.group_id, resolved))
-            written += self.written
+            written += self.ask(patterns_matched, Matched(request.group_id, resolved), Client(1)).records
         self.match_requests.clear()
         return written
-
-    def _bring(self, result: Matched) -> None:
-        client = Client(1)
-        self.submit(lambda ticket, now_ms: patterns_matched(self.shard.state, result, client, ticket, now_ms))
 
     # State.
 
@@ -220,13 +205,8 @@ class Groups:
         return self.group.members[member_id]
 
 
-def through_bytes(record: AnyRecord) -> AnyRecord:
-    """The record as it comes back from the log."""
-    assert isinstance(record, GroupRecord)
-    value = None if record.value is None else encode_value(record.value, record.version)
-    decoded = decode_record(CONSUMER_OFFSETS, encode_key(record.key), value)
-    assert decoded is not None
-    return record._replace(key=decoded.key, value=decoded.value)
+def through_log(records: Sequence[AnyRecord], now_ms: int) -> list[AnyRecord]:
+    return list(SERDE.decode(SERDE.batches(SERDE.encode(records, now_ms))))
 
 
 def assigned(response: ConsumerGroupHeartbeatResponse) -> dict[Uuid, list[int]] | None:

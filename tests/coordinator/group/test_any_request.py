@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Reply, Result
 from coordinator.group import groups
 from coordinator.group import requests as classic
 from coordinator.group.consumer import describe as consumer_describe
@@ -17,9 +17,7 @@ from coordinator.group.consumer.member import Member
 from coordinator.group.offsets import commit as offset_commit
 from coordinator.group.offsets import delete as offset_delete
 from coordinator.group.offsets import fetch as offset_fetch
-from coordinator.group.records import AnyRecord, EndTransaction, GroupResult
-from coordinator.group.serde import GroupSerde
-from coordinator.group.shard import GroupShard
+from coordinator.group.records import EndTransaction, GroupResult
 from coordinator.group.share import describe as share_describe
 from coordinator.group.share import heartbeat as share_heartbeat
 from coordinator.group.share import initialization as share_initialization
@@ -29,7 +27,6 @@ from coordinator.group.share.initialization import Initialize
 from coordinator.group.share.offsets import Wanted
 from coordinator.group.state import Client, GroupState
 from protocol.consumer_protocol import ConsumerProtocolSubscription, write
-from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -41,10 +38,8 @@ from protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from protocol.records.compression import Compression
 from tests.coordinator.any_request import AnyRequest
 from tests.coordinator.group.consumer_world import Groups
-from tests.coordinator.purity import decided
 
 SEEDS = 40  # some seconds
 STEPS = 300
@@ -64,6 +59,11 @@ class Row(NamedTuple):
     """The group that is usually asked."""
 
 
+def list_groups(state: GroupState, request: ListGroupsRequest, *rest: Any) -> GroupResult:
+    wanted = groups.GroupFilter(frozenset(request.states_filter), frozenset(request.types_filter))
+    return groups.list_groups(state, wanted, *rest)
+
+
 TABLE = (
     Row(JoinGroupRequest, classic.join_group, 9, "classic"),
     Row(JoinGroupRequest, classic.join_group, 9, "consumer"),
@@ -76,7 +76,7 @@ TABLE = (
     Row(OffsetCommitRequest, offset_commit.commit, 10, "classic"),
     Row(TxnOffsetCommitRequest, offset_commit.commit_transactional, 6, "consumer"),
     Row(OffsetDeleteRequest, offset_delete.delete, 0, "any"),
-    Row(ListGroupsRequest, groups.list_groups, 5, "any"),
+    Row(ListGroupsRequest, list_groups, 5, "any"),
 )
 
 
@@ -117,9 +117,9 @@ class Hostile:
             },
         )
         self.random: Random = self.any.random
-        self.serde = GroupSerde(lambda: 1_048_588, lambda: Compression.NONE)
+        self.world.is_doubling = True
+        self.world.append_fails = lambda: self.random.random() < FAILED_APPENDS
         self.requested = ""
-        self.written: list[AnyRecord] = []
 
     @property
     def state(self) -> GroupState:
@@ -210,55 +210,18 @@ class Hostile:
         return {name: {} if self.random.random() < 0.2 else {self.random.choice((0, 1, -1)): 5} for name in names}
 
     def pass_time(self) -> None:
+        """Deadlines expire late."""
         self.requested = "time"
-        self.world.now_ms += self.random.choice((1, 1_000, 1_000, 3_000, 6_000, 60_000, 3_600_000))
+        world = self.world
+        world.now_ms += self.random.choice((1, 1_000, 1_000, 3_000, 6_000, 60_000, 3_600_000))
         if self.random.random() < 0.1:
-            self.reload()
-        for _ in range(1_000):
-            due_ms = self.world.shard.next_deadline_ms()
-            if due_ms is None or due_ms > self.world.now_ms:
-                break
-            self.decide("time", lambda ticket, now_ms: self.world.shard.expire(now_ms), self.world.shard.expire_failed)
-        else:
-            raise AssertionError("deadlines without end")
-        self.world.match_patterns()
+            world.reload()
+        world.advance(0)
+        world.match_patterns()
 
-    def reload(self) -> None:
-        self.world.shard = GroupShard(self.world.world)
-        for record in self.written:
-            self.world.shard.apply(record)
-        self.world.shard.activate(self.world.now_ms)
-
-    def decide(
-        self,
-        requested: object,
-        decision: Callable[[Any, int], GroupResult],
-        failed: Callable[[Exception, int], object] = lambda error, now_ms: None,
-    ) -> None:
-        """Decides, twice, and carries the result out; now and then its records can't be appended."""
+    def decide(self, requested: object, decision: Callable[[Any, int], GroupResult]) -> None:
         self.requested = str(requested)
-        world, ticket, uuids = self.world, Ticket[object](), self.world.uuids
-        try:
-            result = decided(
-                world.shard, lambda: decision(ticket, world.now_ms), again=lambda: setattr(world, "uuids", uuids)
-            )
-            if result.records and self.random.random() < FAILED_APPENDS:
-                raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-            self.take(result)
-        except KafkaError as error:
-            failed(error, world.now_ms)
-
-    def take(self, result: GroupResult) -> None:
-        if result.records:
-            encoded = self.serde.encode(result.records, self.world.now_ms)
-            for record in self.serde.decode(self.serde.batches(encoded)):
-                self.written.append(record)
-            for record in result.records:
-                self.world.shard.apply(record)
-        for effect in result.effects:
-            effect()
-        for _, answer in result.replies:
-            self.learn(answer)
+        self.world.send(decision, self.learn)
 
     def learn(self, answer: object) -> None:
         if isinstance(answer, HeartbeatResult):

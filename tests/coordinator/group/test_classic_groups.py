@@ -6,13 +6,13 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.classic.stored import NOTHING_STORED
 from coordinator.group.records import GROUP_METADATA_VERSION, GroupRecord
-from coordinator.group.shard import GroupShard
 from protocol.coordinator_records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupResponseMember
 from protocol.messages.sync_group import SyncGroupResponse
-from tests.coordinator.group.classic_world import ClassicGroups, joined, left, synced
-from tests.coordinator.group.consumer_world import GROUP, START_MS
+from tests.coordinator.driver import START_MS
+from tests.coordinator.group.classic_world import ClassicGroups
+from tests.coordinator.group.consumer_world import GROUP
 
 
 def record(value: GroupMetadataValue | None) -> GroupRecord:
@@ -44,13 +44,13 @@ def test_a_group_is_written_as_its_first_member_comes() -> None:
 def test_the_leaders_assignment_writes_the_generation_and_ends_everyones_wait() -> None:
     groups = ClassicGroups()
     requests = [groups.join(client_id="one"), groups.join(client_id="two", rebalance_ms=20_000)]
-    assert groups.sleep(6_000) == []
-    one, two = (joined(request).member_id for request in requests)
-    assert joined(requests[0]).members == [
+    assert groups.advance(6_000) == []
+    one, two = (request.answer.member_id for request in requests)
+    assert requests[0].answer.members == [
         JoinGroupResponseMember(member_id=one, metadata=b"metadata"),
         JoinGroupResponseMember(member_id=two, metadata=b"metadata"),
     ]
-    assert (joined(requests[1]).leader, joined(requests[1]).members) == (one, [])
+    assert (requests[1].answer.leader, requests[1].answer.members) == (one, [])
     follower = groups.sync(two)
     assert follower.waits
     assert follower.records == []
@@ -84,34 +84,34 @@ def test_the_leaders_assignment_writes_the_generation_and_ends_everyones_wait() 
         members=members,
     )
     assert leader.records == [record(value)]
-    assert synced(leader) == SyncGroupResponse(
+    assert leader.answer == SyncGroupResponse(
         error_code=0, protocol_type="consumer", protocol_name="range", assignment=b"a"
     )
-    assert synced(follower).assignment == b"b"
+    assert follower.answer.assignment == b"b"
     assert groups.classic.state is STABLE
 
 
 def test_a_member_without_assignment_gets_an_empty_one() -> None:
     groups = ClassicGroups()
     requests = [groups.join(), groups.join()]
-    groups.sleep(6_000)
-    one, two = (joined(request).member_id for request in requests)
+    groups.advance(6_000)
+    one, two = (request.answer.member_id for request in requests)
     written = groups.sync(one, 1, {one: b"a"}).records
     value = written[0].value  # type: ignore[union-attr]
     assert isinstance(value, GroupMetadataValue)
     assert [member.assignment for member in value.members] == [b"a", b""]
-    assert synced(groups.sync(two)).assignment == b""
+    assert groups.sync(two).answer.assignment == b""
 
 
 def test_assignments_too_large_for_a_record_are_refused_and_the_members_rebalance() -> None:
     groups = ClassicGroups(max_record_bytes=1_000)
     requests = [groups.join(), groups.join()]
-    groups.sleep(6_000)
-    one, two = (joined(request).member_id for request in requests)
+    groups.advance(6_000)
+    one, two = (request.answer.member_id for request in requests)
     follower = groups.sync(two)
     leader = groups.sync(one, 1, {one: b"a" * 1_000, two: b""})
     assert leader.records == []
-    assert {synced(request).error_code for request in (leader, follower)} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert {request.answer.error_code for request in (leader, follower)} == {ErrorCode.UNKNOWN_SERVER_ERROR}
     assert groups.classic.state is PREPARING_REBALANCE
 
 
@@ -120,7 +120,7 @@ def test_the_group_is_written_empty_when_the_last_member_leaves() -> None:
     one, two = groups.stable(2)
     requests = groups.leave(one, two)
     assert requests.records == [empty(2, groups.now_ms)]
-    assert [member.error_code for member in left(requests).members] == [0, 0]
+    assert [member.error_code for member in requests.answer.members] == [0, 0]
     assert groups.classic.state is EMPTY
     assert groups.classic.protocol == "consumer"
 
@@ -128,8 +128,8 @@ def test_the_group_is_written_empty_when_the_last_member_leaves() -> None:
 def test_the_group_is_written_empty_when_the_last_session_expires() -> None:
     groups = ClassicGroups()
     groups.stable(1)
-    assert groups.sleep(9_999) == []
-    assert groups.sleep(1) == [empty(2, groups.now_ms)]
+    assert groups.advance(9_999) == []
+    assert groups.advance(1) == [empty(2, groups.now_ms)]
 
 
 def test_a_group_that_was_empty_begins_with_a_delay_again() -> None:
@@ -138,17 +138,17 @@ def test_a_group_that_was_empty_begins_with_a_delay_again() -> None:
     groups.leave(one)
     again = groups.join()
     assert again.records == []
-    groups.sleep(2_999)
+    groups.advance(2_999)
     assert again.waits
-    groups.sleep(1)
-    assert joined(again).generation_id == 3
+    groups.advance(1)
+    assert again.answer.generation_id == 3
 
 
 def test_the_delay_is_no_longer_than_the_rebalance_timeout() -> None:
     groups = ClassicGroups()
     first = groups.join(rebalance_ms=7_000)
     for _ in range(3):
-        groups.sleep(2_400)
+        groups.advance(2_400)
         groups.join(rebalance_ms=7_000)
     assert not first.waits
 
@@ -160,8 +160,8 @@ def test_the_strategy_most_like_best_is_chosen_among_those_all_can_follow() -> N
         groups.join(strategies=("range", "sticky", "custom")),
         groups.join(strategies=("range", "sticky")),
     ]
-    groups.sleep(6_000)
-    assert {joined(request).protocol_name for request in requests} == {"range"}
+    groups.advance(6_000)
+    assert {request.answer.protocol_name for request in requests} == {"range"}
 
 
 def test_a_request_that_is_sent_again_takes_the_place_of_the_one_that_waits() -> None:
@@ -169,9 +169,9 @@ def test_a_request_that_is_sent_again_takes_the_place_of_the_one_that_waits() ->
     one, two = groups.stable(2)
     first = groups.join(one)
     second = groups.join(one)
-    assert joined(first).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert first.answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     groups.join(two)
-    assert joined(second).generation_id == 2
+    assert second.answer.generation_id == 2
 
 
 def test_a_thousand_members_join_one_generation() -> None:
@@ -179,12 +179,12 @@ def test_a_thousand_members_join_one_generation() -> None:
     ids = groups.stable(1_000)
     assert len(groups.classic.members) == 1_000
     assert groups.classic.state is STABLE
-    assert synced(groups.sync(ids[-1])).assignment == f"assignment of {ids[-1]}".encode()
+    assert groups.sync(ids[-1]).answer.assignment == f"assignment of {ids[-1]}".encode()
 
 
 def test_a_group_whose_first_record_is_not_applied_is_not_there() -> None:
     groups = ClassicGroups()
-    groups.take = lambda outcome: None  # type: ignore[method-assign, assignment]
+    groups.carry_out = lambda result: None  # type: ignore[method-assign]
     groups.join()
     assert groups.shard.state.groups == {}
 
@@ -192,8 +192,8 @@ def test_a_group_whose_first_record_is_not_applied_is_not_there() -> None:
 def test_a_generation_is_stored_with_its_record_and_not_before() -> None:
     groups = ClassicGroups()
     first = groups.join()
-    groups.sleep(6_000)
-    member_id = joined(first).member_id
+    groups.advance(6_000)
+    member_id = first.answer.member_id
     assert groups.classic.generation == 1
     assert groups.classic.stored == NOTHING_STORED._replace(since_ms=START_MS)
     groups.sync(member_id, 1, {member_id: b"a"})
@@ -208,33 +208,29 @@ def test_a_rebalance_leaves_the_stored_generation_as_it_was() -> None:
     groups.join()
     assert groups.classic.state is PREPARING_REBALANCE
     assert groups.classic.stored is stored
-    loaded = GroupShard(groups.shard.state.environment)
-    for written in groups.log:
-        loaded.apply(written)
-    loaded.activate(groups.now_ms)
-    group = loaded.state.group_of(GROUP, ClassicGroup)
+    group = groups.loaded().state.group_of(GROUP, ClassicGroup)
     assert (group.state, list(group.members)) == (STABLE, [member_id])
 
 
 def test_members_wait_on_if_the_assignments_cannot_be_appended() -> None:
     groups = ClassicGroups()
     asked = [groups.join(client_id=name) for name in ("one", "two")]
-    groups.sleep(10_000)
-    one, two = (joined(pending).member_id for pending in asked)
+    groups.advance(10_000)
+    one, two = (pending.answer.member_id for pending in asked)
     waiting = groups.sync(two)
-    groups.appends = False
-    assert groups.sync(one, 1, {one: b"a", two: b"b"}).answer is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    groups.append_fails = lambda: True
+    assert groups.sync(one, 1, {one: b"a", two: b"b"}).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert waiting.waits
     assert groups.classic.state is COMPLETING_REBALANCE
-    groups.appends = True
-    assert synced(groups.sync(one, 1, {one: b"a", two: b"b"})).assignment == b"a"
-    assert synced(waiting).assignment == b"b"
+    groups.append_fails = lambda: False
+    assert groups.sync(one, 1, {one: b"a", two: b"b"}).answer.assignment == b"a"
+    assert waiting.answer.assignment == b"b"
     assert groups.classic.state is STABLE
 
 
 def test_a_group_that_cannot_be_created_is_not_there() -> None:
     groups = ClassicGroups()
-    groups.appends = False
-    assert groups.join().answer is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    groups.append_fails = lambda: True
+    assert groups.join().error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert groups.shard.state.groups == {}
     assert groups.shard.next_deadline_ms() is None

@@ -9,10 +9,9 @@ from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, EMPTY, PR
 from coordinator.group.consumer import records
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import MemberState
-from coordinator.group.records import classic_group_gone
+from coordinator.group.records import GroupRecord, classic_group_gone
 from protocol.consumer_protocol import ConsumerProtocolAssignment, read
 from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import MemberIdentity
 from protocol.types import Uuid
 from tests.coordinator.group.consumer_mixed import MixedGroups, assignment
@@ -60,15 +59,13 @@ def test_a_classic_member_rebalances_inside_the_consumer_group(groups: MixedGrou
     groups.join("b", ["foo"])
     assert groups.classic_heartbeat(old, 1) is ErrorCode.REBALANCE_IN_PROGRESS
 
-    response = groups.classic_join(old, {"foo": [0, 1]})
-    assert response is not None
+    response = groups.classic_join(old, {"foo": [0, 1]}).answer
     assert (response.generation_id, response.protocol_name, response.leader, response.members) == (1, "range", "", [])
     assert groups.own(old, 1) == {"foo": [0]}
     assert groups.member(old).state is MemberState.UNREVOKED_PARTITIONS
     assert groups.classic_heartbeat(old, 1) is ErrorCode.REBALANCE_IN_PROGRESS
 
-    done = groups.classic_join(old, {"foo": [0]})
-    assert done is not None
+    done = groups.classic_join(old, {"foo": [0]}).answer
     assert done.generation_id == 2
     assert groups.own(old, 2) == {"foo": [0]}
     assert groups.classic_heartbeat(old, 2) is ErrorCode.NONE
@@ -106,27 +103,20 @@ def test_a_classic_member_keeps_its_own_session_timeout(groups: MixedGroups, foo
 
 def test_a_classic_member_that_waits_for_the_others_is_told_to_join_again(groups: MixedGroups, foo: Uuid) -> None:
     old = groups.new_classic_member()
-    second = groups.classic_join("")
-    assert second is not None
-    groups.classic_join(second.member_id)
+    second = groups.classic_join("").answer
+    waiting = groups.classic_join(second.member_id)
     assert groups.classic.state is PREPARING_REBALANCE
-    groups.replies.clear()
     groups.join("b", ["foo"])
-    answers = list(groups.replies.values())
-    assert [(one.error_code, one.member_id) for one in answers if isinstance(one, JoinGroupResponse)] == [
-        (ErrorCode.REBALANCE_IN_PROGRESS, second.member_id)
-    ]
+    assert (waiting.answer.error_code, waiting.answer.member_id) == (ErrorCode.REBALANCE_IN_PROGRESS, second.member_id)
     assert set(groups.group.members) == {old, second.member_id, "b"}
 
 
 def test_a_classic_member_joins_a_consumer_group(groups: MixedGroups, foo: Uuid) -> None:
     groups.join("a", ["foo"])
     groups.advance(SOON_MS)
-    refused = groups.classic_join("")
-    assert refused is not None
+    refused = groups.classic_join("").answer
     assert refused.error_code == ErrorCode.MEMBER_ID_REQUIRED
-    joined = groups.classic_join(refused.member_id)
-    assert joined is not None
+    joined = groups.classic_join(refused.member_id).answer
     assert (joined.error_code, joined.generation_id) == (0, 3)
     assert groups.own(joined.member_id, 3) == {}
     groups.heartbeat("a", 2, owned={foo: [0, 1]})
@@ -141,26 +131,26 @@ def test_strategies_must_be_shared_among_classic_members(groups: MixedGroups, fo
     groups.new_classic_member()
     groups.join("b", ["foo"])
     for fields in ({"strategies": ("other",)}, {"protocol_type": "connect"}):
-        code, _ = groups.refusal(lambda fields=fields: groups.classic_join("", **fields))  # type: ignore[misc]
+        code, _ = groups.refusal(lambda fields=fields: groups.classic_join("", **fields).answer)  # type: ignore[misc]
         assert code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_who_a_member_is_comes_before_what_it_reads(groups: MixedGroups, foo: Uuid) -> None:
     groups.join("a", ["foo"])
-    unknown, _ = groups.refusal(lambda: groups.classic_join("a", instance_id="static", metadata=b""))
+    unknown, _ = groups.refusal(lambda: groups.classic_join("a", instance_id="static", metadata=b"").answer)
     assert unknown is ErrorCode.UNKNOWN_MEMBER_ID
-    unreadable, _ = groups.refusal(lambda: groups.classic_join("b", metadata=b""))
+    unreadable, _ = groups.refusal(lambda: groups.classic_join("b", metadata=b"").answer)
     assert unreadable is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_the_generation_and_protocol_of_a_sync_are_checked(groups: MixedGroups, foo: Uuid) -> None:
     old = groups.new_classic_member()
     groups.join("b", ["foo"])
-    assert groups.refusal(lambda: groups.classic_sync(old, 7))[0] is ErrorCode.ILLEGAL_GENERATION
-    refusal = groups.refusal(lambda: groups.classic_sync(old, 1, protocol_name="sticky"))
+    assert groups.refusal(lambda: groups.classic_sync(old, 7).answer)[0] is ErrorCode.ILLEGAL_GENERATION
+    refusal = groups.refusal(lambda: groups.classic_sync(old, 1, protocol_name="sticky").answer)
     assert refusal[0] is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert groups.refusal(lambda: groups.classic_sync(old, 1))[0] is ErrorCode.REBALANCE_IN_PROGRESS
-    assert groups.refusal(lambda: groups.classic_sync("b", 2))[0] is ErrorCode.UNKNOWN_MEMBER_ID
+    assert groups.refusal(lambda: groups.classic_sync(old, 1).answer)[0] is ErrorCode.REBALANCE_IN_PROGRESS
+    assert groups.refusal(lambda: groups.classic_sync("b", 2).answer)[0] is ErrorCode.UNKNOWN_MEMBER_ID
     assert groups.refusal(lambda: groups.classic_heartbeat("b", 2))[0] is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -170,14 +160,14 @@ def test_the_last_consumer_that_leaves_makes_the_group_classic_again(groups: Mix
     resolved = groups.group.tombstones_of([old, "b"])
     groups.heartbeat("b", -1)
     assert groups.written[:-1] == resolved
-    value = groups.written[-1].value
+    last = groups.written[-1]
+    assert isinstance(last, GroupRecord)
     group = groups.classic
     assert (group.generation, group.state, list(group.members)) == (2, PREPARING_REBALANCE, [old])
     assert group.members[old].assignment == assignment({"foo": [0]})
-    assert value is not None
+    assert last.value is not None
     assert [name for name, _ in group.members[old].strategies] == ["range", "sticky"]
-    rejoined = groups.classic_join(old)
-    assert rejoined is not None
+    rejoined = groups.classic_join(old).answer
     assert (rejoined.generation_id, rejoined.leader) == (3, old)
     assert groups.classic.state is COMPLETING_REBALANCE
 
@@ -218,8 +208,7 @@ def test_the_last_consumer_that_is_fenced_makes_the_group_classic_again(groups: 
 
 def test_a_static_consumer_that_comes_back_classic_makes_the_group_classic(groups: MixedGroups, foo: Uuid) -> None:
     groups.join("a", ["foo"], instance_id="one")
-    joined = groups.classic_join("", instance_id="one")
-    assert joined is not None
+    joined = groups.classic_join("", instance_id="one").answer
     assert (joined.error_code, joined.generation_id) == (0, 2)
     group = groups.classic
     assert (group.state, group.generation, list(group.members)) == (STABLE, 2, [joined.member_id])
@@ -232,9 +221,8 @@ def test_a_static_consumer_that_comes_back_classic_makes_the_group_classic(group
 
 def test_a_classic_static_member_comes_back_as_a_consumer(groups: MixedGroups, foo: Uuid) -> None:
     joined = groups.classic_join("", instance_id="one")
-    assert joined is None
     groups.advance(3_000)
-    member_id = next(iter(groups.classic.members))
+    member_id = joined.answer.member_id
     groups.classic_sync(member_id, 1, {member_id: assignment({"foo": [0, 1]})})
     back = groups.join("b", ["foo"], instance_id="one")
     assert (back.member_epoch, assigned(back)) == (1, {foo: [0, 1]})
@@ -269,7 +257,7 @@ def test_classic_members_may_be_kept_out() -> None:
     groups = MixedGroups(group_consumer_migration_policy="disabled")
     groups.create_topic("foo", 2)
     groups.join("a", ["foo"])
-    assert groups.refusal(lambda: groups.classic_join(""))[0] is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert groups.refusal(lambda: groups.classic_join("").answer)[0] is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_a_group_of_a_custom_assignor_stays_classic(groups: MixedGroups, foo: Uuid) -> None:
@@ -297,8 +285,7 @@ def test_empty_groups_change_type_freely() -> None:
     foo = groups.create_topic("foo", 2)
     groups.join("a", ["foo"])
     groups.heartbeat("a", -1)
-    first = groups.classic_join("")
-    assert first is not None
+    groups.classic_join("")
     assert groups.written[-2] == records.COMMON.epoch_gone(GROUP)
     assert groups.classic.state is EMPTY
     groups.reload()

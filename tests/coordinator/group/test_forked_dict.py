@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, MutableMapping
 from random import Random
 
 import pytest
 
-from coordinator.engine.result import Ticket
 from coordinator.group import requests
 from coordinator.group.classic.forked_dict import ForkedDict
 from coordinator.group.state import Client
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.coordinator.group.classic_world import ClassicGroups
 from tests.coordinator.group.consumer_world import GROUP
+from tests.group_requests import join_group
 
 KEYS = range(12)
 
@@ -43,6 +43,14 @@ def test_a_fork_reads_like_a_changed_copy_and_becomes_it(seed: int) -> None:
     assert list(below.items()) == list(copy.items())
 
 
+def test_values_may_be_replaced_while_the_keys_are_iterated() -> None:
+    fork = ForkedDict({1: "below", 2: "below"})
+    fork[3] = "added"
+    for key in fork:
+        fork[key] = "replaced"
+    assert dict(fork) == dict.fromkeys((1, 2, 3), "replaced")
+
+
 def test_a_key_that_is_gone_is_not_found() -> None:
     fork = ForkedDict({1: 1})
     del fork[1]
@@ -60,11 +68,13 @@ def calls(work: Callable[[], object]) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
+    gc.disable()  # a collection may call back
     sys.setprofile(count_call)
     try:
         work()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return count
 
 
@@ -72,20 +82,8 @@ def work_of_one_more_member(members: int) -> int:
     groups = ClassicGroups()
     for number in range(members):
         groups.join(client_id=f"client-{number}")
-    request = JoinGroupRequest(
-        group_id=GROUP,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=30_000,
-        member_id="",
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"metadata")],
-    )
-
-    def join() -> None:
-        state, ticket = groups.shard.state, Ticket[object]()
-        groups.take(requests.join_group(state, request, Client(3, "one more"), ticket, groups.now_ms))  # type: ignore[arg-type]
-
-    return calls(join)
+    request = join_group(GROUP, metadata=b"metadata")
+    return calls(lambda: groups.ask(requests.join_group, request, Client(3, "one more")))
 
 
 def test_a_member_joins_a_thousand_with_no_more_work_than_ten() -> None:

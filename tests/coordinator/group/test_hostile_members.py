@@ -7,40 +7,39 @@ import pytest
 from coordinator.engine.machine import EXPIRY_RETRY_MS
 from coordinator.engine.result import Result
 from coordinator.group.classic.rendezvous import STABLE
-from coordinator.group.shard import GroupShard
 from coordinator.group.timers import MAX_RETRY_MS, MAX_RUNS, Timers
 from protocol.errors import ErrorCode, KafkaError
-from tests.coordinator.group.classic_world import ClassicGroups, joined
+from tests.coordinator.group.classic_world import ClassicGroups
 
 
 def test_a_strategy_that_is_named_twice_counts_once() -> None:
     world = ClassicGroups()
     first = world.join(instance_id="one", strategies=("range", "range"))
-    world.sleep(10_000)
-    assert joined(first).protocol_name == "range"
+    world.advance(10_000)
+    assert first.answer.protocol_name == "range"
     second = world.join(instance_id="two", strategies=("sticky", "range"))
     again = world.join(first.answer.member_id, instance_id="one", strategies=("range", "sticky"))
-    world.sleep(10_000)
-    assert [joined(join).error_code for join in (second, again)] == [0, 0]
+    world.advance(10_000)
+    assert [join.answer.error_code for join in (second, again)] == [0, 0]
 
 
 def test_a_strategy_that_is_named_twice_comes_behind_one_that_is_named_once() -> None:
     world = ClassicGroups()
     only = world.join(instance_id="one", strategies=("roundrobin", "sticky", "roundrobin"))
-    world.sleep(10_000)
-    assert joined(only).protocol_name == "sticky"
+    world.advance(10_000)
+    assert only.answer.protocol_name == "sticky"
 
 
 @pytest.mark.parametrize("order", [("range", "roundrobin"), ("roundrobin", "range")])
 def test_of_strategies_with_as_many_votes_the_first_in_the_order_of_kafkas_map_is_taken(order: tuple[str, str]) -> None:
     world = ClassicGroups()
     joins = [world.join(instance_id="one", strategies=order), world.join(instance_id="two", strategies=order[::-1])]
-    world.sleep(10_000)
-    assert [joined(join).protocol_name for join in joins] == ["range", "range"]
+    world.advance(10_000)
+    assert [join.answer.protocol_name for join in joins] == ["range", "range"]
 
 
 def test_no_strategy_at_all_is_refused() -> None:
-    assert joined(ClassicGroups().join(strategies=())).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert ClassicGroups().join(strategies=()).answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 @pytest.mark.parametrize("rebalance_ms", [0, -1, -(2**31)])
@@ -48,7 +47,7 @@ def test_a_group_of_absent_static_members_without_rebalance_timeout_is_no_endles
     world = ClassicGroups()
     (member,) = world.stable(instance_id="one", session_ms=30_000)
     again = world.join(member, instance_id="one", rebalance_ms=rebalance_ms, session_ms=30_000)
-    world.sync(member, joined(again).generation_id, {member: b""}, instance_id="one")
+    world.sync(member, again.answer.generation_id, {member: b""}, instance_id="one")
     newcomer = world.join("", version=4, rebalance_ms=rebalance_ms)
     world.join(newcomer.answer.member_id, version=4, rebalance_ms=rebalance_ms)
     world.leave(newcomer.answer.member_id)
@@ -56,7 +55,7 @@ def test_a_group_of_absent_static_members_without_rebalance_timeout_is_no_endles
     end_ms = world.now_ms + 10_000
     while (due_ms := world.shard.next_deadline_ms()) is not None and due_ms <= end_ms:
         world.now_ms = max(due_ms, world.now_ms)
-        world.take(world.shard.expire(world.now_ms))
+        world.carry_out(world.shard.expire(world.now_ms))
         expired += 1
         assert expired < 50
     assert member in world.classic.members
@@ -67,12 +66,8 @@ def test_a_group_that_changed_its_strategy_is_loaded() -> None:
     (member,) = world.stable(instance_id="one")
     world.join(member, instance_id="one", strategies=("range", "sticky"), metadata=b"other")
     again = world.join(member, instance_id="one", strategies=("sticky",), metadata=b"other")
-    world.sync(member, joined(again).generation_id, {member: b""}, instance_id="one", strategy="sticky")
-    loaded = GroupShard(ClassicGroups().shard.state.environment)
-    for record in world.log:
-        loaded.apply(record)
-    loaded.activate(world.now_ms)
-    group = loaded.state.groups[world.classic.group_id]
+    world.sync(member, again.answer.generation_id, {member: b""}, instance_id="one", strategy="sticky")
+    group = world.loaded().state.groups[world.classic.group_id]
     assert (group.state_name, group.strategy) == (STABLE.value, "sticky")  # type: ignore[attr-defined]
     assert group.members[member].metadata("sticky") == b"other"  # type: ignore[attr-defined]
 

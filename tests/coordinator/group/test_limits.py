@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from coordinator.engine.result import Reply, Ticket
 from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.state import Client
 from protocol.errors import ErrorCode
-from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
-from tests.coordinator.group.classic_world import ClassicGroups, joined
+from tests.coordinator.group.classic_world import ClassicGroups
 from tests.coordinator.group.consumer_world import Groups
+from tests.group_requests import offset_commit, txn_offset_commit
 
 CLIENT = Client(9, "client", "/10.0.0.1")
-
-
-def answered(reply: Reply) -> Any:
-    """Returns the response in a reply."""
-    return reply.answer
 
 
 def test_a_full_classic_group_takes_nobody_new() -> None:
     groups = ClassicGroups(group_max_size=2)
     one, two = groups.stable(2)
-    assert joined(groups.join()).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert groups.join().answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert groups.join(one).waits
     assert two in groups.classic.members
 
@@ -41,16 +24,8 @@ def test_metadata_of_an_offset_has_a_greatest_length() -> None:
     groups = Groups(offset_metadata_max_bytes=4)
     codes = []
     for metadata in ("four", "fives"):
-        part = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata=metadata)
-        request = OffsetCommitRequest(
-            group_id="g",
-            generation_id_or_member_epoch=-1,
-            member_id="",
-            topics=[OffsetCommitRequestTopic(name="t", partitions=[part])],
-        )
-        outcome = commit(groups.shard.state, request, CLIENT, Ticket(), groups.now_ms)
-        (reply,) = outcome.replies
-        codes.append(answered(reply).topics[0].partitions[0].error_code)
+        request = offset_commit("g", {"t": {0: 1}}, metadata=metadata)
+        codes.append(groups.ask(commit, request, CLIENT).answer.topics[0].partitions[0].error_code)
     assert codes == [0, ErrorCode.OFFSET_METADATA_TOO_LARGE]
 
 
@@ -58,24 +33,15 @@ def test_metadata_of_a_transactions_offset_has_a_greatest_length() -> None:
     groups = Groups(offset_metadata_max_bytes=4)
     codes = []
     for metadata in ("four", "fives"):
-        part = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata=metadata)
-        request = TxnOffsetCommitRequest(
-            transactional_id="t",
-            group_id="g",
-            producer_id=1,
-            producer_epoch=0,
-            topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[part])],
-        )
-        outcome = commit_transactional(groups.shard.state, request, CLIENT, Ticket(), groups.now_ms)
-        (reply,) = outcome.replies
-        codes.append(answered(reply).topics[0].partitions[0].error_code)
+        request = txn_offset_commit("g", "t", (1, 0), {"t": {0: 1}}, metadata=metadata)
+        codes.append(groups.ask(commit_transactional, request, CLIENT).answer.topics[0].partitions[0].error_code)
     assert codes == [0, ErrorCode.OFFSET_METADATA_TOO_LARGE]
 
 
 def test_a_member_id_that_is_never_used_is_forgotten_after_its_session_timeout() -> None:
     groups = ClassicGroups()
-    given = joined(groups.join(version=4))
+    given = groups.join(version=4).answer
     assert given.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert given.member_id in groups.classic.pending_joins
-    groups.sleep(10_000)
+    groups.advance(10_000)
     assert given.member_id not in groups.classic.pending_joins

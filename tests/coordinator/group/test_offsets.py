@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from coordinator.engine.result import Ticket
-from coordinator.group.offsets.commit import commit
+from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.offsets.delete import GROUPS_AT_ONCE, PAUSE_MS
 from coordinator.group.offsets.offsets import Offsets
-from coordinator.group.records import EndTransaction, committed, offset_commit
+from coordinator.group.records import EndTransaction, GroupRecord, committed, offset_commit
 from coordinator.group.state import Client
-from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from protocol.coordinator_records.offsets import (
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from protocol.types import NO_UUID, TopicPartition
-from tests.coordinator.group.consumer_world import START_MS, Groups
+from tests.coordinator.driver import START_MS
+from tests.coordinator.group.consumer_world import GROUP, SOON_MS, Groups
+from tests.group_requests import txn_offset_commit
 
 KEY = OffsetCommitKey(group="g", topic="t", partition=0)
 ID, OTHER_ID = b"1" * 16, b"2" * 16
@@ -102,8 +109,7 @@ def commit_of_version(version: int, **fields: object) -> OffsetCommitValue:
         topics=[OffsetCommitRequestTopic(name="t", partitions=[partition])],
         **fields,  # type: ignore[arg-type]
     )
-    outcome = commit(groups.shard.state, request, Client(version), Ticket(), groups.now_ms)
-    (record,) = outcome.records
+    (record,) = groups.ask(commit, request, Client(version)).records
     written = record.value  # type: ignore[union-attr]
     assert isinstance(written, OffsetCommitValue)
     return written
@@ -133,3 +139,37 @@ def test_many_groups_expire_in_several_goes() -> None:
     assert len(groups.advance(PAUSE_MS)) == 2
     assert groups.shard.state.groups == {}
     assert groups.advance(interval_ms - 1) == []
+
+
+def test_offsets_that_kafka_0_8_wrote_are_loaded() -> None:
+    groups = Groups()
+    key = LegacyOffsetCommitKey(group="g", topic="t", partition=0)
+    old = LegacyOffsetCommitValue(offset=5, metadata="note", commit_timestamp=START_MS)
+    groups.machine.apply(GroupRecord(key, old))
+    offset = groups.shard.state.offsets.get("g", "t", 0)
+    assert offset is not None
+    assert (offset.offset, offset.metadata, offset.commit_timestamp_ms) == (5, "note", START_MS)
+    groups.machine.apply(GroupRecord(key))
+    assert groups.shard.state.offsets.get("g", "t", 0) is None
+
+
+def commit_in_transaction(groups: Groups, epoch: int, topic: str, partition: int = 0) -> ErrorCode | None:
+    request = txn_offset_commit(
+        GROUP, "t", (1, 0), {topic: {partition: 5}}, member_id="a", generation_id_or_member_epoch=epoch
+    )
+    return groups.ask(commit_transactional, request, Client(5)).error
+
+
+def test_a_producer_of_a_member_commits_by_the_epoch_at_which_the_partition_was_assigned() -> None:
+    groups = Groups()
+    groups.create_topic("foo", 1)
+    groups.join("a", ["foo"])
+    groups.create_topic("bar", 1)
+    groups.advance(SOON_MS)
+    assert groups.heartbeat("a", 2, topics=["foo", "bar"]).member_epoch == 3
+    assert commit_in_transaction(groups, 3, "bar") is None
+    assert commit_in_transaction(groups, 2, "foo") is None
+    assert commit_in_transaction(groups, 2, "bar") is ErrorCode.ILLEGAL_GENERATION, "it was assigned at epoch 3"
+    assert commit_in_transaction(groups, 2, "foo", 1) is ErrorCode.ILLEGAL_GENERATION, "it is not assigned"
+    assert commit_in_transaction(groups, 2, "nothing") is ErrorCode.ILLEGAL_GENERATION, "it does not exist"
+    assert commit_in_transaction(groups, 4, "foo") is ErrorCode.ILLEGAL_GENERATION, "the epoch is yet to come"

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
+from typing import Any
 
 import pytest
 
-from coordinator.engine.result import Ticket
+from coordinator.engine.result import Decision
 from coordinator.share.batches import StateBatch
 from coordinator.share.key import ShareKey
-from coordinator.share.records import ShareResult, ShareSerde
+from coordinator.share.records import ShareRecord, ShareSerde
 from coordinator.share.settings import ShareSettings
 from coordinator.share.shard import ShareShard, StateWrite
-from protocol.errors import KafkaError
 from protocol.records.compression import Compression
+from tests.coordinator.driver import Driver
 from tests.coordinator.group.consumer_world import Groups
-from tests.coordinator.purity import decided
 
 SEEDS, STEPS = 30, 200
 
@@ -33,10 +34,13 @@ class Hostile:
         self.keys = [
             ShareKey(group, topic, index) for group in ("g", "") for topic in topic_ids for index in (0, 1, -1)
         ]
-        self.shard = ShareShard(lambda: ShareSettings(3, 10_000), world.topics)
-        self.shard.activate(1_000, 0)
-        self.serde = ShareSerde(lambda: Compression.NONE)
-        self.now_ms = 1_000
+        serde = ShareSerde(lambda: Compression.NONE)
+        self.driver = Driver(
+            ShareShard(lambda: ShareSettings(3, 10_000), world.topics),
+            lambda records, now_ms: list(serde.decode(serde.batches(serde.encode(records, now_ms)))),
+        )
+        self.driver.is_doubling = True
+        self.driver.machine.activate(self.driver.now_ms, 0)
         self.requested = ""
 
     def batch(self) -> StateBatch:
@@ -50,40 +54,25 @@ class Hostile:
         return self.random.choice((0, 0, 1, 1, self.random.choice(NUMBERS)))
 
     def step(self) -> None:
-        random, shard = self.random, self.shard
+        random, shard = self.random, self.driver.machine
         key = random.choice(self.keys[:2] if random.random() < 0.7 else self.keys)
         written = StateWrite(
             self.epoch(), self.epoch(), random.choice(OFFSETS), random.choice(NUMBERS),
             [self.batch() for _ in range(random.randint(0, 5))],
         )  # fmt: skip
-        self.now_ms += random.choice((0, 1, 10_000))
-        now_ms = self.now_ms
-        ticket: Ticket[object] = Ticket()
-        epoch, start_offset = self.epoch(), random.choice(OFFSETS)
-        steps = {
-            "initialize": lambda: shard.initialize(key, epoch, start_offset, ticket, now_ms),  # type: ignore[arg-type]
-            "write": lambda: shard.write(key, written, ticket, now_ms),  # type: ignore[arg-type]
-            "read": lambda: shard.read(key, epoch, ticket, now_ms),  # type: ignore[arg-type]
-            "summary": lambda: shard.summary(key, ticket, now_ms),  # type: ignore[arg-type]
-            "delete": lambda: shard.delete(key, ticket, now_ms),  # type: ignore[arg-type]
-            "time": lambda: shard.expire(now_ms),
+        self.driver.advance(random.choice((0, 1, 10_000)))
+        steps: dict[str, Decision[Any, ShareRecord]] = {
+            "initialize": partial(shard.initialize, key, self.epoch(), random.choice(OFFSETS)),
+            "write": partial(shard.write, key, written),
+            "read": partial(shard.read, key, self.epoch()),
+            "summary": partial(shard.summary, key),
+            "delete": partial(shard.delete, key),
         }
-        (kind,) = random.choices(tuple(steps), (2, 6, 2, 1, 0.5, 1))
+        (kind,) = random.choices(tuple(steps), (2, 6, 2, 1, 0.5))
         self.requested = f"{kind} {key} {written}"
-        try:
-            result = decided(shard, steps[kind])
-        except KafkaError:
-            return
-        self.take(result)
-
-    def take(self, result: ShareResult) -> None:
-        if result.records:
-            for record in self.serde.decode(self.serde.batches(self.serde.encode(result.records, self.now_ms))):
-                assert record
-            for record in result.records:
-                self.shard.apply(record)
-        for effect in result.effects:
-            effect()
+        before = len(self.driver.log)
+        asked = self.driver.send(steps[kind])
+        assert len(self.driver.log) - before == len(asked.records), "what is decided can be written and read"
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

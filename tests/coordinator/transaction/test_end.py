@@ -7,7 +7,8 @@ import pytest
 from coordinator.transaction.state import FOLLOWS, State
 from coordinator.transaction.transaction import LAST_CLIENT_EPOCH, MAX_EPOCH, Producer
 from protocol.errors import ErrorCode
-from tests.coordinator.transaction.given import FIRST_PRODUCER_ID, ID, PRODUCER, START_MS, A, B, Given, transaction
+from tests.coordinator.driver import START_MS
+from tests.coordinator.transaction.given import FIRST_PRODUCER_ID, ID, PRODUCER, A, B, Given, transaction
 
 BUMPED = Producer(5, 4)
 

@@ -7,7 +7,8 @@ import pytest
 from coordinator.transaction.state import State
 from coordinator.transaction.transaction import LAST_CLIENT_EPOCH, MAX_EPOCH, Producer
 from protocol.errors import ErrorCode
-from tests.coordinator.transaction.given import FIRST_PRODUCER_ID, ID, START_MS, TIMEOUT_MS, A, Given, transaction
+from tests.coordinator.driver import START_MS
+from tests.coordinator.transaction.given import FIRST_PRODUCER_ID, ID, TIMEOUT_MS, A, Given, transaction
 
 FRESH = Producer(FIRST_PRODUCER_ID, 0)
 

@@ -85,7 +85,7 @@ def test_markers_that_are_written_but_not_committed_are_not_asked_for_again() ->
     given.commit(PRODUCER, name="other")
     assert given.markers() == [COMMIT_A._replace(transactional_id="other")]
     given.under_way.clear()
-    assert [transaction.state for transaction in given.written({ID: [A]}).records if transaction] == [
+    assert [transaction.state for transaction in given.markers_written({ID: [A]}).records if transaction] == [
         State.COMPLETE_COMMIT
     ]
 
@@ -97,7 +97,7 @@ def test_a_marker_that_was_not_committed_comes_round_again() -> None:
     given.under_way.add(ID)
     given.write_on()
     given.under_way.clear()
-    given.written({ID: []})
+    given.markers_written({ID: []})
     given.pass_time(RETRY_MS)
     assert given.markers() == [COMMIT_A]
 

@@ -7,7 +7,8 @@ import pytest
 from coordinator.transaction.state import State
 from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode
-from tests.coordinator.transaction.given import ID, OFFSETS, PRODUCER, START_MS, A, B, Given, transaction
+from tests.coordinator.driver import START_MS
+from tests.coordinator.transaction.given import ID, OFFSETS, PRODUCER, A, B, Given, transaction
 
 
 @pytest.mark.parametrize("state", [State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT])

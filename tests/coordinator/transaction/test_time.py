@@ -9,7 +9,8 @@ from coordinator.transaction.settings import TransactionSettings
 from coordinator.transaction.state import State
 from coordinator.transaction.transaction import LAST_CLIENT_EPOCH, Producer
 from protocol.errors import ErrorCode
-from tests.coordinator.transaction.given import ID, PRODUCER, START_MS, TIMEOUT_MS, A, Given, transaction
+from tests.coordinator.driver import START_MS
+from tests.coordinator.transaction.given import ID, PRODUCER, TIMEOUT_MS, A, Given, transaction
 
 LOOK_MS = 10_000
 WEEK_MS = 604_800_000
@@ -72,6 +73,27 @@ def test_without_a_producer_id_at_hand_the_next_look_aborts_it() -> None:
     assert given.pass_time(TIMEOUT_MS + LOOK_MS).records == []
     given.ids_at_hand = True
     assert len(given.pass_time(LOOK_MS).records) == 1
+
+
+class Fault(Exception):
+    pass
+
+
+class WithoutIds(Given):
+    def _new_producer_id(self) -> int:
+        raise Fault
+
+
+def test_a_transaction_that_a_bug_keeps_open_keeps_no_other_open() -> None:
+    given = WithoutIds()
+    given.put(transaction(State.ONGOING, Producer(6, LAST_CLIENT_EPOCH))._replace(transactional_id="faulty"))
+    given.put(transaction(State.ONGOING))
+    with pytest.raises(Fault) as caught:
+        given.pass_time(TIMEOUT_MS + LOOK_MS)
+    assert given.transaction.state is State.PREPARE_ABORT
+    assert given.shard.transactions["faulty"].state is State.ONGOING
+    given.shard.expire_failed(caught.value, given.now_ms)
+    assert given.shard.next_deadline_ms() == given.now_ms + LOOK_MS
 
 
 def test_how_often_it_looks_is_a_setting() -> None:

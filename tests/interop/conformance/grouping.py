@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 
 from protocol.consumer_protocol import ConsumerProtocolSubscription, write
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -24,13 +18,12 @@ from protocol.messages.offset_delete import (
 )
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
-    OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
 )
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.types import NO_UUID, Uuid
-from tests.interop.conformance.peers import Peer, decode_response, request_frame
+from protocol.types import Uuid
+from tests.group_requests import fetched_group, join_group, offset_commit, sync_group
+from tests.interop.conformance.peers import Peer, response_class
+from tests.wire import decode_response, request_frame
 
 GROUP = 0
 FIRST_BATCHED_LEAVE, FIRST_BATCHED_FETCH, FIRST_TOPIC_ID = 3, 8, 10
@@ -62,8 +55,7 @@ class Member:
         """The answer to what was sent, on record."""
         assert self._sent is not None
         request, version = self._sent
-        (size,) = struct.unpack(">i", self._line._read(4))
-        answer = decode_response(self._line._read(size), request, version)
+        answer: object = decode_response(self._line.line().receive(), response_class(request), version)
         if isinstance(answer, JoinGroupResponse) and answer.member_id:
             self.member_id = answer.member_id
             self.generation = answer.generation_id
@@ -86,16 +78,11 @@ class Member:
         session_ms: int = SESSION_MS,
         topics: Iterable[str] = ("orders",),
     ) -> None:
-        metadata = subscription(*topics)
-        request = JoinGroupRequest(
-            group_id=self.group,
-            session_timeout_ms=session_ms,
-            rebalance_timeout_ms=REBALANCE_MS,
-            member_id=self.member_id if member_id is None else member_id,
+        request = join_group(
+            self.group, self.member_id if member_id is None else member_id, strategies, subscription(*topics),
+            session_ms=session_ms, rebalance_ms=REBALANCE_MS, protocol_type=protocol_type,
             group_instance_id=instance_id,
-            protocol_type=protocol_type,
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in strategies],
-        )
+        )  # fmt: skip
         self.send(request, version)
 
     def join(self, version: int = 9, **fields: object) -> JoinGroupResponse:
@@ -120,19 +107,11 @@ class Member:
         protocol_type: str | None = "consumer",
         protocol_name: str | None = "range",
     ) -> None:
-        given = [
-            SyncGroupRequestAssignment(member_id=owner, assignment=assignment)
-            for owner, assignment in (assignments or {}).items()
-        ]
-        request = SyncGroupRequest(
-            group_id=self.group,
-            generation_id=self.generation if generation is None else generation,
-            member_id=self.member_id if member_id is None else member_id,
-            group_instance_id=instance_id,
-            protocol_type=protocol_type,
-            protocol_name=protocol_name,
-            assignments=given,
-        )
+        request = sync_group(
+            self.group, self.member_id if member_id is None else member_id,
+            self.generation if generation is None else generation, assignments, group_instance_id=instance_id,
+            protocol_type=protocol_type, protocol_name=protocol_name,
+        )  # fmt: skip
         self.send(request, version)
 
     def sync(self, version: int = 5, **fields: object) -> object:
@@ -190,27 +169,12 @@ class Groups:
         ids: Mapping[str, Uuid] | None = None,
         **fields: object,
     ) -> None:
-        topics_committed = [
-            OffsetCommitRequestTopic(
-                name=name,
-                topic_id=(ids or {}).get(name, NO_UUID),
-                partitions=[
-                    OffsetCommitRequestPartition(
-                        partition_index=index, committed_offset=offset, committed_metadata=metadata
-                    )
-                    for index, offset in offsets.items()
-                ],
-            )
-            for name, offsets in topics.items()
-        ]
         epoch = -1 if member is None else member.generation
-        request = OffsetCommitRequest(
-            group_id=group,
+        request = offset_commit(
+            group, topics, metadata=metadata, ids=ids,
             generation_id_or_member_epoch=epoch if generation is None else generation,
-            member_id="" if member is None else member.member_id,
-            topics=topics_committed,
-            **fields,  # type: ignore[arg-type]
-        )
+            member_id="" if member is None else member.member_id, **fields,
+        )  # fmt: skip
         self.peer.try_ask(request, version)
 
     def fetch(
@@ -224,7 +188,7 @@ class Groups:
     ) -> None:
         """By group and topic; None asks for all."""
         if version >= FIRST_BATCHED_FETCH:
-            requested = [self._group(group, topics, ids or {}, fields) for group, topics in groups.items()]
+            requested = [fetched_group(group, topics, ids=ids, **fields) for group, topics in groups.items()]
             self.peer.try_ask(OffsetFetchRequest(groups=requested, require_stable=stable), version)
             return
         ((group, topics),) = groups.items()
@@ -236,18 +200,6 @@ class Groups:
             ]
         )
         self.peer.try_ask(OffsetFetchRequest(group_id=group, topics=named, require_stable=stable), version)
-
-    @staticmethod
-    def _group(
-        group: str, topics: Mapping[str, Sequence[int]] | None, ids: Mapping[str, Uuid], fields: dict[str, object]
-    ) -> OffsetFetchRequestGroup:
-        if topics is None:
-            return OffsetFetchRequestGroup(group_id=group, topics=None, **fields)  # type: ignore[arg-type]
-        named = [
-            OffsetFetchRequestTopics(name=name, topic_id=ids.get(name, NO_UUID), partition_indexes=list(indexes))
-            for name, indexes in topics.items()
-        ]
-        return OffsetFetchRequestGroup(group_id=group, topics=named, **fields)  # type: ignore[arg-type]
 
     def delete_offsets(self, group: str, topics: Mapping[str, Sequence[int]]) -> None:
         requested = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import socket
 import struct
 import sys
 import time
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from protocol.api_key import ApiKey
-from protocol.codec import decode, encode
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersion
 from protocol.messages.create_topics import (
@@ -29,10 +27,10 @@ from protocol.schema import Kind, fields_of, identity
 from protocol.types import NO_UUID, uuid_to_text
 from tests.interop.conformance.records import describe_records
 from tests.interop.conformance.unordered import UNORDERED
+from tests.wire import WireClient, decode_response, request_frame
 
 R = TypeVar("R")
 
-CLIENT_ID = "conformance"
 ANSWER_TIMEOUT_S = 5
 """Apache Kafka leaves a request whose handler fails in some ways without an answer; no script has such a one."""
 
@@ -88,7 +86,7 @@ class Peer:
         self.producer_ids: list[int] = []
         self.random_ids: list[str] = []
         self.patience_s: float = ANSWER_TIMEOUT_S
-        self._socket: socket.socket | None = None
+        self._line: WireClient | None = None
         self._fences = itertools.count()
 
     def ask(self, request: object, version: int, response: type[R]) -> R:
@@ -110,7 +108,7 @@ class Peer:
 
     def quietly(self, request: object, version: int) -> object | None:
         frame = self.exchange(request_frame(request, version))
-        return None if frame is None else decode_response(frame, request, version)
+        return None if frame is None else decode_response(frame, response_class(request), version)
 
     def send_only(self, request: object, version: int) -> None:
         self.send(request_frame(request, version))
@@ -118,7 +116,7 @@ class Peer:
     def try_exchange(self, frame: bytes, request: object, version: int) -> None:
         """An answer to bytes of choice, read as if `request` had been asked."""
         answered = self.exchange(frame)
-        answer = None if answered is None else decode_response(answered, request, version)
+        answer = None if answered is None else decode_response(answered, response_class(request), version)
         self.note(request, version, answer)
 
     def note_fate(self, frame: bytes) -> None:
@@ -128,9 +126,10 @@ class Peer:
 
     def note_end(self) -> None:
         """Puts on record that the broker ends the connection, or that it does not within a moment."""
-        self._connected().settimeout(SILENCE_S)
+        plug = self.line().socket
+        plug.settimeout(SILENCE_S)
         try:
-            end: object = self._connected().recv(1) == b""
+            end: object = plug.recv(1) == b""
         except ConnectionError:
             end = True
         except TimeoutError:
@@ -140,13 +139,11 @@ class Peer:
 
     def send(self, frame: bytes) -> None:
         """A frame for which no answer comes."""
-        self._connected().sendall(frame)
+        self.line().socket.sendall(frame)
 
     def exchange(self, frame: bytes) -> bytes | None:
         try:
-            self.send(frame)
-            (size,) = struct.unpack(">i", self._read(4))
-            return self._read(size)
+            return self.line().exchange(frame)
         except ConnectionError:
             self.close()
             return None
@@ -155,23 +152,15 @@ class Peer:
             raise
 
     def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-        self._socket = None
+        if self._line is not None:
+            self._line.close()
+        self._line = None
 
-    def _connected(self) -> socket.socket:
-        if self._socket is None:
-            self._socket = socket.create_connection((self.host, self.port), self.patience_s)
-        return self._socket
-
-    def _read(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            chunk = self._connected().recv(size - len(data))
-            if not chunk:
-                raise ConnectionResetError
-            data += chunk
-        return bytes(data)
+    def line(self) -> WireClient:
+        """The connection, made anew if it was closed."""
+        if self._line is None:
+            self._line = WireClient(f"{self.host}:{self.port}", self.patience_s)
+        return self._line
 
     def create(self, name: str, partitions: int = 1, /, **configs: str) -> bytes:
         """A topic, its configs by attribute names (`max_message_bytes="100"`); its id. Not compared."""
@@ -330,28 +319,10 @@ class Plain:
         return self.peer.producer_ids.index(producer_id)
 
 
-def request_frame(request: object, version: int, correlation_id: int = 7) -> bytes:
-    """A request as a client frames it."""
-    message = identity(type(request))
-    head = struct.pack(">hhih", message.key, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID.encode()
-    body = head + (b"\0" if version in message.flexible else b"") + encode(request, version)
-    return struct.pack(">i", len(body)) + body
-
-
 def response_class(request: object) -> type:
     name = type(request).__name__.removesuffix("Request") + "Response"
     response: type = getattr(sys.modules[type(request).__module__], name)
     return response
-
-
-def decode_response(frame: bytes, request: object, version: int) -> object:
-    cls = response_class(request)
-    message = identity(cls)
-    start = 5 if version in message.flexible and message.key != ApiKey.API_VERSIONS else 4
-    answer: object
-    answer, end = decode(cls, version, memoryview(frame), start)
-    assert end == len(frame), f"{cls.__name__} v{version} has {len(frame) - end} bytes too many"
-    return answer
 
 
 class Pair(NamedTuple):

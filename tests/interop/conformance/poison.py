@@ -10,10 +10,9 @@ from typing import NamedTuple
 import lz4.frame
 import zstandard
 
-from protocol.records import snappy
 from protocol.records.batch import COMPRESSION_MASK, HEADER, LOG_OVERHEAD, BatchHeader, seal
+from protocol.records.codecs import compress
 from protocol.records.compression import Compression
-from protocol.records.deflating import compress
 from protocol.records.varint import encode_varint
 from tests.interop.conformance.records import OLD_MS
 
@@ -195,7 +194,7 @@ def of_a_codec() -> dict[str, Poison]:
     skippable = b"\x50\x2a\x4d\x18\x04\0\0\0junk"
     zstd_checked = zstandard.ZstdCompressor(write_checksum=True).compress(data)
     empty_zstd = zstandard.ZstdCompressor().compress(b"")
-    raw = snappy.compress(data)[20:]
+    raw = compress(SNAPPY, data)[20:]
     bodies: dict[str, tuple[bytes, Compression]] = {
         "gzip: a wrong checksum": (gzip.compress(data)[:-8] + b"\0\0\0\0" + gzip.compress(data)[-4:], GZIP),
         "gzip: a wrong size": (gzip.compress(data)[:-4] + b"\x01\0\0\0", GZIP),
@@ -217,12 +216,12 @@ def of_a_codec() -> dict[str, Poison]:
         "snappy: one raw block": (raw, SNAPPY),
         "snappy: a raw block that claims 2^31": (b"\xff\xff\xff\xff\x07" + raw[1:], SNAPPY),
         "snappy: a raw block that claims too much": (bytes([raw[0] + 5]) + raw[1:], SNAPPY),
-        "snappy: a block length beyond the end": (snappy.compress(data)[:16] + b"\0\0\1\0" + raw, SNAPPY),
-        "snappy: a negative block length": (snappy.compress(data)[:16] + b"\xff\0\0\0" + raw, SNAPPY),
-        "snappy: three bytes behind": (snappy.compress(data) + b"\0\0\0", SNAPPY),
-        "snappy: a header alone": (snappy.compress(data)[:16], SNAPPY),
+        "snappy: a block length beyond the end": (compress(SNAPPY, data)[:16] + b"\0\0\1\0" + raw, SNAPPY),
+        "snappy: a negative block length": (compress(SNAPPY, data)[:16] + b"\xff\0\0\0" + raw, SNAPPY),
+        "snappy: three bytes behind": (compress(SNAPPY, data) + b"\0\0\0", SNAPPY),
+        "snappy: a header alone": (compress(SNAPPY, data)[:16], SNAPPY),
         "snappy: an empty block before": (
-            snappy.compress(data)[:16] + b"\0\0\0\1\0" + snappy.compress(data)[16:],
+            compress(SNAPPY, data)[:16] + b"\0\0\0\1\0" + compress(SNAPPY, data)[16:],
             SNAPPY,
         ),
     }

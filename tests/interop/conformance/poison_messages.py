@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 from zlib import crc32
 
+from protocol.records.codecs import compress
 from protocol.records.compression import Compression
-from protocol.records.deflating import compress
 from tests.interop.conformance.poison import (
     APPENDED,
     COMPACTED,

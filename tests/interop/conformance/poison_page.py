@@ -92,7 +92,7 @@ def outcome(answer: Any) -> Outcome:
 
 def head(version: str) -> str:
     """Returns the text before the tables."""
-    from protocol.records.inflating import PIECE_BYTES
+    from protocol.records.compression import PIECE_BYTES
     from protocol.records.record import MAX_INFLATED_SIZE
     from storage.appending.records_check import ALWAYS_BYTES, LOOP_BYTES, USUAL_RATIO
 

@@ -11,7 +11,8 @@ from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsRespon
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.types import NO_UUID
 from tests.interop.conformance.compare import Both
-from tests.interop.conformance.peers import Peer, request_frame
+from tests.interop.conformance.peers import Peer
+from tests.wire import request_frame
 
 NEWER = {
     ApiKey.API_VERSIONS: 5,

@@ -18,10 +18,9 @@ from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
 )
 from protocol.types import uuid_to_text
+from tests.group_requests import txn_offset_commit
 from tests.interop.conformance.compare import Both
 from tests.interop.conformance.grouping import Groups, Member
 from tests.interop.conformance.meant import ONE_TRANSACTION_TWICE
@@ -102,18 +101,10 @@ def test_offsets_of_a_transaction_that_is_another_s(both: Both, topic: str) -> N
                 for producer in producers:
                     for group in (txn.group, "", f"{topic}-absent"):
                         for generation, member_id in ((-1, ""), (9, ""), (1, member.member_id), (1, "nobody")):
-                            part = TxnOffsetCommitRequestPartition(
-                                partition_index=0, committed_offset=1, committed_metadata="m"
-                            )
-                            request = TxnOffsetCommitRequest(
-                                transactional_id=name,
-                                group_id=group,
-                                producer_id=producer.producer_id,
-                                producer_epoch=producer.epoch,
-                                generation_id_or_member_epoch=generation,
-                                member_id=member_id,
-                                topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[part])],
-                            )
+                            request = txn_offset_commit(
+                                group, name, producer, {topic: {0: 1}}, metadata="m",
+                                generation_id_or_member_epoch=generation, member_id=member_id,
+                            )  # fmt: skip
                             peer.try_ask(request, version)
         member.close()
         txn.end()

@@ -29,15 +29,10 @@ from protocol.messages.list_offsets import (
 from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
 from protocol.messages.write_txn_markers import (
@@ -47,6 +42,7 @@ from protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from protocol.records.building import build
+from tests.group_requests import offset_fetch, txn_offset_commit
 from tests.interop.conformance.peers import Exchange, Peer, Plain
 from tests.interop.conformance.records import records
 
@@ -200,25 +196,14 @@ class Transacting:
         version: int = 5,
     ) -> None:
         producer = producer or self.producer
-        committed = TxnOffsetCommitRequestPartition(
-            partition_index=partition, committed_offset=offset, committed_metadata="m"
-        )
-        request = TxnOffsetCommitRequest(
-            transactional_id=self.name if name is None else name,
-            group_id=self.group if group is None else group,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            generation_id_or_member_epoch=generation,
-            member_id=member,
-            topics=[TxnOffsetCommitRequestTopic(name=self.topic, partitions=[committed])],
-        )
+        request = txn_offset_commit(
+            self.group if group is None else group, self.name if name is None else name, producer,
+            {self.topic: {partition: offset}}, metadata="m", generation_id_or_member_epoch=generation, member_id=member,
+        )  # fmt: skip
         self.peer.ask(request, version, TxnOffsetCommitResponse)
 
     def offset_request(self, *, stable: bool) -> OffsetFetchRequest:
-        requested = OffsetFetchRequestGroup(
-            group_id=self.group, topics=[OffsetFetchRequestTopics(name=self.topic, partition_indexes=[0, 1])]
-        )
-        return OffsetFetchRequest(groups=[requested], require_stable=stable)
+        return offset_fetch(self.group, {self.topic: [0, 1]}, stable=stable)
 
     def fetch_offset(self, *, stable: bool = True) -> None:
         self.peer.ask(self.offset_request(stable=stable), 8, OffsetFetchResponse)

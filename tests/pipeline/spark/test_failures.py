@@ -115,7 +115,7 @@ def test_a_corrupt_batch(sink: Sink, topic: str) -> None:
     produce(sink.broker, topic, [b"a record that is to be corrupted"])
     produce(sink.broker, topic, [b"z"])
     corrupt(sink.broker, topic, b"to be corrupted")
-    sink.refuses(CorruptBatch, rf"{topic}-0.*corrupt.*Asked for: {topic}-0 offsets 10 to 11")
+    sink.refuses(CorruptBatch, rf"{topic}-0.*corrupt.*Requested: {topic}-0 offsets 10 to 11")
 
 
 @pytest.mark.parametrize("job", [by_load, by_stream])
@@ -160,7 +160,7 @@ def test_a_mirror_of_lost_records(spark: SparkSession, kafka: Broker, other: Bro
 def test_a_mirror_of_a_corrupt_batch(spark: SparkSession, kafka: Broker, other: Broker, topic: str) -> None:
     config = mirrored_once(spark, kafka, other, topic)
     corrupt(kafka, topic, b"to be corrupted")
-    with pytest.raises(CorruptBatch, match=rf"{topic}-0.*corrupt.*Asked for: {topic}-0 offsets 10 to 19"):
+    with pytest.raises(CorruptBatch, match=rf"{topic}-0.*corrupt.*Requested: {topic}-0 offsets 10 to 19"):
         mirror(spark, config)
     assert Cluster(other.bootstrap).end_offsets([PartitionName(topic, 0)])[PartitionName(topic, 0)] == 11
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.handlers import APIS
 from broker.requests.api import Api
-from broker.requests.refusal import refusal
+from broker.requests.rejection import rejection
 from programs.control.refusing import BY_PARTITION, joined, split
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode, KafkaError
@@ -30,7 +30,7 @@ def test_a_request_is_divided_and_its_answers_are_joined() -> None:
     assert request == produce_request("t", (0, b"a"), (1, b"b"), (2, b"c"))
     written = [PartitionProduceResponse(index=index, error_code=0, base_offset=5) for index in (0, 2)]
     response = ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=written)])
-    both = joined(api, response, refusal(api, meant, VERSION, KafkaError(CODE)))
+    both = joined(api, response, rejection(api, meant, VERSION, KafkaError(CODE)))
     assert isinstance(both, ProduceResponse)
     (topic,) = both.responses
     assert [(one.index, one.error_code) for one in topic.partition_responses] == [(0, 0), (2, 0), (1, CODE)]

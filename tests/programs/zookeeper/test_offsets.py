@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
 from tests.broker.inprocess import InProcess
+from tests.group_requests import offset_commit
 from tests.programs.zookeeper.conftest import Start, session_of
 from tests.programs.zookeeper.ensemble import Ensemble
 
 
 async def commit(broker: InProcess, group: str, topic: str, partition: int, metadata: str | None = None) -> int:
     """Returns the error of a commit of offset 42."""
-    one = OffsetCommitRequestPartition(partition_index=partition, committed_offset=42, committed_metadata=metadata)
-    request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=[one])])
+    request = offset_commit(group, {topic: {partition: 42}}, metadata=metadata)
     response = await broker.client().ask(request, 0, OffsetCommitResponse)
     return response.topics[0].partitions[0].error_code
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import lz4
+from protocol.records.codecs import compress, decompress
 from protocol.records.compression import Compression, TooLarge
-from protocol.records.deflating import compress
-from protocol.records.inflating import decompress
 
 MIB = 1024 * 1024
 CODECS = tuple(Compression)[1:]

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from protocol.errors import KafkaError, ProtocolError
 from protocol.records import control
 from protocol.records.batch import LOG_OVERHEAD, Buffer, iter_batches, read_header, seal, validate, validate_from_client
+from protocol.records.codecs import decompress
 from protocol.records.compression import Compression
-from protocol.records.inflating import decompress
 from protocol.records.legacy import ConversionBudget, down_convert, up_convert
 from protocol.records.message_set import read_messages
 from protocol.records.record import Record, iter_keys, read_records

@@ -11,6 +11,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records import lz4 as frames
 
 FRAMES = 2_000
+MAGIC = 2
 
 
 def some_frame(random: Random) -> tuple[bytes, bytes]:
@@ -41,7 +42,7 @@ def some_frame(random: Random) -> tuple[bytes, bytes]:
 def by_pieces(frame: memoryview, max_size: int) -> bytes | ErrorCode:
     content = b""
     try:
-        for piece in frames.pieces(frame, 65_536, len(frame), any_checksum=False):
+        for piece in frames.pieces(frame, MAGIC):
             content += piece
     except KafkaError as error:
         return error.code
@@ -50,7 +51,7 @@ def by_pieces(frame: memoryview, max_size: int) -> bytes | ErrorCode:
 
 def whole(frame: memoryview, max_size: int) -> bytes | ErrorCode:
     try:
-        return frames.decompress(frame, max_size, any_checksum=False)
+        return frames.decompress(frame, max_size, MAGIC)
     except KafkaError as error:
         return error.code
 

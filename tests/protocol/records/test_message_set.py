@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import Buffer, TimestampType
+from protocol.records.codecs import compress
 from protocol.records.compression import Compression
-from protocol.records.deflating import compress
 from protocol.records.message_set import encode_message_set, iter_messages, read_messages
 from protocol.records.record import Record
 

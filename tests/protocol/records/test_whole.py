@@ -10,8 +10,7 @@ import pytest
 from protocol.errors import KafkaError
 from protocol.records.batch import read_header
 from protocol.records.building import build
-from protocol.records.compression import Compression, TooLarge
-from protocol.records.inflating import PIECE_BYTES
+from protocol.records.compression import PIECE_BYTES, Compression, TooLarge
 from protocol.records.legacy import ConversionBudget, down_convert, up_convert
 from protocol.records.message_set import encode_message_set, message_end, read_messages
 from protocol.records.record import Record, read_records

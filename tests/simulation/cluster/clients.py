@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from broker.peers.address import Address
-from broker.peers.pool import Peer
-from broker.peers.settings import Settings
+from client.address import Address
+from client.errors import PeerError, PeerUnavailable
+from client.pool import Peer
+from client.settings import Settings
 from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, ProtocolError, error_code
 from protocol.messages.fetch import FetchResponse, PartitionData
@@ -27,7 +28,6 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from protocol.peer_errors import PeerError, PeerUnavailable
 from protocol.records.batch import iter_batches
 from protocol.records.building import build
 from protocol.records.record import Record, read_records

@@ -5,13 +5,11 @@ from __future__ import annotations
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from protocol.messages.offset_fetch import OffsetFetchResponse
 from protocol.types import TopicPartition
+from tests.group_requests import offset_commit, offset_fetch
 from tests.simulation.cluster.clients import Client, NoAnswer
 from tests.simulation.cluster.history import Breach
 
@@ -59,11 +57,7 @@ async def _coordinator(client: Client) -> int:
 
 async def _commit(client: Client, coordinator: int, partition: TopicPartition, number: int) -> bool:
     """Returns whether an offset was acknowledged. Raises NoAnswer."""
-    named = OffsetCommitRequestPartition(
-        partition_index=partition.partition, committed_offset=number, committed_metadata=""
-    )
-    topics = [OffsetCommitRequestTopic(name=partition.topic, partitions=[named])]
-    request = OffsetCommitRequest(group_id=client.name, topics=topics, retention_time_ms=-1)
+    request = offset_commit(client.name, {partition.topic: {partition.partition: number}})
     answer = await client.ask(coordinator, request, OffsetCommitResponse, BY_NAME)
     code = error_code(answer.topics[0].partitions[0].error_code)
     client.history.counts[f"commit {code.name}"] += 1
@@ -72,9 +66,7 @@ async def _commit(client: Client, coordinator: int, partition: TopicPartition, n
 
 async def _fetched(client: Client, coordinator: int) -> int | None:
     """Returns the committed offset, -1 for none; None where the coordinator does not say. Raises NoAnswer."""
-    request = OffsetFetchRequest(
-        groups=[OffsetFetchRequestGroup(group_id=client.name, topics=None)], require_stable=True
-    )
+    request = offset_fetch(client.name, stable=True)
     (group,) = (await client.ask(coordinator, request, OffsetFetchResponse, BY_NAME)).groups
     if group.error_code:
         return None

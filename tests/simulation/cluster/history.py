@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from broker.replica.partition import Partition
-from broker.replica.roles import Leading
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataBatch
+from coordinator.replication.roles import Leading
 from protocol.records.batch import iter_batches
 from protocol.records.record import read_records
 from protocol.types import TopicPartition, Uuid

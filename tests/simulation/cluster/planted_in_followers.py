@@ -12,7 +12,7 @@ from coordinator.cluster.brokers import registration
 from coordinator.cluster.partitions import change
 from coordinator.replication import fetcher
 from coordinator.replication.fetcher import Fetcher
-from coordinator.replication.truncation import CutTo, FollowerLog
+from coordinator.replication.truncation import CutTo, ReplicaLog
 from storage.epochs import EpochEnd
 from storage.log import Log
 
@@ -35,7 +35,7 @@ def followers_cut_at_their_high_watermark(patch: pytest.MonkeyPatch) -> None:
 def followers_cut_at_the_leader_s_word_alone(patch: pytest.MonkeyPatch) -> None:
     """2, KIP-279: where the epochs of two logs part further back, too little is cut."""
 
-    def leader_s_word(log: FollowerLog, diverging: EpochEnd) -> int:
+    def leader_s_word(log: ReplicaLog, diverging: EpochEnd) -> int:
         return min(diverging.end_offset, log.log_end_offset)
 
     patch.setattr(fetcher, "diverging_offset", leader_s_word)

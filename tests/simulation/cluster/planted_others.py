@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from broker.fetch import doubtful
-from broker.replica import following, partition
+from broker.fetch import checks
+from broker.replica import following
 from broker.replica.assignments import Assignments
-from broker.replica.isr import Follower
 from coordinator.cluster.brokers import assign_directories, heartbeat
 from coordinator.cluster.brokers.info import BrokerRegistration
 from coordinator.cluster.image import Image
 from coordinator.cluster.partitions import alter_partition
 from coordinator.replication import fetcher
 from coordinator.replication.fetcher import Fetcher
+from coordinator.replication.isr import Follower, IsrRules
+from coordinator.replication.roles import Leading
 from storage.appending import append
 from storage.local_log import LocalLog
 from storage.log import Log
@@ -28,19 +29,19 @@ LATE_S = 0.3
 
 def nobody_is_fenced_by_its_epoch(patch: pytest.MonkeyPatch) -> None:
     """4, KIP-320: who takes a follower for the leader is told that what was committed is out of range."""
-    check: Callable[[Any, int], None] = getattr(doubtful, "check_readable")  # noqa: B009 (imported there)
-    patch.setattr(doubtful, "check_readable", lambda replica, _: check(replica, -1))
+    check: Callable[[Any, int], None] = getattr(checks, "check_readable")  # noqa: B009 (imported there)
+    patch.setattr(checks, "check_readable", lambda replica, _: check(replica, -1))
 
 
 def a_diverging_fetch_is_progress(patch: pytest.MonkeyPatch) -> None:
     """6, KAFKA-13141: a leader takes a log that is none of its own for one that has what it has."""
-    check = doubtful.check
+    check = checks.check
 
     def noted(request: Any, fetched: Any, replica: Any) -> None:
         check(request, fetched, replica)
-        doubtful.note_progress(request.replica, replica, fetched)
+        checks.note_progress(request.replica, replica, fetched)
 
-    patch.setattr(doubtful, "check", noted)
+    patch.setattr(checks, "check", noted)
 
 
 def the_former_fetcher_goes_on(patch: pytest.MonkeyPatch) -> None:
@@ -127,12 +128,12 @@ def former_brokers_are_heard(patch: pytest.MonkeyPatch) -> None:
 
 def who_may_not_join_is_waited_for(patch: pytest.MonkeyPatch) -> None:
     """15, KAFKA-15021: a replica that is fenced, and was caught up, holds the high watermark."""
-    committed_offset: Callable[..., int] = getattr(partition, "committed_offset")  # noqa: B009 (imported there)
+    committed_offset = Leading.committed_offset
 
-    def held(end: int, isr: Any, others: Any, min_isr: int, rules: Any, now_ms: int) -> int:
-        return committed_offset(end, isr, others, min_isr, rules._replace(may_be_in_sync=anybody), now_ms)
+    def held(role: Leading, end: int, min_isr: int, rules: IsrRules, now_ms: int) -> int:
+        return committed_offset(role, end, min_isr, IsrRules(anybody, rules.max_lag_ms, rules.broker_epoch), now_ms)
 
-    patch.setattr(partition, "committed_offset", held)
+    patch.setattr(Leading, "committed_offset", held)
 
 
 def who_has_not_all_stays_fenced(patch: pytest.MonkeyPatch) -> None:

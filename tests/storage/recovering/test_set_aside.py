@@ -173,7 +173,7 @@ def test_a_log_that_was_cut_behind_a_clean_stop_is_recovered_and_stops_in_order(
     file.write_bytes(file.read_bytes()[: 50 * size_of_batch(file)])
     again = open_log(tmp_path / "orders-0", config(index_interval_bytes=1), recovery_point=99)
     assert again.log_end_offset == 50
-    assert again.recovered.doubt == f"{file}: ends at offset 50, where 100 was the end"
+    assert again.recovered.doubt == f"{file}: ends at offset 50, but ended at 100 at the last shutdown"
     write(again, "after", timestamp=NOW_MS)
     again.close()
     assert open_log(tmp_path / "orders-0").recovered.doubt is None

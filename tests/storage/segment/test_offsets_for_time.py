@@ -78,6 +78,18 @@ def test_the_largest_timestamp_is_found_with_the_first_record_that_has_it(log: L
     assert (place.timestamp - NOW_MS, place.offset, place.leader_epoch) == (70, 1, 4)
 
 
+def test_the_largest_timestamp_of_what_is_left_is_found_after_its_record_was_deleted(log: Log) -> None:
+    times(log, 90, 20)
+    times(log, 60)
+    times(log, 70, 30, 70)
+    log.advance_log_start(1)
+    place = searched(log.max_timestamp)
+    assert place is not None
+    assert (place.timestamp - NOW_MS, place.offset, place.leader_epoch) == (70, 3, 4)
+    log.advance_log_start(6)
+    assert searched(log.max_timestamp) is None
+
+
 def test_a_log_without_timestamps_has_no_largest(log: Log) -> None:
     assert searched(log.max_timestamp) is None
     write(log, "a", timestamp=-1)

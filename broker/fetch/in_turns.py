@@ -1,0 +1,111 @@
+"""Serves a Fetch of many partitions in turns, so that other connections are served meanwhile.
+
+Reading twenty thousand partitions takes half a second. A follower's incremental fetch isn't served in this way: it is
+delayed to batch records (fetch.py), and the leader relies on its regular fetches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.clock import Deadline
+from broker.exchange.sleeper import Sleeper
+from broker.exchange.turns import Turns, batches
+from broker.fetch.access import unreadable
+from broker.fetch.gathered import Gathered
+from broker.fetch.gathering import gather_some
+from broker.fetch.partition import FetchedPartition
+from broker.fetch.response import add_answers, leader_endpoints
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchableTopicResponse, FetchResponse
+
+if TYPE_CHECKING:
+    from broker.fetch.fetch import Fetch
+    from broker.replica.partition import Partition
+
+
+async def serve_in_turns(fetch: Fetch) -> FetchResponse:
+    """Returns the answer, at once or when appends bring enough. Other requests of the session are rejected
+    meanwhile."""
+    session = fetch.session
+    fetch.context.is_large = True
+    if session is not None:
+        session.is_at_work = True
+    try:
+        return await answered(fetch, await gather_enough(fetch))
+    finally:
+        if session is not None:
+            session.is_at_work = False
+
+
+async def gather_enough(fetch: Fetch) -> Gathered:
+    """Returns what was read once it is enough, or at the deadline."""
+    request = fetch.request
+    turns, deadline = Turns(fetch.fetches.clock), Deadline(fetch.fetches.clock, request.max_wait_ms)
+    if fetch.is_many:
+        await deny_unreadable(fetch, turns)
+    watched: list[Partition] = []
+    while True:
+        sleeper = Sleeper(request.min_bytes, committed_only=request.committed_only)
+        sleeper.watch(watched, appends=request.replica is not None)
+        try:
+            gathered = await gather(fetch, turns)
+            if fetch.is_enough(gathered) or deadline.is_over:
+                return gathered
+            before, watched = watched, gathered.watched
+            gathered.release()
+            if before == watched:  # otherwise an append from before the watch has not been read yet
+                sleeper.appended(gathered.size_bytes)
+                await sleeper.woken_until(deadline)
+        finally:
+            sleeper.unwatch()
+
+
+async def deny_unreadable(fetch: Fetch, turns: Turns) -> None:
+    """Denies the topics that the client may not read."""
+    authorizer = fetch.fetches.authorizer
+    if authorizer is None:
+        return
+    firsts: dict[bytes, FetchedPartition] = {}
+    for fetched in fetch.partitions:
+        firsts.setdefault(fetched.key, fetched)
+    denied: dict[bytes, ErrorCode] = {}
+    for some in batches(list(firsts.values())):
+        await turns.next()
+        denied |= unreadable(fetch.request, fetch.context, authorizer, fetch.fetches.replicas, some)
+    if denied:
+        fetch.request.deny(denied)
+
+
+async def gather(fetch: Fetch, turns: Turns) -> Gathered:
+    """Reads every partition once; has a thread read ahead what is not in memory, and then reads them again."""
+    gathered = await gather_once(fetch, turns, is_warm=False)
+    if gathered.cold is None:
+        return gathered
+    await fetch.fetches.disk_work.read_ahead(gathered.cold)
+    return await gather_once(fetch, turns, is_warm=True)
+
+
+async def gather_once(fetch: Fetch, turns: Turns, *, is_warm: bool) -> Gathered:
+    request, partitions = fetch.request, fetch.partitions
+    gathered = Gathered(partitions, request.max_bytes)
+    for some in batches(partitions):
+        await turns.next()
+        gather_some(fetch.fetches.replicas, request, list(some), gathered, is_warm)
+    if request.replica is not None:
+        request.replica.is_noted = True
+    return gathered
+
+
+async def answered(fetch: Fetch, gathered: Gathered) -> FetchResponse:
+    """Returns the answer as a message."""
+    turns = Turns(fetch.fetches.clock)
+    session_id, answers = fetch.report(gathered)
+    topics: list[FetchableTopicResponse] = []
+    for some in batches(answers):
+        await turns.next()
+        add_answers(topics, fetch.request, some)
+    if fetch.session is not None:
+        gathered.release()
+    endpoints = leader_endpoints(fetch.fetches.image, fetch.context.listener, fetch.request, topics)
+    return FetchResponse(session_id=session_id, responses=topics, node_endpoints=endpoints)

@@ -1,0 +1,220 @@
+"""The cluster's metadata as a machine of the engine: its decisions see the state that is not committed yet.
+
+The state is an image of its own. A restore makes it the committed image again, with the records that are still in the
+log. Source: Kafka's QuorumController.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.decided import MAX_RECORDS, Decided, SessionEffect
+from coordinator.cluster.decisions import DecisionState
+from coordinator.cluster.duties import Duties, Duty
+from coordinator.cluster.image import Image
+from coordinator.cluster.record import MetadataBatch, MetadataRecord, encode_batch
+from coordinator.engine.errors import Undecided
+from coordinator.engine.result import Effect, Reply, Result, Ticket
+from protocol.errors import ErrorCode, KafkaError
+
+MAX_RECORDS_AT_ONCE: Final = 500
+"""Maximum number of records that are applied and encoded on the event loop. Each takes ten to fifty microseconds."""
+
+BUSY_WAIT_MS: Final = 20
+"""Time after which a duty is tried again if a decision was being made."""
+
+BUSY: Final = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "another decision is being made")
+
+
+class NewBatch(NamedTuple):
+    """Records that are appended as one batch."""
+
+    records: Sequence[MetadataRecord]
+    encoded: bytearray
+    after: Image | None = None
+    """The state with the records, if they have been applied to a copy."""
+
+
+class EncodedDecision(NamedTuple):
+    """A decision whose records are encoded."""
+
+    decided: Decided[object]
+    new_batches: Sequence[NewBatch]
+
+
+class Lengthy(Undecided):
+    """The records of a decision are too many for the event loop."""
+
+    def __init__(self, decided: Decided[object]) -> None:
+        super().__init__(f"{len(decided.records)} records")
+        self.decided = decided
+
+
+class MetadataTail(Protocol):
+    """The end of the metadata log."""
+
+    @property
+    def uncommitted(self) -> Sequence[MetadataBatch]:
+        """The batches whose commit the image has not seen, in order."""
+        ...
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+
+class Watcher(Protocol):
+    """Is told of what the machine does without a request."""
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a thread makes a decision: the state must not change."""
+        ...
+
+    def changed(self) -> None:
+        """Called after each decision that changed durable or soft state."""
+        ...
+
+    def duty_done(self, duty: Duty, records: int) -> None: ...
+
+    def duty_failed(self, duty: Duty, failures: int, error: Exception) -> None: ...
+
+
+class ClusterMachine:
+    """`coordinator.engine.machine.Restorable` over the metadata log. Times are from a monotonic clock."""
+
+    def __init__(
+        self,
+        committed: Image,
+        tail: MetadataTail,
+        duties: Duties,
+        state: Callable[[Image, ConfigRules, int], DecisionState],
+        watcher: Watcher,
+    ) -> None:
+        """`state` returns what a decision reads, by an image, rules and the time."""
+        self._committed = committed
+        self._tail = tail
+        self._duties = duties
+        self._state = state
+        self._watcher = watcher
+        self.image = committed.copy()
+        self.is_stopped = False
+        """True once the controller has no duties any longer."""
+        self._expected_ms = 0
+        """The earliest time at which the next duty could be done; it was late if it is done later."""
+
+    # Decisions.
+
+    def decide(
+        self,
+        decision: Callable[[DecisionState], Decided[object]],
+        configs: ConfigRules,
+        ticket: Ticket[object],
+        now_ms: int,
+    ) -> Result[NewBatch]:
+        """Returns the result of a decision. Raises KafkaError, Lengthy if it has many records."""
+        state = self._state(self.image, configs, now_ms)
+        decided = decision(state)
+        if len(decided.records) > MAX_RECORDS_AT_ONCE:
+            raise Lengthy(decided)
+        return self.result(EncodedDecision(decided, new_batches(self.image, decided.records, state.now_ms)), ticket)
+
+    def prepare(
+        self, decision: Callable[[DecisionState], Decided[object]], configs: ConfigRules, now_ms: int
+    ) -> EncodedDecision:
+        """Returns a decision whose records are already applied to a copy of the state. For a thread."""
+        state = self._state(self.image, configs, now_ms)
+        decided = decision(state)
+        made = new_batches(self.image, decided.records, state.now_ms)
+        if made:
+            after = self.image.copy()
+            for record in decided.records:
+                after.apply(record)
+            made = [batch._replace(after=after) for batch in made]
+        return EncodedDecision(decided, made)
+
+    def result(self, encoded: EncodedDecision, ticket: Ticket[object] | None = None) -> Result[NewBatch]:
+        """Returns the result of a decision that was made on the current state; without a ticket, nothing waits for the
+        answer."""
+        decided, made = encoded
+        effects: list[Effect] = [self._note_end] if made else []
+        effects += (partial(self._carry_out, effect) for effect in decided.effects)
+        if effects:
+            effects.append(self._watcher.changed)
+        return Result(made, () if ticket is None else (Reply(ticket, decided.response),), effects)
+
+    def expire(self, now_ms: int) -> Result[NewBatch]:
+        """Decides on the duty that is due. If it comes late, the sessions are extended first: heartbeats of that time
+        may not have been read yet. Raises BUSY."""
+        if self._watcher.is_busy:
+            raise BUSY
+        late_ms = now_ms - max(self._duties.next_ms(self.image) or 0, self._expected_ms)
+        if self._duties.is_late(late_ms):
+            return Result(effects=(partial(self._extend, late_ms, now_ms),))
+        duty = self._duties.due(self.image, now_ms)
+        if duty is None:
+            return Result()
+        decided = duty.decide(self.image, now_ms)
+        records = decided.records
+        result = self.result(EncodedDecision(decided, new_batches(self.image, records, self._duties.time_of_day_ms())))
+        done = partial(self._done, duty, len(records), now_ms, more=decided.response)
+        return Result(result.records, (), (*result.effects, done))
+
+    def next_deadline_ms(self) -> int | None:
+        return None if self.is_stopped else self._duties.next_ms(self.image)
+
+    def expire_failed(self, error: Exception, now_ms: int) -> int:
+        """Makes the duty due again soon, because brokers must be fenced in any case."""
+        if error is BUSY:
+            self._expected_ms = now_ms + BUSY_WAIT_MS
+            return self._expected_ms
+        duty = self._duties.due(self.image, now_ms)
+        if duty is not None:
+            self._watcher.duty_failed(duty, self._duties.failed(duty, now_ms), error)
+        return now_ms
+
+    # Durable state.
+
+    def apply(self, batch: NewBatch) -> None:
+        if batch.after is not None:
+            self.image = batch.after
+            return
+        for record in batch.records:
+            self.image.apply(record)
+
+    def restore(self) -> None:
+        self.image = self._committed.copy()
+        for batch in self._tail.uncommitted:
+            if batch.base_offset > self.image.offset:
+                for record in batch.records:
+                    self.image.apply(record)
+                self.image.offset, self.image.epoch = batch.last_offset, batch.epoch
+
+    # Effects.
+
+    def _note_end(self) -> None:
+        self.image.offset, self.image.epoch = self._tail.end_offset - 1, self._tail.epoch
+
+    def _carry_out(self, effect: SessionEffect) -> None:
+        effect.carry_out(self._duties.sessions, self.image.offset)
+
+    def _extend(self, late_ms: int, now_ms: int) -> None:
+        self._duties.sessions.extend(late_ms, now_ms)
+        self._expected_ms = now_ms
+
+    def _done(self, duty: Duty, records: int, now_ms: int, *, more: bool) -> None:
+        self._duties.done(duty, now_ms, more=more)
+        self._watcher.duty_done(duty, records)
+
+
+def new_batches(image: Image, records: Sequence[MetadataRecord], time_of_day_ms: int) -> list[NewBatch]:
+    """Returns the records in batches of MAX_RECORDS, encoded at the image's metadata.version."""
+    return [
+        NewBatch(batch, encode_batch(batch, image.metadata_version, time_of_day_ms))
+        for batch in (records[start : start + MAX_RECORDS] for start in range(0, len(records), MAX_RECORDS))
+    ]
