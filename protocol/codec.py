@@ -75,15 +75,7 @@ def encoder(cls: type, version: int) -> Encoder:
     return _compile("encode", cls, version)  # type: ignore[no-any-return]
 
 
-@cache
-def part_encoder(cls: type, part: type, version: int) -> Encoder:
-    """Returns the compiled encoder of a struct inside a message at a version."""
-    return _compile("encode", cls, version, part)  # type: ignore[no-any-return]
-
-
-def _compile(
-    direction: str, cls: type, version: int, part: type | None = None, spend: Callable[[int], None] | None = None
-) -> Any:
+def _compile(direction: str, cls: type, version: int, spend: Callable[[int], None] | None = None) -> Any:
     message_identity = identity(cls)
     if version not in message_identity.versions:
         raise ValueError(f"{cls.__name__} has versions {message_identity.versions}, not {version}")
@@ -97,7 +89,7 @@ def _compile(
     filename = f"<{direction} {cls.__name__} v{version}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     exec(compile(text, filename, "exec"), source.scope)
-    return source.scope[f"{direction}_{(part or cls).__name__}"]
+    return source.scope[f"{direction}_{cls.__name__}"]
 
 
 class _Source:

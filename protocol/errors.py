@@ -162,7 +162,6 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133, "there are as many share sessions as there may be", RETRY
 
 
-MESSAGES: dict[ErrorCode, str] = {code: code.message for code in ErrorCode}
 _BY_NUMBER: dict[int, ErrorCode] = {int(code): code for code in ErrorCode}
 RETRIABLE: frozenset[ErrorCode] = frozenset(code for code in ErrorCode if code.retriable)
 

@@ -80,11 +80,6 @@ class LeaderEpochCache:
         """The newest epoch, or None without entries."""
         return self._epochs[-1] if self._epochs else None
 
-    @property
-    def earliest_entry(self) -> EpochEntry | None:
-        """The oldest epoch that the log still has, or None without entries."""
-        return EpochEntry(self._epochs[0], self._offsets[0]) if self._epochs else None
-
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Adds an epoch that starts at the offset; True on change.
 

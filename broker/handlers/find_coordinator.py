@@ -25,7 +25,7 @@ from broker.request.authorisation import (
 from broker.request.turns import batches
 from broker.shards.hosting import KeyCoordinator
 from coordinator.group.consumer.requests import is_blank
-from protocol.errors import MESSAGES, ErrorCode, KafkaError, error_code
+from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 FIRST_BATCHED_VERSION = 4
@@ -58,7 +58,7 @@ async def find_coordinator(call: Call[FindCoordinatorRequest]) -> FindCoordinato
     coordinator = await find(call, request.key)
     return FindCoordinatorResponse(
         error_code=coordinator.error_code,
-        error_message=MESSAGES[error_code(coordinator.error_code)] if coordinator.error_code else NO_ERROR_MESSAGE,
+        error_message=error_code(coordinator.error_code).message if coordinator.error_code else NO_ERROR_MESSAGE,
         node_id=coordinator.node_id,
         host=coordinator.host,
         port=coordinator.port,

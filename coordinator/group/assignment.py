@@ -43,8 +43,3 @@ class GroupSpec(NamedTuple):
 
 Assignor = Callable[[GroupSpec], Mapping[str, Assignment]]
 """Returns the assignment of each member; a missing member gets nothing."""
-
-
-def partition_total(assignment: Assignment) -> int:
-    """Returns the number of partitions in an assignment."""
-    return sum(map(len, assignment.values()))

@@ -110,10 +110,6 @@ def topic_config_path(topic: str) -> str:
     return f"{TOPIC_CONFIGS}/{topic}"
 
 
-def broker_config_path(name: str) -> str:
-    return f"{BROKER_CONFIGS}/{name or DEFAULT_ENTITY}"
-
-
 def deletion_path(topic: str) -> str:
     return f"{DELETE_TOPICS}/{topic}"
 

@@ -135,10 +135,6 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & CONTROL)
 
     @property
-    def has_producer_id(self) -> bool:
-        return self.producer_id > NO_PRODUCER_ID
-
-    @property
     def delete_horizon_ms(self) -> int | None:
         """The time from which compaction may remove the batch's tombstones and markers (KIP-534). Stored in the base
         timestamp field."""
@@ -226,11 +222,6 @@ def stamp(buffer: WritableBuffer, position: int, base_offset: int, leader_epoch:
     """Writes the batch's base offset and leader epoch, which the CRC doesn't cover."""
     _INT64.pack_into(buffer, position, base_offset)
     _INT32.pack_into(buffer, position + AT_LEADER_EPOCH, leader_epoch)
-
-
-def stamp_log_append_time(buffer: WritableBuffer, position: int, now_ms: int) -> None:
-    """Makes `now_ms` the timestamp of all records: sets the attribute bit and the max timestamp, and a new CRC."""
-    set_max_timestamp(buffer, position, TimestampType.LOG_APPEND_TIME, now_ms)
 
 
 def set_max_timestamp(buffer: WritableBuffer, position: int, kind: TimestampType, max_timestamp: int) -> None:

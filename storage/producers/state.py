@@ -18,9 +18,6 @@ from storage.disk import Disk
 from storage.producers.entry import CachedBatch, CompletedTxn, EndMarker, Origin, ProducerEntry, Verification
 from storage.producers.snapshot import SnapshotFiles
 
-LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
-"""Time after its timeout from which a transaction counts as hanging: its coordinator should have aborted it by then."""
-
 _SPECIAL: Final = TRANSACTIONAL | CONTROL
 
 
@@ -223,14 +220,6 @@ class ProducerState:
         """True when a transaction of this producer and epoch has records here and no marker yet."""
         entry = self._producers.get(producer_id)
         return entry is not None and entry.has_ongoing_transaction(epoch)
-
-    def has_late_transaction(self, now_ms: int, max_timeout_ms: int) -> bool:
-        """True if the oldest open transaction is older than the largest timeout allows: its coordinator has lost it."""
-        if not self._ongoing:
-            return False
-        entry = self._producers.get(next(iter(self._ongoing.values())))
-        last_timestamp = -1 if entry is None else entry.last_timestamp
-        return last_timestamp > 0 and now_ms - last_timestamp > max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
 
     def start_verification(
         self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool, now_ms: int

@@ -44,7 +44,6 @@ def test_nothing_is_written_before_a_flush_nor_without_a_change(cache: LeaderEpo
 def test_a_log_without_the_file_has_no_epochs(tmp_path: Path) -> None:
     cache = LeaderEpochCache.load(str(tmp_path), disk=DISK)
     assert cache.latest_epoch is None
-    assert cache.earliest_entry is None
     assert cache.epoch_for_offset(0) is None
     assert not cache.dirty
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.handlers.find_coordinator import is_share_partition
+from coordinator.cluster.controller import Asker
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -42,7 +43,7 @@ def test_a_topic_that_cannot_be_made_is_tried_once_for_all_keys(
     async def test() -> None:
         async with InProcess(tmp_path) as broker:
 
-            async def create(request: CreateTopicsRequest) -> CreateTopicsResponse:
+            async def create(request: CreateTopicsRequest, asker: Asker) -> CreateTopicsResponse:
                 tried.append(request)
                 await asyncio.sleep(0)
                 results = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.group.assignment import Assignment, Assignor, GroupSpec, MemberSpec, partition_total
+from coordinator.group.assignment import Assignment, Assignor, GroupSpec, MemberSpec
 from coordinator.group.assignors.builtin import ASSIGNORS, configured
 from coordinator.group.assignors.by_range import assign_ranges
 from coordinator.group.assignors.uniform import assign_uniformly
@@ -19,6 +19,11 @@ TOPICS = [number.to_bytes(16, "big") for number in range(1, 7)]
 
 Subscriptions = Mapping[str, Sequence[Uuid]]
 Counts = Mapping[Uuid, int]
+
+
+def partition_total(assignment: Assignment) -> int:
+    """Returns the number of partitions in an assignment."""
+    return sum(map(len, assignment.values()))
 
 
 def spec(

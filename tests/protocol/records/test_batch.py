@@ -21,7 +21,6 @@ from protocol.records.batch import (
     seal,
     set_max_timestamp,
     stamp,
-    stamp_log_append_time,
     validate,
     validate_from_client,
 )
@@ -171,7 +170,7 @@ def test_a_stamp_leaves_the_crc_alone() -> None:
 
 def test_log_append_time_is_stamped_over_all_records() -> None:
     batch = bytearray(b"--") + three(base_offset=6)
-    stamp_log_append_time(batch, 2, 123456)
+    set_max_timestamp(batch, 2, TimestampType.LOG_APPEND_TIME, 123456)
     header = checked(batch, 2)
     assert header.timestamp_type is TimestampType.LOG_APPEND_TIME
     assert header.max_timestamp == 123456

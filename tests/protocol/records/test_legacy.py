@@ -48,7 +48,7 @@ def test_a_message_set_becomes_one_batch_of_its_codec(magic: int, codec: Compres
     assert records == (RECORDS if magic else without_timestamps(RECORDS))
     assert header.compression is codec
     assert header.max_timestamp == (300 if magic else -1)
-    assert not header.has_producer_id
+    assert header.producer_id < 0
 
 
 @both_magics

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from protocol.errors import ErrorCode, InvalidRecords
-from protocol.records.batch import TimestampType, check_crc, read_header, seal, set_max_timestamp, stamp_log_append_time
+from protocol.records.batch import TimestampType, check_crc, read_header, seal, set_max_timestamp
 from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.message_set import encode_message_set
@@ -155,7 +155,7 @@ def test_log_append_time_is_the_broker_s(tmp_path: Path) -> None:
 def test_a_producer_does_not_choose_log_append_time(tmp_path: Path) -> None:
     log = open_with(tmp_path, message_timestamp_type="LogAppendTime")
     data = batch("a", "b")
-    stamp_log_append_time(data, 0, NOW_MS)
+    set_max_timestamp(data, 0, TimestampType.LOG_APPEND_TIME, NOW_MS)
     with pytest.raises(InvalidRecords) as raised:
         append(log, data)
     assert raised.value.code is ErrorCode.INVALID_TIMESTAMP

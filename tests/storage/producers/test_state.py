@@ -219,14 +219,6 @@ def test_an_emptied_control_batch_means_nothing(state: ProducerState) -> None:
     assert state.first_unstable_offset == 0
 
 
-def test_a_transaction_is_late_when_its_coordinator_must_have_aborted_it(state: ProducerState) -> None:
-    assert not state.has_late_transaction(DAY_MS, 1000)
-    append(state, batch(0, attributes=TRANSACTIONAL, timestamp=500), 0)
-    limit = 500 + 1000 + 5 * 60 * 1000
-    assert not state.has_late_transaction(limit, 1000)
-    assert state.has_late_transaction(limit + 1, 1000)
-
-
 # Several batches
 
 
