@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from protocol.java_hash import java_hash
 from tests.interop import copying
 from tests.interop.brokers import Odradek
 from tests.interop.clients.transactions import COMMITTED, UNCOMMITTED
+from tests.interop.mixture import eventually
 from tests.interop.processes import LineClient
 from tests.interop.quorum import ApacheNode, Quorum
 from tests.interop.sharing import SHORT, Consumers, start_client
@@ -97,14 +98,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.stop()
-
-
-def eventually(look: Callable[[], object], expected: object) -> None:
-    """Waits for what brokers agree on among themselves, and tell no client of."""
-    deadline = time.monotonic() + SOON_S
-    while (seen := look()) != expected:
-        assert time.monotonic() < deadline, f"{seen} is not {expected}"
-        time.sleep(0.2)  # they agree when they do
 
 
 def led_by(broker_id: int, prefix: str) -> str:

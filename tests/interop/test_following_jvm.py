@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from confluent_kafka import Producer
 
 from tests.interop.brokers import Odradek
 from tests.interop.jvm import tool
+from tests.interop.mixture import eventually
 from tests.interop.quorum import CONTROLLER_ID, Quorum
 
 FOLLOWER = 1
@@ -53,13 +53,6 @@ def described(quorum: Quorum, topic: str) -> list[tuple[str, str, set[str]]]:
     text = tool("kafka-topics", "--bootstrap-server", quorum.bootstrap, "--describe", "--topic", topic)
     rows = re.findall(r"Partition: (\d+)\s+Leader: (\d+)\s+Replicas: \S+\s+Isr: (\S+)", text)
     return [(partition, leader, set(isr.split(","))) for partition, leader, isr in rows]
-
-
-def eventually(look: Callable[[], object], expected: object) -> None:
-    deadline = time.monotonic() + SOON_S
-    while (seen := look()) != expected:
-        assert time.monotonic() < deadline, f"{str(seen)[:1000]} is not {str(expected)[:1000]}"
-        time.sleep(0.2)  # replicas catch up when they do, and tell nobody
 
 
 def both_in_sync(quorum: Quorum, topic: str, partitions: int = 1) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.brokers import Odradek
 from tests.interop.consumed import value_of
+from tests.interop.mixture import eventually
 from tests.interop.processes import run
 from tests.interop.quorum import ApacheNode, Quorum
 
@@ -64,14 +64,6 @@ def replicated(leader: Odradek, follower: ApacheNode, topic: str) -> str:
     admin.create_topics([new])[topic].result(SOON_S)
     eventually(lambda: in_sync(leader, topic), {LEADER, FOLLOWER})
     return topic
-
-
-def eventually(look: Callable[[], object], expected: object) -> None:
-    """Waits for what brokers agree on among themselves, and tell no client of."""
-    deadline = time.monotonic() + SOON_S
-    while (seen := look()) != expected:
-        assert time.monotonic() < deadline, f"{seen} is not {expected}"
-        time.sleep(0.1)  # followers come and go when they do
 
 
 def in_sync(broker: Odradek, topic: str) -> set[int]:

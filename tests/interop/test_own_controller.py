@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.brokers import Odradek
+from tests.interop.mixture import eventually
 from tests.interop.own_quorum import OdradekNode, OwnQuorum
 from tests.interop.processes import free_port, run
 from tests.interop.quorum import CONTROLLER_ID
@@ -39,14 +39,6 @@ def brokers(quorum: OwnQuorum) -> Iterator[list[OdradekNode]]:
     for broker in brokers:
         assert broker.stop() == 0
         broker.forget()
-
-
-def eventually(look: Callable[[], object], expected: object) -> None:
-    """Waits for what brokers agree on among themselves, and tell no client of."""
-    deadline = time.monotonic() + SOON_S
-    while (seen := look()) != expected:
-        assert time.monotonic() < deadline, f"{seen} is not {expected}"
-        time.sleep(0.05)  # brokers tell no client when they agree
 
 
 def bootstrap(brokers: list[OdradekNode]) -> str:

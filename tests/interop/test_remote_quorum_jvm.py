@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from confluent_kafka import Producer
 
 from tests.interop.brokers import Odradek
 from tests.interop.jvm import tool
+from tests.interop.mixture import eventually
 from tests.interop.processes import run
 from tests.interop.quorum import Quorum
 
@@ -57,15 +57,6 @@ def consumed(bootstrap: str, topic: str, *arguments: str) -> list[str]:
 
 def numbers(count: int) -> list[str]:
     return sorted(map(str, range(count)))
-
-
-def eventually(look: object, expected: object) -> None:
-    """Waits for metadata: what one broker knows, another hears a moment later."""
-    assert callable(look)
-    deadline = time.monotonic() + SOON_S
-    while (seen := look()) != expected:
-        assert time.monotonic() < deadline, f"{seen} is not {expected}"
-        time.sleep(0.1)  # metadata comes when it comes, and tells no client
 
 
 def test_topics_are_made_changed_and_deleted_by_the_controller(member: Odradek, topic: str) -> None:
