@@ -13,7 +13,6 @@ from broker.disks.work import DiskWork
 from broker.dispatch.api import Apis
 from broker.dispatch.host import Host
 from broker.dispatch.record_work import RecordWork
-from broker.dispatch.requester import requester_of
 from broker.fetch.fetches import Fetches
 from broker.fetch.sessions import FetchSessions
 from broker.metadata.node import Node
@@ -131,7 +130,7 @@ class Broker(Host):
         ]
         quota = self.mutation_quotas.find(context, is_strict=True)
         charge = unlimited if quota is None else quota.charge
-        response = await self.topics.create_own(topics, Asker(requester_of(context), charge=charge))
+        response = await self.topics.create_own(topics, Asker(context.requester, charge=charge))
         return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}
 
     def _auto_created(self, name: str) -> OwnTopic:
