@@ -17,7 +17,6 @@ from protocol.config import ConfigError
 FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 USER_PREFIX: Final = "user_"
 
 TOKEN: Final = re.compile(

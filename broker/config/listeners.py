@@ -10,7 +10,6 @@ from protocol.numbers import port_number
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Security protocols by their numbers in the metadata log (org.apache.kafka.common.security.auth.SecurityProtocol)."""
-DEFAULT_PROTOCOL_MAP: Final = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
 
 
 class ListenerAddress(NamedTuple):

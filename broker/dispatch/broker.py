@@ -130,7 +130,6 @@ class Broker(Host):
     async def auto_create_topics(self, names: Sequence[str], context: Context) -> Mapping[str, ErrorCode]:
         """Creates topics for the client of a request, within its quota, and returns the errors of topics that could not
         be created."""
-        from broker.dispatch.requester import requester_of
         from protocol.messages.create_topics import CreateTopicsRequest
 
         internal = {coordinator.topic.name: coordinator.topic for coordinator in self.coordinators.values()}
@@ -140,7 +139,7 @@ class Broker(Host):
         request = CreateTopicsRequest(topics=topics, timeout_ms=AUTO_CREATE_TIMEOUT_MS)
         quota = self.mutation_quotas.find(context, is_strict=True)
         charge = unlimited if quota is None else quota.charge
-        response = await self.topics.create(request, Asker(requester_of(context), charge=charge))
+        response = await self.topics.create(request, Asker(context.requester, charge=charge))
         return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}
 
     def _auto_created(self, name: str) -> CreatableTopic:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from broker.dispatch.call import HostCall, Request
-from broker.dispatch.requester import requester_of
 from coordinator.cluster.controller import Asker
 
 
 def asker_of(call: HostCall[Request]) -> Asker:
     """Returns the client of a request as the controller sees it."""
-    return Asker(requester_of(call.context), call.version, call.host.broker_id)
+    return Asker(call.context.requester, call.version, call.host.broker_id)
 
 
 async def by_controller(call: HostCall[Request]) -> object:

@@ -14,7 +14,6 @@ from broker.dispatch.api import Api, Apis, Handle, Here
 from broker.dispatch.call import Call
 from broker.dispatch.config_access import ConfigsRequest
 from broker.dispatch.parts import PART_ENTRIES
-from broker.dispatch.requester import requester_of
 from broker.metadata.forwarding import FORWARDED
 from broker.request.authorisation import inside
 from coordinator.cluster.requester import Requester
@@ -74,7 +73,7 @@ class ForwardingApis(Apis):
         """Returns the controller's answer. If the controller throttles the client, this broker pauses the
         connection."""
         context = call.context
-        body = await self._controllers.forward(request, call.version, requester_of(context))
+        body = await self._controllers.forward(request, call.version, context.requester)
         if call.api.begins_with_throttle_time(call.version):
             (context.throttle_ms,) = THROTTLE_TIME.unpack_from(body)
         return body

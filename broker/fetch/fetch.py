@@ -12,9 +12,8 @@ from broker.clock import NS_PER_MS
 from broker.fetch import writing
 from broker.fetch.access import deny_unreadable
 from broker.fetch.fetches import Fetches
-from broker.fetch.gathered import Gathered
+from broker.fetch.gathered import HELD_BYTES, Gathered
 from broker.fetch.gathering import caught_up, gather
-from broker.fetch.holding import HELD_BYTES, hold_ms
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch
 from broker.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession
@@ -111,7 +110,7 @@ class Fetch:
         """Returns the time in milliseconds for which a complete answer is held back to batch more records."""
         if self.session is None or self.request.replica is None or gathered.is_urgent:
             return 0
-        return hold_ms(self.session, gathered, self.fetches.clock.monotonic_ns())
+        return gathered.hold_ms(self.session.served_ns, self.fetches.clock.monotonic_ns())
 
     def answer(self, gathered: Gathered) -> list[Buffer] | FetchResponse:
         """Returns the answer with the records read. The session counts it as reported from here on."""

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from broker.clock import NS_PER_MS
 from broker.fetch.partition import FetchedPartition
 from broker.replica.partition import Partition
 from storage.cold import ColdRead
 from storage.segment.file import EMPTY
+
+HELD_MS: Final = 5
+"""Maximum time between a follower's rounds because of batching. A follower misses no records older than this."""
+
+HELD_BYTES: Final = 512 * 1024
+"""The bytes that are worth a round."""
 
 
 class Gathered:
@@ -48,6 +57,22 @@ class Gathered:
     def use(self, size_bytes: int) -> None:
         """Subtracts bytes from the response's limit."""
         self.left = max(self.left - size_bytes, 0)
+
+    def hold_ms(self, served_ns: int, now_ns: int) -> int:
+        """Returns the milliseconds for which a follower's answer may be held back, so that more records go with it; 0
+        if it must be sent now. `served_ns` is the time of its last records.
+
+        A round of replication costs more than its bytes: a fetch, its answer, and two processes that wake up for them.
+        So a follower gets the next records a few milliseconds later, unless something waits for their commit: a
+        producer with acks=all, a consumer at the log's end, a coordinator.
+        """
+        left_ns = served_ns + HELD_MS * NS_PER_MS - now_ns
+        if left_ns <= 0 or self.size_bytes >= HELD_BYTES:
+            return 0
+        for fetched in self.partitions:
+            if len(fetched.records) and fetched.replica is not None and fetched.replica.is_awaited:
+                return 0
+        return -(-left_ns // NS_PER_MS)
 
     def release(self) -> None:
         """Releases the partitions and mapped files: the session, which lives on, must not keep them alive."""

@@ -212,16 +212,13 @@ class Partition(Replica):
         self.log = log
         self.wake_all()
 
-    def _min_isr(self, role: Leading) -> int:
-        return role.min_isr(self.log.config.min_insync_replicas)
-
     def check_in_sync(self) -> None:
         """Raises NOT_ENOUGH_REPLICAS if fewer replicas are in sync than min.insync.replicas requires, and
         NOT_LEADER_OR_FOLLOWER if this broker doesn't lead."""
         role = self.role
         if not isinstance(role, Leading):
             raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        needed = self._min_isr(role)
+        needed = role.min_isr(self.log.config.min_insync_replicas)
         if len(role.isr.committed) < needed:
             in_sync = sorted(role.isr.committed)
             raise KafkaError(
@@ -251,40 +248,24 @@ class Partition(Replica):
         min.insync.replicas. `settled` has the validated records if an earlier call raised TooLong.
         """
         if not self.is_alone:
-            return self._append_replicated(records, now_ms, origin, guard, for_all, settled)
+            if for_all or origin is not Origin.CLIENT:
+                self.check_in_sync()
+            else:
+                self.check_leads()
         log = self.log
         appended = log.append(
             records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, guard=guard, settled=settled
         )
         self.traffic.appended(appended.base_offset, appended.last_offset, len(records))
+        if not self.is_alone:
+            self._appended(len(records), now_ms)
+            return appended
         log.update_high_watermark(log.log_end_offset)
         if self.waiters:
             held_back = log.first_unstable_offset is not None
             for waiter in tuple(self.waiters):
                 if not (held_back and waiter.committed_only):
                     waiter.appended(len(records))
-        return appended
-
-    def _append_replicated(
-        self,
-        records: memoryview,
-        now_ms: int,
-        origin: Origin,
-        guard: Verification | None,
-        for_all: bool,
-        settled: Settled | None,
-    ) -> Appended:
-        """Appends if other replicas must commit, or another broker leads."""
-        if for_all or origin is not Origin.CLIENT:
-            self.check_in_sync()
-        else:
-            self.check_leads()
-        log = self.log
-        appended = log.append(
-            records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, guard=guard, settled=settled
-        )
-        self.traffic.appended(appended.base_offset, appended.last_offset, len(records))
-        self._appended(len(records), now_ms)
         return appended
 
     def _appended(self, size_bytes: int, now_ms: int) -> None:
@@ -430,7 +411,7 @@ class Partition(Replica):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if offset > self.log.high_watermark:
             return None
-        is_enough = len(role.isr.maximal) >= self._min_isr(role)
+        is_enough = len(role.isr.maximal) >= role.min_isr(self.log.config.min_insync_replicas)
         return ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
+from coordinator.cluster.requester import Requester
 from protocol.primitives import AS_JAVA
 from protocol.types import Buffer
 
@@ -142,6 +143,13 @@ class Context:
     def peer(self) -> str:
         """The client's address and port, for the log."""
         return self.connection.peer
+
+    @property
+    def requester(self) -> Requester:
+        """The client, as a broker passes it to the controller."""
+        connection = self.connection
+        kind, name = connection.principal
+        return Requester(kind, name, self.client_id, connection.ip, connection.by_token)
 
     def finish(self, answer: AnswerBuffers) -> AnswerBuffers:
         """Returns the answer to send, after the interceptors. Each answer passes them once, after its handler and

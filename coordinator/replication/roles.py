@@ -206,7 +206,7 @@ def next_role(
         return Following(assigned.leader, assigned.leader_epoch, assigned.partition_epoch)
     others = [replica_id for replica_id in assigned.replicas if replica_id != broker_id]
     isr = Isr(frozenset(assigned.isr))
-    epoch_start, former = log_end_offset, {}
+    former: dict[int, Follower] = {}
     if isinstance(before, Leading):
         former = before.followers
         if before.epoch == assigned.leader_epoch:
@@ -214,24 +214,12 @@ def next_role(
                 isr = before.isr  # the answer came before the metadata: proposals since then may still be committed
             followers = {replica_id: former.get(replica_id) or Follower(replica_id) for replica_id in others}
             return Leading(broker_id, before.epoch, before.epoch_start, isr, followers, assigned.partition_epoch)
-    followers = {
-        replica_id: follower_in_new_epoch(
-            former.get(replica_id), replica_id, replica_id in isr.committed, log_end_offset, now_ms
+    followers = {}
+    for replica_id in others:
+        follower, in_sync = former.get(replica_id), replica_id in isr.committed
+        followers[replica_id] = (  # an in-sync follower has replica.lag.time.max.ms to fetch
+            Follower(replica_id, caught_up_ms=now_ms if in_sync else NEVER_MS)
+            if follower is None
+            else follower.in_new_epoch(log_end_offset, in_sync=in_sync, now_ms=now_ms)
         )
-        for replica_id in others
-    }
-    return Leading(broker_id, assigned.leader_epoch, epoch_start, isr, followers, assigned.partition_epoch)
-
-
-def follower_in_new_epoch(
-    follower: Follower | None, replica_id: int, in_sync: bool, log_end_offset: int, now_ms: int
-) -> Follower:
-    """Returns a follower at the start of a new epoch: an in-sync follower has replica.lag.time.max.ms to fetch."""
-    if follower is None:
-        return Follower(replica_id, caught_up_ms=now_ms if in_sync else NEVER_MS)
-    return follower.in_new_epoch(log_end_offset, in_sync=in_sync, now_ms=now_ms)
-
-
-def led_alone(broker_id: int, epoch: int, log_end_offset: int) -> Leading:
-    """Returns the role of a partition's only replica."""
-    return Leading(broker_id, epoch, log_end_offset, Isr(frozenset((broker_id,))), {})
+    return Leading(broker_id, assigned.leader_epoch, log_end_offset, isr, followers, assigned.partition_epoch)

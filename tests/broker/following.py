@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from broker.replica.partition import Partition
 from coordinator.replication.isr import NO_BROKER_EPOCH, Follower, Isr
-from coordinator.replication.roles import FollowerFetch, Leading, led_alone
+from coordinator.replication.roles import FollowerFetch, Leading
 from protocol.types import TopicPartition
 from storage.log import Log
 
 LEADER, FOLLOWER = 1, 2
 NO_LOG_START = 0
+
+
+def led_alone(broker_id: int, epoch: int, log_end_offset: int) -> Leading:
+    """The role of a partition's only replica."""
+    return Leading(broker_id, epoch, log_end_offset, Isr(frozenset((broker_id,))), {})
 
 
 def led(name: TopicPartition, log: Log) -> Partition:

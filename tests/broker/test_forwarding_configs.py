@@ -12,7 +12,6 @@ import pytest
 from broker.clock import SystemClock
 from broker.dispatch.forwarding import ForwardingApis
 from broker.metadata.file_reads import FileReads
-from broker.request.context import Principal
 from broker.request.turns import Turns
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import ConfigRules, FileCheck
@@ -76,8 +75,7 @@ async def altered(controllers: Controllers, key: ApiKey, *resources: Any) -> lis
     )
     api = apis.find(key)
     assert api is not None
-    client = SimpleNamespace(principal=Principal("User", "alice"), ip="127.0.0.1", by_token=False)
-    context = SimpleNamespace(client_id="c", connection=client)
+    context = SimpleNamespace(requester=Requester("User", "alice", "c", "127.0.0.1"))
     request = api.request(resources=list(resources), validate_only=False)
     host = SimpleNamespace(config=SimpleNamespace(node_id=NODE))
     call: Any = SimpleNamespace(

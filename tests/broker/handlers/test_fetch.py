@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from coordinator.replication.roles import led_alone
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, ForgottenTopic
 from protocol.records.batch import iter_batches
@@ -16,6 +15,7 @@ from protocol.records.legacy import OVERFLOW_MESSAGE
 from protocol.records.message_set import read_messages
 from protocol.records.record import MAX_INFLATED_SIZE, Record
 from tests.broker.asking import batch, fetch, fetch_request, produce
+from tests.broker.following import led_alone
 from tests.broker.inprocess import Client, InProcess, request_frame
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from broker.replica.following import BeginsInBatch, append_as_follower, take_watermarks
 from broker.replica.partition import Partition
-from coordinator.replication.roles import Following, led_alone
+from coordinator.replication.roles import Following
 from protocol.errors import ErrorCode, KafkaError
 from storage.log import Log
+from tests.broker.following import led_alone
 from tests.storage.writing import (
     NOW_MS,
     TP,

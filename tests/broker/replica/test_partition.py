@@ -11,7 +11,7 @@ from broker.replica.replica import READ_UNCOMMITTED
 from broker.request.sleeper import Sleeper
 from coordinator.cluster.topics import topic
 from coordinator.replication.isr import NO_BROKER_EPOCH, Follower, Isr, IsrRules
-from coordinator.replication.roles import FollowerFetch, Following, LeaderMoved, Leading, led_alone, next_role
+from coordinator.replication.roles import FollowerFetch, Following, LeaderMoved, Leading, next_role
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.building import build
 from protocol.records.record import Record
@@ -20,7 +20,7 @@ from storage.config import LogConfig
 from storage.disk import OsDisk
 from storage.log import Log
 from storage.producers.entry import Origin
-from tests.broker.following import FOLLOWER, LEADER, acknowledge, follow, led
+from tests.broker.following import FOLLOWER, LEADER, acknowledge, follow, led, led_alone
 
 NAME = TopicPartition("t", 0)
 

@@ -18,7 +18,7 @@ from broker.replica.replica_fetcher import REFUSED_MS
 from broker.replica.replica_fetchers import ReplicaFetchers
 from broker.replica.throttle import follower_throttle
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint
-from coordinator.replication.roles import Following, led_alone
+from coordinator.replication.roles import Following
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -36,6 +36,7 @@ from protocol.messages.list_offsets import (
 from protocol.peer_errors import PeerUnavailable
 from protocol.records.building import build
 from storage.config import LogConfig
+from tests.broker.following import led_alone
 from tests.broker.inprocess import LONG_S, InProcess
 from tests.clock import ManualClock
 from tests.coordinator.replication.leading import EPOCH, data

@@ -14,13 +14,14 @@ import pytest
 from broker.disks.work import DiskWork
 from broker.replica.partition import Partition
 from broker.workers import Workers
-from coordinator.replication.roles import Following, LeaderMoved, Leading, led_alone
+from coordinator.replication.roles import Following, LeaderMoved, Leading
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.types import TopicPartition
 from storage.config import LogConfig
 from storage.logs import Logs
 from tests.broker.asking import batch, fetch, produce
+from tests.broker.following import led_alone
 from tests.broker.inprocess import LONG_S, InProcess
 from tests.storage.bad_disk import BROKEN, BadDisk
 

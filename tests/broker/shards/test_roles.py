@@ -14,7 +14,7 @@ from broker.shards.storage import PartitionStorage
 from coordinator.engine.result import Result, Ticket, reply
 from coordinator.group.records import AnyRecord
 from coordinator.group.serde import EncodedRecord
-from coordinator.replication.roles import Following, Leading, led_alone
+from coordinator.replication.roles import Following, Leading
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -23,6 +23,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from protocol.types import Buffer
+from tests.broker.following import led_alone
 from tests.broker.inprocess import InProcess
 from tests.broker.shards.pair import eventually
 from tests.broker.transacting import GROUP, TOPIC, Transacting, broker_on
