@@ -13,13 +13,13 @@ from cli.table import COMMANDS
 from coordinator.cluster.decisions import DECISIONS
 from tests.sources import CORE, ROOT, sources, tree
 
-# The records of internal logs are described whole: there it is enough that tests import a module, or list
+# The protocol is described whole, also what nothing serves yet: there it is enough that tests import a module, or list
 # its folder.
 DECIDED = {f"coordinator.cluster.{row.module}" for row in DECISIONS.values()}
 HANDLED = {*handlers.NAMES, *controller.NAMES}
 
 DESCRIBED_WHOLE = "protocol/"
-LISTED_BY_TESTS = "protocol/coordinator_records/"
+LISTED_BY_TESTS = ("protocol/messages/", "protocol/coordinator_records/")
 
 
 def imported_modules(path: str) -> Iterator[str]:

@@ -1,5 +1,4 @@
-"""One module for each API that a node or a command serves or calls, named after its key: `fetch.py` has FetchRequest,
-FetchResponse and their parts.
+"""One module for each API, named after its key: `fetch.py` has FetchRequest, FetchResponse and their parts.
 
 Nothing is imported here, because a broker imports only the APIs that it serves. `messages_of` finds a module by its
 name.

@@ -25,7 +25,7 @@ from protocol.records import control
 from protocol.schema import Kind, fields_of
 from tests.interop import jvm
 from tests.interop.processes import run
-from tests.protocol.messages.samples import APIS, samples, versions_of
+from tests.protocol.messages.samples import samples, versions_of
 
 LAST_WITH_OLD_VERSIONS = "3.9.2"
 
@@ -33,6 +33,10 @@ ONLY_IN_3_9 = {
     ApiKey.PRODUCE: range(3),
     ApiKey.FETCH: range(4),
     ApiKey.LIST_OFFSETS: range(1),
+    ApiKey.LEADER_AND_ISR: range(8),
+    ApiKey.STOP_REPLICA: range(5),
+    ApiKey.UPDATE_METADATA: range(9),
+    ApiKey.CONTROLLED_SHUTDOWN: range(4),
     ApiKey.OFFSET_COMMIT: range(2),
     ApiKey.OFFSET_FETCH: range(1),
     ApiKey.CREATE_TOPICS: range(2),
@@ -57,11 +61,15 @@ NEWER_THAN_4_3 = {
     ApiKey.API_VERSIONS: range(5, 6),
     ApiKey.TXN_OFFSET_COMMIT: range(6, 7),
     ApiKey.DELETE_GROUPS: range(3, 4),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: range(1, 2),
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: range(1),
+    ApiKey.UNREGISTER_CONTROLLER: range(1),
 }
 """Kafka 4.4's additions, of which no class is to be had yet: tests/protocol/messages/test_newest.py has their bytes."""
 
 RENAMED = {
     ("TxnOffsetCommitRequest", "generation_id_or_member_epoch"): "generationId",  # 4.4's new name
+    ("StreamsGroupHeartbeatResponse", "acceptable_recovery_lag_legacy"): "acceptableRecoveryLag",  # likewise
 }
 
 
@@ -180,7 +188,7 @@ def kafka_3_9() -> str:
 
 
 def test_kafka_4_3_reads_and_writes_every_message_it_has_as_we_do() -> None:
-    compare(kafka_4_3(), [case for api in APIS for case in api_cases(api, in_4_3(api))])
+    compare(kafka_4_3(), [case for api in ApiKey for case in api_cases(api, in_4_3(api))])
 
 
 def test_kafka_3_9_reads_and_writes_the_versions_that_4_0_removed_as_we_do() -> None:

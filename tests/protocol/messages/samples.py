@@ -21,23 +21,6 @@ BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 LATEST_MS = 4_102_444_800_000
 """The year 2100: some codecs read times into calendar types, which have a beginning and an end."""
 
-APIS = [
-    api
-    for api in ApiKey
-    if api
-    not in (
-        ApiKey.LEADER_AND_ISR,
-        ApiKey.STOP_REPLICA,
-        ApiKey.UPDATE_METADATA,
-        ApiKey.CONTROLLED_SHUTDOWN,
-        ApiKey.STREAMS_GROUP_HEARTBEAT,
-        ApiKey.STREAMS_GROUP_DESCRIBE,
-        ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
-        ApiKey.UNREGISTER_CONTROLLER,
-    )
-]
-"""The APIs that have messages: nothing here serves or calls the others."""
-
 
 class Sampler:
     """`emptiness` is how often what may be null, empty or at its default is so: 0 never, 1 always."""
@@ -109,7 +92,7 @@ def samples(cls: type, version: int, count: int = 4) -> Iterator[Any]:
 
 def client_messages() -> list[type]:
     """Returns the requests and responses of every API."""
-    return [cls for api in APIS for cls in messages_of(api)[1:]]
+    return [cls for api in ApiKey for cls in messages_of(api)[1:]]
 
 
 def record_messages() -> list[type]:

@@ -7,6 +7,15 @@ import pytest
 from protocol.codec import decode, encode
 from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from protocol.messages.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+    StreamsGroupTopologyDescriptionUpdateResponse,
+    TopologyDescription,
+    TopologyDescriptionGlobalStore,
+    TopologyDescriptionNode,
+    TopologyDescriptionSubtopology,
+)
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -15,8 +24,14 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from protocol.messages.unregister_controller import UnregisterControllerRequest, UnregisterControllerResponse
 
 TOPIC_ID = bytes(range(16))
+
+
+def node(name: str, node_type: int) -> TopologyDescriptionNode:
+    return TopologyDescriptionNode(name=name, node_type=node_type, source_topics=["t"], stores=[], successors=[])
+
 
 FRAMES = {
     "ApiVersions 5 says whom the client means to reach (KIP-1242)": (
@@ -68,6 +83,44 @@ FRAMES = {
         3,
         "00000000 02 0267 0044 026d 00 00",
     ),
+    "StreamsGroupHeartbeat 1 widens the recovery lag and asks for a description (KIP-1331)": (
+        StreamsGroupHeartbeatResponse(
+            error_code=0,
+            member_id="m",
+            member_epoch=1,
+            heartbeat_interval_ms=2,
+            task_offset_interval_ms=3,
+            acceptable_recovery_lag=1000,
+            status=None,
+            topology_description_required=True,
+            endpoint_information_epoch=4,
+        ),
+        1,
+        "00000000 0000 00 026d 00000001 00000002 00000003 00000000000003e8 00 00 00 00 01 00000004 00 00",
+    ),
+    "StreamsGroupTopologyDescriptionUpdate describes nodes and stores (KIP-1331)": (
+        StreamsGroupTopologyDescriptionUpdateRequest(
+            group_id="g",
+            member_id="m",
+            topology_epoch=1,
+            topology_description=TopologyDescription(
+                subtopologies=[TopologyDescriptionSubtopology(subtopology_id="s", nodes=[node("a", 1)])],
+                global_stores=[TopologyDescriptionGlobalStore(source=node("b", 1), processor=node("c", 2))],
+            ),
+        ),
+        0,
+        "0267 026d 00000001"
+        "02 0273 02 0261 01 02 0274 00 01 01 00 00"
+        "02 0262 01 02 0274 00 01 01 00  0263 02 02 0274 00 01 01 00 00"
+        "00 00",
+    ),
+    "and gets an error or none": (
+        StreamsGroupTopologyDescriptionUpdateResponse(error_code=25, error_message="m"),
+        0,
+        "00000000 0019 026d 00",
+    ),
+    "UnregisterController names the controller": (UnregisterControllerRequest(controller_id=7), 0, "00000007 00"),
+    "and gets an error too": (UnregisterControllerResponse(error_code=0, error_message=None), 0, "00000000 0000 00 00"),
 }
 
 
