@@ -88,7 +88,7 @@ PLANTED = (
     Planted(10, others.a_log_begins_anew_below_its_high_watermark, ClusterCourse(a_follower_comes_after_the_start), 4),
     Planted(11, followers.a_new_leader_tells_its_end_at_once, ClusterCourse(by_chance), 4),
     Planted(13, others.former_brokers_are_in_sync, ClusterCourse(followers_bounce), 1),
-    Planted(14, others.former_brokers_are_heard, ClusterCourse(former_processes_are_heard), 8),
+    Planted(14, others.former_brokers_are_heard, ClusterCourse(former_processes_are_heard), 24),
     Planted(15, others.who_may_not_join_is_waited_for, ClusterCourse(by_chance), 3),
     Planted(16, followers.every_stop_counts_as_clean, ClusterCourse(the_eligible_one_loses_its_power), 0),
     Planted(16, followers.a_fenced_replica_is_elected, ClusterCourse(by_chance), 1),
