@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from broker.dispatch.api import Api, Entries
@@ -42,7 +43,19 @@ async def describe_topic(
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HERE)
     except KafkaError as error:
         return [failed(index, error.code, error.message) for index in topic.partition_indexes]
-    return await turns.map(partial(describe, call, topic.name), topic.partition_indexes)
+    named = list(dict.fromkeys(topic.partition_indexes))
+    described = await turns.map(partial(describe, call, topic.name), named)
+    by_index = dict(zip(named, described, strict=True))
+    return await turns.map(partial(repeated, call, by_index), topic.partition_indexes)
+
+
+def repeated(
+    call: Call[DescribeProducersRequest], by_index: Mapping[int, PartitionResponse], index: int
+) -> PartitionResponse:
+    """Returns the answer for a partition. One that is named again has the same answer, which the response has again."""
+    answer = by_index[index]
+    call.count(len(answer.active_producers))
+    return answer
 
 
 def describe(call: Call[DescribeProducersRequest], topic: str, index: int) -> PartitionResponse:
@@ -51,7 +64,6 @@ def describe(call: Call[DescribeProducersRequest], topic: str, index: int) -> Pa
     except KafkaError as error:
         return failed(index, error.code, None)
     producers = [describe_producer(entry) for entry in partition.producers]
-    call.count(len(producers))
     return PartitionResponse(partition_index=index, error_code=0, active_producers=producers)
 
 
