@@ -14,6 +14,7 @@ from typing import Final, TypeVar, cast
 from client.address import Address
 from client.clock import Clock, Timer, done_by
 from client.errors import PeerError, PeerUnavailable
+from client.futures import retrieve
 from client.pending import Pending, RequestOutcome
 from client.settings import Settings
 from client.states import ConnectionState
@@ -291,9 +292,3 @@ class Connection(asyncio.BufferedProtocol):
     def _ring(self) -> None:
         self._timer = None
         self._go_on(self._client.expire(self._clock.monotonic_ms()))
-
-
-def retrieve(ended: asyncio.Future[R]) -> None:
-    """Retrieves a future's exception, so that asyncio doesn't report it as unseen if no caller awaits it."""
-    if not ended.cancelled():
-        ended.exception()

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from client.address import Address
-from client.aio import Connection, connect, retrieve
+from client.aio import Connection, connect
 from client.clock import Clock, done_by, pause
 from client.errors import ConnectionClosed, HandshakeFailed, PeerError, PeerUnavailable
+from client.futures import retrieve
 from client.settings import Settings
 from protocol.schema import ANY_VERSION
 

@@ -11,7 +11,7 @@ from storage.cold import ColdRead
 from storage.segment.file import EMPTY
 
 HELD_MS: Final = 5
-"""Maximum time between a follower's rounds because of batching. A follower misses no records older than this."""
+"""Maximum time between a follower's rounds because of batching. A follower has all records that are older than this."""
 
 HELD_BYTES: Final = 512 * 1024
 """The bytes that are worth a round."""

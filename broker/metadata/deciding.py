@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from broker.workers import Workers
+from client.futures import retrieve
 from protocol.errors import ErrorCode, KafkaError
 from protocol.schema import fields_of
 
@@ -47,7 +48,7 @@ class LongDecisions:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this controller is stopping")
         decided = self._decided = asyncio.Event()
         making = self._thread.begin(decision)
-        making.add_done_callback(_seen)
+        making.add_done_callback(retrieve)  # the caller may be gone
         try:
             decision_made = await asyncio.shield(making)
         finally:
@@ -67,12 +68,6 @@ class LongDecisions:
         """Makes no more decisions."""
         self._has_stopped = True
         self._thread.abandon()
-
-
-def _seen(making: asyncio.Future[T]) -> None:
-    """Retrieves a decision's error: asyncio would report it if the caller is gone."""
-    if not making.cancelled():
-        making.exception()
 
 
 COUNTS: Final = {"num_partitions", "count"}

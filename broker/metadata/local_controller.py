@@ -178,11 +178,11 @@ class LocalController:
 
     def duty_done(self, duty: Duty, records: int) -> None:
         if records and not duty.silent:
-            log.info("the controller did its duty", duty=duty.name, records=records)
+            log.info("controller task done", task=duty.name, records=records)
 
     def duty_failed(self, duty: Duty, failures: int, error: Exception) -> None:
         if is_power_of_two(failures):  # a full disk must not cause a line each second
-            log.error("the controller could not do its duty", duty=duty.name, failures=failures, exc_info=error)
+            log.error("a controller task failed", task=duty.name, failures=failures, exc_info=error)
 
     def _check_active(self) -> None:
         if self._log.failed is not None:

@@ -24,6 +24,7 @@ from broker.share.persister import Persister
 from broker.share.queue import FetchQueue
 from broker.share.record_scanner import RecordScanner
 from broker.workers import Workers
+from client.futures import retrieve
 from coordinator.engine.engine import Engine
 from coordinator.engine.result import Decision
 from coordinator.group.config import BY_DURATION, GroupConfig, duration_ms
@@ -261,14 +262,16 @@ class Hosted:
                 remaining = part.remaining
             while unwritten:
                 await turns.next()
-                futures.append(self.submit(partial(write, unwritten[0])))
+                future = self.submit(partial(write, unwritten[0]))
+                future.add_done_callback(retrieve)  # the request may be gone
+                futures.append(future)
                 unwritten.popleft()
         except BaseException:
             if self.machine.is_active:
                 self.submit(partial(withdraw, self.machine, tuple(unwritten)))
             raise
         written = asyncio.gather(*futures)
-        written.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nothing else reads it
+        written.add_done_callback(retrieve)
         return written
 
     def release(self, member_id: str) -> None:

@@ -26,7 +26,12 @@ MAX_RECORDS_AT_ONCE: Final = 500
 BUSY_WAIT_MS: Final = 20
 """Time after which a duty is tried again if a decision was being made."""
 
-BUSY: Final = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "another decision is being made")
+
+class Busy(KafkaError):
+    """A thread makes a decision; a duty waits for its end."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "another decision is being made")
 
 
 class NewBatch(NamedTuple):
@@ -69,7 +74,7 @@ class MetadataTail(Protocol):
 
 
 class Watcher(Protocol):
-    """Is told of what the machine does without a request."""
+    """Observes the decisions and the duties of the machine."""
 
     @property
     def is_busy(self) -> bool:
@@ -150,9 +155,9 @@ class ClusterMachine:
 
     def expire(self, now_ms: int) -> Result[NewBatch]:
         """Decides on the duty that is due. If it comes late, the sessions are extended first: heartbeats of that time
-        may not have been read yet. Raises BUSY."""
+        may not have been read yet. Raises Busy."""
         if self._watcher.is_busy:
-            raise BUSY
+            raise Busy
         late_ms = now_ms - max(self._duties.next_ms(self.image) or 0, self._expected_ms)
         if self._duties.is_late(late_ms):
             return Result(effects=(partial(self._extend, late_ms, now_ms),))
@@ -170,7 +175,7 @@ class ClusterMachine:
 
     def expire_failed(self, error: Exception, now_ms: int) -> int:
         """Makes the duty due again soon, because brokers must be fenced in any case."""
-        if error is BUSY:
+        if isinstance(error, Busy):
             self._expected_ms = now_ms + BUSY_WAIT_MS
             return self._expected_ms
         duty = self._duties.due(self.image, now_ms)

@@ -37,7 +37,7 @@ class ReservedPart(NamedTuple):
     record: StateRecord
     """The changes of the part: reserved, and not written yet."""
     remaining: Sequence[Acknowledgement]
-    """What isn't decided yet."""
+    """The acknowledgements that are not decided yet."""
 
 
 def acknowledge(

@@ -1,4 +1,4 @@
-"""What all codecs of record batches and compressed messages share. `codecs.py` has the functions to call."""
+"""The parts that all codecs of record batches and compressed messages share. `codecs.py` has the functions to call."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decisions import DecisionState
 from coordinator.cluster.duties import RETRIES, Duties, Duty
 from coordinator.cluster.image import Image
-from coordinator.cluster.machine import BUSY, BUSY_WAIT_MS, ClusterMachine, NewBatch
+from coordinator.cluster.machine import BUSY_WAIT_MS, Busy, ClusterMachine, NewBatch
 from coordinator.cluster.options import ClusterOptions
 from coordinator.engine.engine import Engine
 from coordinator.engine.result import Result
@@ -129,7 +129,7 @@ def test_each_duty_is_decided_twice_alike(controller: Controller) -> None:
     for effect in late.effects:
         effect()
     now_ms += 2 * SESSION_MS
-    controller.machine.expire_failed(BUSY, now_ms - BUSY_WAIT_MS)
+    controller.machine.expire_failed(Busy(), now_ms - BUSY_WAIT_MS)
     fencing = controller.decided(now_ms)
     assert (late.records, len(fencing.records)) == ((), 1)
 
