@@ -1,0 +1,98 @@
+"""Outcomes of tests: read from the lines that Outcomes.java writes, and judged by expected.toml."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+EXPECTED = Path(__file__).with_name("expected.toml")
+PASSED, FAILED, SKIPPED, NOT_POINTABLE = OUTCOMES = ("passed", "failed", "skipped", "not pointable")
+UNFINISHED = "the process was killed during this test"
+REASON_LENGTH = 400
+INVOCATION = re.compile(r"(\[\d+\])+$")
+
+
+class Test(NamedTuple):
+    """One test, or one invocation of a test with several."""
+
+    __test__ = False  # for pytest
+
+    outcome: str
+    reason: str = ""
+    """The exception's first line, or the reason of the skip."""
+    unique_id: str = ""
+    """The name by which JUnit runs this test alone."""
+
+
+class Expected(NamedTuple):
+    """Tests that don't pass."""
+
+    outcome: str
+    reason: str
+    tests: tuple[str, ...]
+    """`Class`, `Class.method`, or `Class.method[invocation]`."""
+
+
+def read(lines: Iterable[str]) -> dict[str, Test]:
+    """Returns the tests by name. A test that started and didn't end has failed."""
+    tests: dict[str, Test] = {}
+    for line in lines:
+        fields = json.loads(line)
+        started = fields["outcome"] == "started"
+        outcome, reason = (FAILED, UNFINISHED) if started else (fields["outcome"], fields["reason"])
+        tests[fields["test"]] = Test(outcome, first_line(reason), fields["id"])
+    return tests
+
+
+def first_line(reason: str) -> str:
+    return next((line.strip()[:REASON_LENGTH] for line in reason.splitlines() if line.strip()), "")
+
+
+def expected(path: Path = EXPECTED) -> list[Expected]:
+    entries = tomllib.loads(path.read_text())["expected"]
+    return [Expected(entry["outcome"], entry["reason"], tuple(entry["tests"])) for entry in entries]
+
+
+def covers(name: str, test: str) -> bool:
+    """True if an entry's name is the test's, or its method's, or its class's."""
+    return name in (test, INVOCATION.sub("", test), test.partition(".")[0])
+
+
+def expectation(test: str, entries: Iterable[Expected]) -> Expected | None:
+    """Returns the entry that covers a test."""
+    return next((entry for entry in entries if any(covers(name, test) for name in entry.tests)), None)
+
+
+def is_expected(test: str, found: Test, entries: Iterable[Expected]) -> bool:
+    """True if the test passed or was skipped, or if its outcome is the one that an entry names."""
+    entry = expectation(test, entries)
+    wanted = (PASSED, SKIPPED) if entry is None else (entry.outcome,)
+    return found.outcome in wanted
+
+
+def surprises(tests: Mapping[str, Test], entries: Iterable[Expected]) -> list[str]:
+    """Returns a line for each test that didn't end as expected, and for each entry that covers no test of a class that
+    ran.
+    """
+    entries = list(entries)
+    lines = [
+        f"{name}: {test.outcome}: {test.reason or 'expected.toml says that it does not pass'}"
+        for name, test in tests.items()
+        if not is_expected(name, test, entries)
+    ]
+    ran = {name.partition(".")[0] for name in tests}
+    names = [name for entry in entries for name in entry.tests if name.partition(".")[0] in ran]
+    return lines + [
+        f"{name}: in expected.toml, but there is no such test"
+        for name in names
+        if not any(covers(name, test) for test in tests)
+    ]
+
+
+def counts(tests: Iterable[Test]) -> dict[str, int]:
+    found = [test.outcome for test in tests]
+    return {outcome: found.count(outcome) for outcome in OUTCOMES}
