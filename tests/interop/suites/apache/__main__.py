@@ -65,7 +65,9 @@ def measure(suite: Suite, names: list[str], broker: str, file: Path, logs: Path)
         results[simple(name)] = as_json(run, entries, commit)
         found = [*outcomes.surprises(run.final, entries), *run.log_errors]
         surprises += found
-        print(simple(name), f"{run.seconds:.0f} s", outcomes.counts(run.final.values()), *found, sep="\n    ", flush=True)
+        print(
+            simple(name), f"{run.seconds:.0f} s", outcomes.counts(run.final.values()), *found, sep="\n    ", flush=True
+        )
         about = {"suite": f"Apache Kafka's {suite.name} suite", "version": APACHE_KAFKA, "broker": broker, "nodes": 1}
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps({**about, "classes": dict(sorted(results.items()))}, indent=1) + "\n")

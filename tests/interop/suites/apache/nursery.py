@@ -32,7 +32,6 @@ def become_node(log: str, output: str, properties: str) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 1)
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
-    sys.stdin = open(0, closefd=False)
     sys.argv = ["odradek", "run", properties]
     sys.exit(importlib.import_module("odradek").main())
 

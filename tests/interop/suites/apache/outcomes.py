@@ -16,10 +16,8 @@ REASON_LENGTH = 400
 INVOCATION = re.compile(r"(\[\d+\])+$")
 
 
-class Test(NamedTuple):
+class JUnitTest(NamedTuple):
     """One test, or one invocation of a test with several."""
-
-    __test__ = False  # for pytest
 
     outcome: str
     reason: str = ""
@@ -37,14 +35,14 @@ class Expected(NamedTuple):
     """`Class`, `Class.method`, or `Class.method[invocation]`."""
 
 
-def read(lines: Iterable[str]) -> dict[str, Test]:
+def read(lines: Iterable[str]) -> dict[str, JUnitTest]:
     """Returns the tests by name. A test that started and didn't end has failed."""
-    tests: dict[str, Test] = {}
+    tests: dict[str, JUnitTest] = {}
     for line in lines:
         fields = json.loads(line)
         started = fields["outcome"] == "started"
         outcome, reason = (FAILED, UNFINISHED) if started else (fields["outcome"], fields["reason"])
-        tests[fields["test"]] = Test(outcome, first_line(reason), fields["id"])
+        tests[fields["test"]] = JUnitTest(outcome, first_line(reason), fields["id"])
     return tests
 
 
@@ -67,14 +65,14 @@ def expectation(test: str, entries: Iterable[Expected]) -> Expected | None:
     return next((entry for entry in entries if any(covers(name, test) for name in entry.tests)), None)
 
 
-def is_expected(test: str, found: Test, entries: Iterable[Expected]) -> bool:
+def is_expected(test: str, found: JUnitTest, entries: Iterable[Expected]) -> bool:
     """True if the test passed or was skipped, or if its outcome is the one that an entry names."""
     entry = expectation(test, entries)
     wanted = (PASSED, SKIPPED) if entry is None else (entry.outcome,)
     return found.outcome in wanted
 
 
-def surprises(tests: Mapping[str, Test], entries: Iterable[Expected]) -> list[str]:
+def surprises(tests: Mapping[str, JUnitTest], entries: Iterable[Expected]) -> list[str]:
     """Returns a line for each test that didn't end as expected, and for each entry that covers no test of a class that
     ran.
     """
@@ -93,6 +91,6 @@ def surprises(tests: Mapping[str, Test], entries: Iterable[Expected]) -> list[st
     ]
 
 
-def counts(tests: Iterable[Test]) -> dict[str, int]:
+def counts(tests: Iterable[JUnitTest]) -> dict[str, int]:
     found = [test.outcome for test in tests]
     return {outcome: found.count(outcome) for outcome in OUTCOMES}

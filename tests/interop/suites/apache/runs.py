@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.interop.suites.apache import outcomes
-from tests.interop.suites.apache.outcomes import FAILED, Test
+from tests.interop.suites.apache.outcomes import FAILED, JUnitTest
 from tests.interop.suites.apache.suites import HERE, JAVA, Suite, class_path
 
 CLASS_TIMEOUT_S = 1_800
@@ -39,13 +39,13 @@ class ClassRun(NamedTuple):
     """What became of the tests of a class."""
 
     seconds: float
-    tests: dict[str, Test]
-    again: dict[str, Test]
+    tests: dict[str, JUnitTest]
+    again: dict[str, JUnitTest]
     """Tests that ended otherwise than expected, run once more, each in a JVM of its own."""
     log_errors: list[str]
 
     @property
-    def final(self) -> dict[str, Test]:
+    def final(self) -> dict[str, JUnitTest]:
         return self.tests | self.again
 
 
@@ -65,7 +65,7 @@ class Runner:
         folder = self._folder / name.rpartition(".")[2]
         tests = self._junit(folder, ["--select-class", name], timeout_s)
         errors = log_errors(folder)
-        again: dict[str, Test] = {}
+        again: dict[str, JUnitTest] = {}
         for number, (test, found) in enumerate(tests.items()):
             if found.outcome == FAILED and not outcomes.is_expected(test, found, entries) and found.unique_id:
                 alone = folder.with_name(f"{folder.name}-again-{number}")
@@ -73,7 +73,7 @@ class Runner:
                 errors += log_errors(alone)
         return ClassRun(round(time.monotonic() - began, 1), tests, again, errors)
 
-    def _junit(self, folder: Path, selected: list[str], timeout_s: float) -> dict[str, Test]:
+    def _junit(self, folder: Path, selected: list[str], timeout_s: float) -> dict[str, JUnitTest]:
         """Runs JUnit's console. Its process group has the brokers, too."""
         folder.mkdir(parents=True)
         lines = folder / "outcomes.jsonl"
@@ -92,7 +92,7 @@ class Runner:
                     os.killpg(jvm.pid, signal.SIGKILL)
                 jvm.wait(STOP_TIMEOUT_S)
         tests = outcomes.read(lines.read_text().splitlines())
-        return tests or {folder.name: Test(FAILED, f"no test ran: {(folder / 'console.txt')}")}
+        return tests or {folder.name: JUnitTest(FAILED, f"no test ran: {(folder / 'console.txt')}")}
 
     def _command(self, folder: Path, lines: Path, selected: list[str]) -> list[str]:
         nursery = self._cluster.packages and f"{sys.executable} -P {HERE / 'nursery.py'} {self._cluster.packages}"
