@@ -6,16 +6,24 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.interop.suites.apache import outcomes
+from tests.interop.suites.apache.outcomes import NOT_POINTABLE, OUTCOMES, PASSED, SKIPPED, JUnitTest
+
 PAGE = Path(__file__).with_suffix(".md")
 RESULTS = PAGE.parents[1] / "tests" / "interop" / "suites" / "results"
 BROKERS = {"odradek": "Odradek", "apache": "Apache Kafka"}
-COUNTED = ("passed", "failed", "skipped", "not pointable")
-PASSED, NOT_RUN = "passed", "not run"
+NOT_RUN = "not run"
+TITLES = {
+    "failed": "## Failed",
+    PASSED: "## Passed only alone\n\nThese failed once among the other tests of their class, and passed alone.",
+    NOT_POINTABLE: "## Not pointable",
+}
 HEAD = """# Conformance
 
 Suites that others wrote, on clusters of Odradek's processes, and on clusters of Apache Kafka under the same harness.
@@ -34,9 +42,8 @@ one of these passes.
 
 
 class Other(NamedTuple):
-    """A test that did not pass, or only alone."""
+    """A test that did not pass with Odradek, or only alone."""
 
-    suite: str
     test: str
     outcome: str
     reason: str
@@ -48,45 +55,52 @@ def load() -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
 
 
+def others(result: dict[str, Any], name: str) -> dict[str, JUnitTest]:
+    """Returns the tests of a class that did not pass at once, with the reasons of expected.toml."""
+    entries = outcomes.expected() if result["broker"] == "odradek" else []
+    raw = result["classes"][name]["others"]
+    found = {test: JUnitTest(other.get("again", other["outcome"]), other["reason"]) for test, other in raw.items()}
+    return {test: outcomes.classified(test, other, entries) for test, other in found.items()}
+
+
 def row(result: dict[str, Any]) -> str:
     """Returns a suite's row in the table."""
-    classes = result["classes"].values()
-    counts = (str(sum(found["counts"][outcome] for found in classes)) for outcome in COUNTED)
-    minutes = f"{sum(found['seconds'] for found in classes) / 60:.0f} min"
-    commits = ", ".join(sorted({f"`{found['commit'][:8]}`" for found in classes}))
-    name = f"{result['suite']} {result['version']}"
-    return f"| {' | '.join([name, BROKERS[result['broker']], str(len(classes)), *counts, minutes, commits])} |"
+    classes = result["classes"]
+    counts = Counter(other.outcome for name in classes for other in others(result, name).values())
+    counts[PASSED] = sum(found["counts"][PASSED] for found in classes.values())
+    minutes = f"{sum(found['seconds'] for found in classes.values()) / 60:.0f} min"
+    commits = ", ".join(sorted({f"`{found['commit'][:8]}`" for found in classes.values()}))
+    title = f"{result['suite']} {result['version']}"
+    counted = (str(counts[outcome]) for outcome in OUTCOMES)
+    return f"| {' | '.join([title, BROKERS[result['broker']], str(len(classes)), *counted, minutes, commits])} |"
 
 
-def others(results: list[dict[str, Any]]) -> Iterator[Other]:
-    """Yields the tests that did not pass with Odradek."""
-    apache = {result["suite"]: result["classes"] for result in results if result["broker"] == "apache"}
+def not_passed(results: list[dict[str, Any]]) -> Iterator[Other]:
+    """Yields the tests that did not pass at once with Odradek."""
+    control = {result["suite"]: result for result in results if result["broker"] == "apache"}
     for result in results:
         if result["broker"] == "odradek":
-            control = apache.get(result["suite"], {})
-            for name, found in result["classes"].items():
-                for test, other in found["others"].items():
-                    if other["outcome"] != "skipped":
-                        yield Other(result["suite"], test, **other, apache=control_of(control.get(name), test))
+            for name in result["classes"]:
+                for test, other in others(result, name).items():
+                    if other.outcome != SKIPPED:
+                        apache = control_of(control.get(result["suite"]), name, test)
+                        yield Other(test, other.outcome, other.reason, apache)
 
 
-def control_of(found: dict[str, Any] | None, test: str) -> str:
-    """Returns a test's outcome with Apache Kafka, from the results of its class."""
-    if found is None:
+def control_of(result: dict[str, Any] | None, name: str, test: str) -> str:
+    """Returns a test's outcome with Apache Kafka, if its class was run."""
+    if result is None or name not in result["classes"]:
         return NOT_RUN
-    return str(found["others"].get(test, {"outcome": PASSED})["outcome"])
+    return others(result, name).get(test, JUnitTest(PASSED)).outcome
 
 
 def sections(listed: Iterable[Other]) -> Iterator[str]:
     """Yields a table per outcome: reasons, and the tests that have them."""
-    titles = {
-        "failed": "## Failed",
-        PASSED: "## Passed only alone\n\nThese failed once among the other tests of their class, and passed alone.",
-        "not pointable": "## Not pointable",
-    }
-    by_outcome = sorted(listed, key=lambda other: (list(titles).index(other.outcome), other.reason, other.test))
-    for outcome, of_outcome in groupby(by_outcome, key=lambda other: other.outcome):
-        yield f"\n{titles[outcome]}\n\n| reason | tests | Apache Kafka |\n|---|---|---|\n"
+    ordered = sorted(
+        listed, key=lambda other: (list(TITLES).index(other.outcome), other.reason, other.apache, other.test)
+    )
+    for outcome, of_outcome in groupby(ordered, key=lambda other: other.outcome):
+        yield f"\n{TITLES[outcome]}\n\n| reason | tests | Apache Kafka |\n|---|---|---|\n"
         for (reason, apache), tests in groupby(of_outcome, key=lambda other: (other.reason, other.apache)):
             names = ", ".join(f"`{other.test}`" for other in tests)
             yield f"| {escaped(reason)} | {names} | {apache} |\n"
@@ -96,10 +110,11 @@ def escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
-def page(results: list[dict[str, Any]]) -> str:
+def page() -> str:
+    results = load()
     rows = "".join(f"{row(result)}\n" for result in results)
-    return HEAD + rows + "".join(sections(others(results)))
+    return HEAD + rows + "".join(sections(not_passed(results)))
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(load()), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")

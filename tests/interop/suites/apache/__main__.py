@@ -41,15 +41,12 @@ def cluster_of(broker: str, name: str) -> Cluster:
     return Cluster(is_odradek=True, program=wheel.program(), packages=packages)
 
 
-def as_json(run: ClassRun, entries: list[outcomes.Expected], commit: str) -> dict[str, object]:
-    """Returns the result of a class: counts, and every test that didn't pass at once, with the reason."""
-    others = {}
-    for name, test in run.final.items():
-        entry = outcomes.expectation(name, entries)
-        if name in run.again:
-            others[name] = {"outcome": test.outcome, "reason": f"first: {run.tests[name].reason}"}
-        elif test.outcome != PASSED:
-            others[name] = {"outcome": test.outcome, "reason": entry.reason if entry else test.reason}
+def as_json(run: ClassRun, commit: str) -> dict[str, object]:
+    """Returns the result of a class: counts, and every test that did not pass at once."""
+    others = {name: {"outcome": test.outcome, "reason": test.reason} for name, test in run.tests.items()}
+    others = {name: other for name, other in others.items() if other["outcome"] != PASSED}
+    for name, test in run.again.items():
+        others[name]["again"] = test.outcome
     counts = outcomes.counts(run.final.values())
     return {"commit": commit, "seconds": run.seconds, "counts": counts, "others": others, "log_errors": run.log_errors}
 
@@ -62,13 +59,13 @@ def measure(suite: Suite, names: list[str], broker: str, file: Path, logs: Path)
     surprises: list[str] = []
     for name in names:
         run = Runner(suite, cluster_of(broker, name), logs).run(name, entries)
-        results[simple(name)] = as_json(run, entries, commit)
+        results[simple(name)] = as_json(run, commit)
         found = [*outcomes.surprises(run.final, entries), *run.log_errors]
         surprises += found
         print(
             simple(name), f"{run.seconds:.0f} s", outcomes.counts(run.final.values()), *found, sep="\n    ", flush=True
         )
-        about = {"suite": f"Apache Kafka's {suite.name} suite", "version": APACHE_KAFKA, "broker": broker, "nodes": 1}
+        about = {"suite": f"Apache Kafka's {suite.name} suite", "version": APACHE_KAFKA, "broker": broker}
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps({**about, "classes": dict(sorted(results.items()))}, indent=1) + "\n")
     return surprises

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 EXPECTED = Path(__file__).with_name("expected.toml")
 PASSED, FAILED, SKIPPED, NOT_POINTABLE = OUTCOMES = ("passed", "failed", "skipped", "not pointable")
+REPLACED = {FAILED: (FAILED,), NOT_POINTABLE: (NOT_POINTABLE, FAILED)}
+"""Outcomes that an entry's outcome replaces. A test that finds no Java object of the broker may fail in its own way."""
 UNFINISHED = "the process was killed during this test"
 REASON_LENGTH = 400
 INVOCATION = re.compile(r"(\[\d+\])+$")
@@ -65,11 +67,18 @@ def expectation(test: str, entries: Iterable[Expected]) -> Expected | None:
     return next((entry for entry in entries if any(covers(name, test) for name in entry.tests)), None)
 
 
-def is_expected(test: str, found: JUnitTest, entries: Iterable[Expected]) -> bool:
-    """True if the test passed or was skipped, or if its outcome is the one that an entry names."""
+def classified(test: str, found: JUnitTest, entries: Iterable[Expected]) -> JUnitTest:
+    """Returns the outcome and the reason that an entry gives to a test that did not pass."""
     entry = expectation(test, entries)
-    wanted = (PASSED, SKIPPED) if entry is None else (entry.outcome,)
-    return found.outcome in wanted
+    if entry is None or found.outcome not in REPLACED[entry.outcome]:
+        return found
+    return found._replace(outcome=entry.outcome, reason=entry.reason)
+
+
+def is_expected(test: str, found: JUnitTest, entries: Iterable[Expected]) -> bool:
+    """True if the test passed or was skipped, or if it ended as its entry says."""
+    entry = expectation(test, entries)
+    return found.outcome in ((PASSED, SKIPPED) if entry is None else REPLACED[entry.outcome])
 
 
 def surprises(tests: Mapping[str, JUnitTest], entries: Iterable[Expected]) -> list[str]:
