@@ -17,6 +17,7 @@ import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
 import odradek.suites.Node;
 import odradek.suites.NotPointable;
+import odradek.suites.Views;
 import odradek.suites.Wait;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.QuorumInfo;
@@ -193,7 +194,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             }
         }
 
-        /** Returns an object with the parts of a broker that are visible from outside: options, port, state, start and stop. */
+        /** Returns an object with the parts of a broker that are visible from outside. */
         private KafkaBroker outside(int id) {
             return (KafkaBroker) Proxy.newProxyInstance(KafkaBroker.class.getClassLoader(), new Class<?>[] {KafkaBroker.class},
                     (self, method, arguments) -> {
@@ -217,6 +218,12 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
                             case "awaitShutdown":
                                 process(id).awaitStopped();
                                 return null;
+                            case "logManager":
+                                return views(id).logManager();
+                            case "replicaManager":
+                                return views(id).replicaManager();
+                            case "groupCoordinator":
+                                return views(id).groupCoordinator();
                             case "metadataCache":
                                 return cache();
                             case "hashCode":
@@ -229,6 +236,10 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
                                 throw NotPointable.objects("KafkaBroker." + method.getName());
                         }
                     });
+        }
+
+        private Views views(int id) {
+            return new Views(id, process(id).properties, this::admin);
         }
 
         private KafkaConfig options(int id) {
