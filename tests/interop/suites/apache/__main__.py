@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -97,6 +98,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> int:
     parsed = parse(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the JVM and its brokers end, too
     (CACHE / "suites").mkdir(parents=True, exist_ok=True)
     logs = parsed.logs or Path(tempfile.mkdtemp(prefix="apache-", dir=CACHE / "suites"))
     print(f"logs: {logs}", flush=True)
