@@ -57,6 +57,11 @@ def expected(path: Path = EXPECTED) -> list[Expected]:
     return [Expected(entry["outcome"], entry["reason"], tuple(entry["tests"])) for entry in entries]
 
 
+def expected_log_lines(path: Path = EXPECTED) -> tuple[str, ...]:
+    """Returns texts of log lines of level error that tests cause on purpose."""
+    return tuple(entry["text"] for entry in tomllib.loads(path.read_text())["log_line"])
+
+
 def covers(name: str, test: str) -> bool:
     """True if an entry's name is the test's, or its method's, or its class's."""
     return name in (test, INVOCATION.sub("", test), test.partition(".")[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,9 @@ from tests.interop.processes import run
 
 HERE = Path(__file__).parent
 JAVA = HERE / "java"
+
+
+IS_TEST = re.compile(r"/(?!Abstract)\w+Test\.class$")
 
 
 class Suite(NamedTuple):
@@ -50,7 +54,7 @@ def jars() -> Path:
 def classes(suite: Suite) -> list[str]:
     """Returns the names of the suite's classes, in the order of their names."""
     with ZipFile(jars() / f"{suite.jar}-{APACHE_KAFKA}-test.jar") as jar:
-        files = [name for name in jar.namelist() if name.endswith("Test.class") and "$" not in name]
+        files = [name for name in jar.namelist() if IS_TEST.search(name)]
         found = [name for name in files if any(mark in jar.read(name) for mark in suite.marks)]
     return sorted(name.removesuffix(".class").replace("/", ".") for name in found)
 
