@@ -208,7 +208,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
                             case "isShutdown":
                                 return !process(id).isAlive();
                             case "brokerState":
-                                return process(id).isAlive() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING;
+                                return process(id).isAlive() ? BrokerState.RUNNING : BrokerState.SHUTTING_DOWN;  // as after a shutdown in the JVM
                             case "shutdown":
                                 shutdownBroker(id);
                                 return null;
