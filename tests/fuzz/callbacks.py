@@ -70,6 +70,7 @@ class Stopwatch:
         self._run: Callable[[Handle], None] = Handle._run
         self._began_s = self._turn_began_s = 0.0
         self._next_turn: Handle | None = None
+        """The end of the current turn; None unless turns are measured."""
         self.wait_s = self.callback_s = 0.0
 
     @contextmanager
@@ -82,6 +83,8 @@ class Stopwatch:
 
     def start(self) -> None:
         """Forgets what was measured, and what the current callback did before."""
+        if self._next_turn is not None:
+            self._next_turn.cancel()
         self.wait_s = self.callback_s = 0.0
         self._began_s, self._turn_began_s = time.thread_time(), time.process_time()
         self._turn()
