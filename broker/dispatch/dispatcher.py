@@ -26,7 +26,7 @@ from broker.request.context import ClientConnection, Context
 from broker.request.eager import Waiting, begin
 from broker.request.log_limiter import LogLimiter
 from broker.request.pending import Answer, ParkedCall, Running, answer_later
-from broker.workers import Workers
+from broker.workers import CodecThreads
 from protocol.api_key import ApiKey
 from protocol.budget import TooManyItems
 from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
@@ -95,7 +95,7 @@ class Route:
         "threads",
     )
 
-    def __init__(self, api: Api, faults: LogLimiter, clock: Clock, threads: Workers, *, authorizes: bool) -> None:
+    def __init__(self, api: Api, faults: LogLimiter, clock: Clock, threads: CodecThreads, *, authorizes: bool) -> None:
         """`authorizes` is True if there is an authorizer; `threads` decode large requests and encode large
         responses."""
         self.api = api
@@ -190,7 +190,12 @@ class Route:
         """Returns the frame of a response; a thread makes it if it is large."""
         if not context.is_large:
             return self.encode(context, response)
-        return await self.threads.call(partial(self.encode, context, response))
+        threads = self.threads.of(context.size_bytes, context.answer_items)
+        return await threads.call(partial(self.encode, context, response))
+
+    async def answer_later(self, context: Context, response: object) -> Answer:
+        """Returns the answer, whose response a thread encodes."""
+        return context.finish(await self.encode_later(context, response))
 
     def _encode_bounded(self, context: Context, compiled: Encoder, response: object, parts: list[Buffer]) -> None:
         """Encodes the answer to a request that is not small. Raises ProtocolError if the answer is too large, or
@@ -326,15 +331,16 @@ class Dispatcher:
     async def _answer_large(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
         """Returns the answer to a large request; a thread decodes the request and encodes the answer."""
         context.is_large = True
+        threads = route.threads.of(len(frame))
         with FULL_COLLECTIONS.delayed(len(frame)):
-            request = await route.threads.call(partial(route.decode, context.version, frame, position))
+            request = await threads.call(partial(route.decode, context.version, frame, position))
             call = self._new_call(route.api, context, self.host, request)
             try:
                 response = await route.handled(call, len(frame))
             except ProtocolError:
                 raise
             except Exception as fault:
-                response = await route.threads.call(partial(route.failed, context, request, fault))
+                response = await threads.call(partial(route.failed, context, request, fault))
             if isinstance(response, ParkedCall):
                 response.bind(route)
                 return response
@@ -368,6 +374,9 @@ def as_answer(route: Route, context: Context, request: object, response: object)
     if isinstance(response, Running):
         context.parked_ns = route.clock.monotonic_ns()
         return response
+    if context.is_large and response is not None:
+        context.parked_ns = route.clock.monotonic_ns()
+        return Running(route.answer_later(context, response))
     return context.finish(None if response is None else route.encode(context, response))
 
 

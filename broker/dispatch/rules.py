@@ -223,7 +223,8 @@ async def split(
 async def reject(call: HostCall[Q], error: KafkaError, *, explains: bool = False) -> object:
     """Returns the response that rejects all of a request; a thread makes it if the request is large."""
     make = partial(rejection, call.api, call.request, call.version, error, explains=explains)
-    return await call.host.codec_threads.call(make) if call.context.is_large else make()
+    threads = call.host.codec_threads.of(call.context.size_bytes)
+    return await threads.call(make) if call.context.is_large else make()
 
 
 async def add_rejections(
