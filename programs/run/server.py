@@ -360,6 +360,8 @@ class Server:
         self.broker.share_groups.stop()
         for coordinator in self.broker.coordinators.values():
             coordinator.stop()
+        if self.broker.has_anywhere:
+            self.broker.anywhere.stop()
         await self._listening.drained()
         if self.broker.has_telemetry:  # after the last clients have pushed their metrics
             self.broker.telemetry.close()
