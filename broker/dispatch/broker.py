@@ -11,7 +11,7 @@ from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.disks.work import DiskWork
 from broker.dispatch.api import Apis
-from broker.dispatch.host import Host
+from broker.dispatch.host import Forwarding, Host
 from broker.dispatch.record_work import RecordWork
 from broker.fetch.fetches import Fetches
 from broker.fetch.sessions import FetchSessions
@@ -70,7 +70,9 @@ class Broker(Host):
         logs: Logs,
         apis: Apis,
         lead_quorum: Callable[[], LeadingQuorum] | None = None,
+        forwarding: Forwarding | None = None,
     ) -> None:
+        self.forwarding = forwarding
         super().__init__(live_config, clock, metadata.cluster, apis, lead_quorum)
         self.node: Node = metadata.node
         self.broker_id = self.node.node_id

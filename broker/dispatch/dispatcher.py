@@ -6,15 +6,14 @@ A handler that needn't wait runs inside the socket's callback, without a task.
 from __future__ import annotations
 
 import struct
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from librt.strings import read_i16_be, read_i32_be
 
-from broker.clock import Clock
-from broker.dispatch.api import Api, Handle
-from broker.dispatch.call import Call, HostCall
+from broker.dispatch.api import AnsweredBy, Api, Handle, before
+from broker.dispatch.call import Call
 from broker.dispatch.collections import FULL_COLLECTIONS
 from broker.dispatch.header import HEADER_BYTES, check_client_id, skip_tags
 from broker.dispatch.host import Host
@@ -24,9 +23,7 @@ from broker.logging import get_logger
 from broker.request.bounded_answer import SMALL_REQUEST_BYTES, BoundedAnswer
 from broker.request.context import ClientConnection, Context
 from broker.request.eager import Waiting, begin
-from broker.request.log_limiter import LogLimiter
 from broker.request.pending import Answer, ParkedCall, Running, answer_later
-from broker.workers import Workers
 from protocol.api_key import ApiKey
 from protocol.budget import TooManyItems
 from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
@@ -87,6 +84,7 @@ class Route:
         "first",
         "flexible",
         "handle",
+        "is_forwarded",
         "key",
         "last",
         "parse",
@@ -95,15 +93,15 @@ class Route:
         "threads",
     )
 
-    def __init__(self, api: Api, faults: LogLimiter, clock: Clock, threads: Workers, *, authorizes: bool) -> None:
-        """`authorizes` is True if there is an authorizer; `threads` decode large requests and encode large
-        responses."""
+    def __init__(self, api: Api, host: Host) -> None:
         self.api = api
-        self.threads = threads
-        self.clock = clock
-        self.faults = faults
+        self.threads = host.codec_threads
+        self.clock = host.clock
+        self.faults = host.faults
         self.key = api.key
-        self.handle: Handle = api.authorize.before(api.handle) if authorizes else api.handle
+        self.is_forwarded = api.answered_by is AnsweredBy.CONTROLLER and host.forwarding is not None
+        """True if the controller is in another process, which also authorizes the client."""
+        self.handle = self._handler(host)
         self.first, self.last = api.versions
         wire = api.wire
         self.parse = None if wire is None else wire.parse
@@ -117,6 +115,12 @@ class Route:
         self.few_decoders: dict[int, Decoder] = {}
         """Decoders of Produce that accept only as many items as the event loop decodes."""
         self.encoders: dict[int, Encoder] = {}
+
+    def _handler(self, host: Host) -> Handle:
+        """Returns the handler, with the steps before it."""
+        api = self.api
+        handle = before(api.here, Call.by_controller if self.is_forwarded or api.handle is None else api.handle)
+        return handle if self.is_forwarded or host.authorizer is None else before(api.authorize.answer, handle)
 
     def decoder(self, version: int, size_bytes: int) -> Decoder:
         """Returns the decoder for a frame of that size."""
@@ -162,9 +166,9 @@ class Route:
         # without the first error, whose traceback keeps the decoded objects alive
         raise kind(f"{self.key.name} v{version}: {reason}", offset=offset)
 
-    def handled(self, call: HostCall[object], size_bytes: int) -> Coroutine[object, object, object]:
+    def handled(self, call: Call[object], size_bytes: int) -> Coroutine[object, object, object]:
         """Returns the coroutine of the handler, which answers a large request in parts if its API has parts."""
-        if size_bytes > LARGE_REQUEST_BYTES and self.api.entries and not self.api.is_forwarded:
+        if size_bytes > LARGE_REQUEST_BYTES and self.api.entries and not self.is_forwarded:
             return in_parts(call, self.handle, self.api.entries)
         return self.handle(call)
 
@@ -238,10 +242,8 @@ class Route:
 class Dispatcher:
     """Answers frames by the table of APIs."""
 
-    def __init__(self, host: Host, new_call: Callable[[Api, Context, Any, object], HostCall[object]] = Call) -> None:
-        """`new_call` makes the argument of the handlers in the host's table."""
+    def __init__(self, host: Host) -> None:
         self.host = host
-        self._new_call = new_call
         self.routes: dict[int, Route] = {}
         """The routes of the APIs that have had a request."""
 
@@ -291,10 +293,7 @@ class Dispatcher:
         api = self.host.apis.find(key)
         if api is None:
             return None
-        host = self.host
-        route = self.routes[key] = Route(
-            api, host.faults, host.clock, host.codec_threads, authorizes=host.authorizer is not None
-        )
+        route = self.routes[key] = Route(api, self.host)
         return route
 
     def handle(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
@@ -314,7 +313,7 @@ class Dispatcher:
             work = self._answer_large(route, context, position, memoryview(copy))
             to_its_end = route.api.to_its_end
             return Running(work if to_its_end is None else awaited(to_its_end(self.host, work)))
-        call = self._new_call(route.api, context, self.host, request)
+        call = Call(route.api, context, self.host, request)
         try:
             response = begin(route.handled(call, len(frame)))
         except ProtocolError:
@@ -328,7 +327,7 @@ class Dispatcher:
         context.is_large = True
         with FULL_COLLECTIONS.delayed(len(frame)):
             request = await route.threads.call(partial(route.decode, context.version, frame, position))
-            call = self._new_call(route.api, context, self.host, request)
+            call = Call(route.api, context, self.host, request)
             try:
                 response = await route.handled(call, len(frame))
             except ProtocolError:

@@ -8,7 +8,7 @@ never flexible, and a version that the broker does not know is answered in versi
 from __future__ import annotations
 
 from broker.dispatch.api import Api, Apis
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.host import Host
 from broker.request.authorisation import PUBLIC
 from coordinator.cluster.brokers.features import KRAFT_VERSION, SUPPORTED
@@ -29,7 +29,7 @@ FIRST_ZERO_FEATURE_VERSION = 4
 NO_NODE = -1
 
 
-async def api_versions(call: HostCall[ApiVersionsRequest]) -> ApiVersionsResponse | bytes:
+async def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse | bytes:
     """Returns the table of APIs, and the features of this broker and of the cluster."""
     request = call.request
     if call.version >= FIRST_FEATURE_VERSION:

@@ -7,7 +7,7 @@ the answer is an error, as in Apache Kafka.
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import DESCRIBE_CLUSTER
 from coordinator.cluster.security.acl_requests import describe_acls as described
@@ -17,7 +17,7 @@ from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsRes
 NO_AUTHORIZER = "No Authorizer is configured on the broker"
 
 
-async def describe_acls(call: HostCall[DescribeAclsRequest]) -> DescribeAclsResponse:
+async def describe_acls(call: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
     if call.host.authorizer is not None:
         return described(call.host.image, call.request, call.version)
     return DescribeAclsResponse(

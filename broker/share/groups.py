@@ -90,9 +90,10 @@ class ShareGroups:
 
         return CoordinatorPersister(self._shares) if self._persister_class == PERSISTERS[0] else NoOpPersister()
 
-    @property
-    def is_enabled(self) -> bool:
-        return self.environment.image.features.get(FEATURE, 0) > 0
+    def check_enabled(self) -> None:
+        """Raises UNSUPPORTED_VERSION if the cluster has not finalized the feature."""
+        if not self.environment.image.features.get(FEATURE, 0):
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
     def other_leaders(self) -> OtherLeaders:
         """Returns the client for partitions that other brokers lead."""
