@@ -12,7 +12,6 @@ from broker.config.live import LiveConfig
 from broker.disks.work import DiskWork
 from broker.dispatch.api import Apis
 from broker.dispatch.host import Forwarding, Host
-from broker.dispatch.record_work import RecordWork
 from broker.fetch.fetches import Fetches
 from broker.fetch.sessions import FetchSessions
 from broker.metadata.node import Node
@@ -22,6 +21,7 @@ from broker.replica.replicas import Replicas
 from broker.replica.throttle import moves_throttle
 from broker.replica.topics import DEFAULT_COUNT, OwnTopic
 from broker.request.context import Context
+from broker.request.record_work import RecordWork
 from broker.request.timeouts import Timeouts
 from broker.shards.environment import Environment
 from broker.shards.groups import GroupCoordinator

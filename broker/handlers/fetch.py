@@ -19,9 +19,9 @@ from broker.fetch import wire
 from broker.fetch.fetch import Outcome, accept, serve
 from broker.fetch.fetches import Fetches
 from broker.fetch.in_turns import serve_in_turns
+from broker.fetch.message_sets import serve_messages
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import FIRST_BATCH_VERSION, FIRST_TOPIC_ID_VERSION, FetchingReplica, ParsedFetch, PartitionKey
-from broker.message_sets import serve_messages
 from broker.replica.replica import READ_TO_END
 from broker.replica.replicas import compact
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, inside
