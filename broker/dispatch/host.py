@@ -31,6 +31,7 @@ from protocol.errors import ProtocolError
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.request.client_quotas import ClientQuotas
     from broker.request.mutation_quotas import MutationQuotas
 
 UNADVERTISED: Final[frozenset[int]] = frozenset()
@@ -86,6 +87,8 @@ class Host:
         """Authorizes requests; None if everything is allowed."""
         self.interceptors = Interceptors(RequestTimes(clock))
         """Every answer passes through these interceptors once."""
+        self.quotas: ClientQuotas | None = None
+        """The quotas of clients' requests; None if there are none."""
         self.faults = LogLimiter()
         """Limits the log lines about requests that failed because of a bug of the broker."""
         self.limited_lines: dict[str, LogLimiter] = {}

@@ -163,7 +163,7 @@ class Fetch:
     ) -> list[Buffer] | FetchResponse:
         """Encodes the answer of these partitions by hand, or returns it as a message for the codec."""
         if result.is_plain and self.context.version >= writing.FIRST_VERSION:
-            return writing.encoded(self.context.correlation_id, session_id, answers)
+            return writing.encoded(self.context.correlation_id, self.context.throttle_ms, session_id, answers)
         return response(self.fetches.image, self.context.listener, self.request, session_id, answers)
 
 
