@@ -71,7 +71,7 @@ MAX_BYTES_ON_LOOP: Final = 16 * 1024
 """The largest request, other than Produce, that is decoded, and its answer encoded, on the event loop: at most fifty
 milliseconds. A thread decodes larger requests, in a second for a hundred thousand entries."""
 
-log: Final = get_logger("broker.requests.dispatch")
+logger: Final = get_logger(__name__)
 
 
 class Route:
@@ -230,7 +230,7 @@ class Route:
         """Logs a bug of the broker with its stack trace, though not each time if a client repeats the request."""
         if self.host.faults.allows(context.connection.ip):
             name, version = self.api.key.name, context.version
-            log.error("request failed", api=name, version=version, peer=context.peer, exc_info=error)
+            logger.error("request failed", api=name, version=version, peer=context.peer, exc_info=error)
 
     def failed(self, context: Context, request: object, error: Exception) -> object:
         """Returns the response that rejects a request whose handler raised: only a top-level error if the request is

@@ -2,8 +2,7 @@
 
 v1 adds messages to errors and validate-only, v2 the throttle time, v4 leaves counts to the broker's defaults (KIP-464),
 v5 is flexible and reports what was created (KIP-525), v6 may be rejected because of a quota (KIP-599), v7 returns the
-topic id
-(KIP-516).
+topic id (KIP-516).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """DeleteTopics (20): deletes topics, from the metadata at once, from the disk after file.delete.delay.ms.
 
 v1 adds the throttle time, v4 is flexible, v5 adds messages to errors and may be rejected because of a quota (KIP-599),
-v6
-deletes by id as well (KIP-516).
+v6 deletes by id as well (KIP-516).
 """
 
 from __future__ import annotations

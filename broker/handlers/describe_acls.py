@@ -1,7 +1,7 @@
 """DescribeAcls (29): describes the access control entries that match a filter.
 
-v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). Without an authorizer
-the answer is an error, as in Apache Kafka.
+v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). Without an authorizer the answer is an
+error, as in Apache Kafka.
 """
 
 from __future__ import annotations

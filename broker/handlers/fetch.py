@@ -4,9 +4,9 @@ v0-1 read message sets v0 and v2-3 message sets v1: batches are down-converted f
 limit, v4 the isolation level (KIP-98), v5 log start offsets, v7 incremental sessions (KIP-227), v9 leader epochs
 (KIP-320), v10 zstd (KIP-110), v11 the client's rack (KIP-392), v12 is flexible and finds diverging logs (KIP-595), v13
 names topics by id (KIP-516), v15 moves the replica id into a tag (KIP-903), v16 returns the current leader (KIP-951),
-v17 and v18 serve replicas of the metadata log. Followers read to the log's end, and the
-leader learns their log end offsets by what they fetch. Consumers from v11 on are served by any replica, up to its high
-watermark, and replica.selector.class can send them to a replica in their rack.
+v17 and v18 serve replicas of the metadata log. Followers read to the log's end, and the leader learns their log end
+offsets by what they fetch. Consumers from v11 on are served by any replica, up to its high watermark, and
+replica.selector.class can send them to a replica in their rack.
 """
 
 from __future__ import annotations

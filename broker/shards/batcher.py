@@ -26,7 +26,7 @@ Send: TypeAlias = "Callable[[Destination, Sequence[Item]], Awaitable[Sequence[An
 """Sends one request with these items, and returns each item's answer, in order. Raises PeerError, ProtocolError, and
 KafkaError if one error answers all items."""
 
-logger = get_logger("broker.coordinators")
+logger = get_logger(__name__)
 
 
 class Submitted(NamedTuple, Generic[Item, Answer]):

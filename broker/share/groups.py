@@ -41,7 +41,7 @@ FEATURE = "share.version"
 PERSISTERS: Final = ("DefaultStatePersister", "NoOpStatePersister")
 """Kafka's persisters, by the last part of group.share.persister.class.name."""
 
-logger = get_logger("broker.share")
+logger = get_logger(__name__)
 
 
 class ShareGroups:

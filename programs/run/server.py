@@ -58,7 +58,7 @@ METADATA_THREADS = 2
 BACKGROUND_THREADS = 2
 """Threads for flushes, checkpoints and deletions of logs, which wait for a disk or keep it busy."""
 
-logger = logging.get_logger("broker.process.server")
+logger = logging.get_logger(__name__)
 
 
 class Server:

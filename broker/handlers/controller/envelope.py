@@ -37,7 +37,7 @@ PRINCIPAL_VERSION: Final = Struct(">h")
 FAMILIES: Final = {4: socket.AF_INET, 16: socket.AF_INET6}
 """The address family, by the size of the address."""
 
-log = get_logger("broker.handlers.controller.envelope")
+logger = get_logger(__name__)
 
 
 async def envelope(call: Call[EnvelopeRequest]) -> EnvelopeResponse:
@@ -55,7 +55,9 @@ async def envelope(call: Call[EnvelopeRequest]) -> EnvelopeResponse:
             check_active(call)
         except ProtocolError as error:
             check_active(call)
-            log.warning("a forwarded request was rejected", peer=call.context.peer, client=client.ip, reason=str(error))
+            logger.warning(
+                "a forwarded request was rejected", peer=call.context.peer, client=client.ip, reason=str(error)
+            )
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION) from error
     except KafkaError as error:
         return EnvelopeResponse(response_data=None, error_code=error.code)
