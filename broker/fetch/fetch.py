@@ -13,7 +13,7 @@ from broker.fetch import writing
 from broker.fetch.access import deny_unreadable
 from broker.fetch.fetches import Fetches
 from broker.fetch.partition import FetchedPartition
-from broker.fetch.reading import HELD_BYTES, ReadResult, caught_up, read_partitions
+from broker.fetch.reading import HELD_BYTES, PartitionReads, caught_up, read_partitions
 from broker.fetch.request import ParsedFetch
 from broker.fetch.response import response
 from broker.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession
@@ -85,7 +85,7 @@ class Fetch:
         request = self.request
         return self.is_full or request.replica is None or len(request.denied) > 0
 
-    def read_all(self, is_warm: bool = False) -> ReadResult:
+    def read_all(self, is_warm: bool = False) -> PartitionReads:
         """Reads the partitions' current state."""
         return read_partitions(self.fetches.replicas, self.request, self.partitions, is_warm)
 
@@ -101,18 +101,18 @@ class Fetch:
                 return False
         return True
 
-    def is_enough(self, result: ReadResult) -> bool:
+    def is_enough(self, result: PartitionReads) -> bool:
         """True if the fetch must be answered now: it has enough bytes, an answer that must not wait, or nothing to wait
         for."""
         return result.size_bytes >= self.request.min_bytes or result.is_urgent or not result.may_grow
 
-    def hold_ms(self, result: ReadResult) -> int:
+    def hold_ms(self, result: PartitionReads) -> int:
         """Returns the time in milliseconds for which a complete answer is held back to batch more records."""
         if self.session is None or self.request.replica is None or result.is_urgent:
             return 0
         return result.hold_ms(self.session.served_ns, self.fetches.clock.monotonic_ns())
 
-    def answer(self, result: ReadResult) -> list[Buffer] | FetchResponse:
+    def answer(self, result: PartitionReads) -> list[Buffer] | FetchResponse:
         """Returns the answer with the records read. The session counts it as reported from here on."""
         session_id, answers = self.report(result)
         answer = self.encode(result, session_id, answers)
@@ -120,7 +120,7 @@ class Fetch:
             result.release()
         return answer
 
-    def report(self, result: ReadResult) -> tuple[int, list[FetchedPartition]]:
+    def report(self, result: PartitionReads) -> tuple[int, list[FetchedPartition]]:
         """Returns the session's id and the partitions to answer. The session counts them as reported from here on."""
         quotas = self.fetches.quotas
         if quotas is not None and self.request.replica is None and quotas.fetched(self.context, result.size_bytes):
@@ -136,7 +136,7 @@ class Fetch:
             return NO_SESSION, answers
         return self.session.session_id, changes(self.session, answers, self.is_full)
 
-    def without_records(self, result: ReadResult) -> int:
+    def without_records(self, result: PartitionReads) -> int:
         """Returns the session's id for the answer to a throttled client. Its session continues, with nothing counted as
         reported; a session that this request would open is not opened."""
         result.release()
@@ -148,7 +148,7 @@ class Fetch:
             return NO_SESSION
         return session.session_id
 
-    def _count_bytes(self, result: ReadResult) -> None:
+    def _count_bytes(self, result: PartitionReads) -> None:
         is_replication = self.request.replica is not None
         for fetched in result.partitions:
             if fetched.replica is not None:
@@ -159,7 +159,7 @@ class Fetch:
                     traffic.bytes_out += len(fetched.records)
 
     def encode(
-        self, result: ReadResult, session_id: int, answers: list[FetchedPartition]
+        self, result: PartitionReads, session_id: int, answers: list[FetchedPartition]
     ) -> list[Buffer] | FetchResponse:
         """Encodes the answer of these partitions by hand, or returns it as a message for the codec."""
         if result.is_plain and self.context.version >= writing.FIRST_VERSION:
@@ -254,14 +254,14 @@ async def serve_cold(fetch: Fetch, cold: Sequence[ColdRead], max_wait_ms: int) -
     return parked(fetch, result, left_ms)
 
 
-def parked(fetch: Fetch, result: ReadResult, max_wait_ms: int) -> ParkedFetch:
+def parked(fetch: Fetch, result: PartitionReads, max_wait_ms: int) -> ParkedFetch:
     """Parks the fetch until the missing bytes are appended."""
     watched = result.watched
     result.release()
     return ParkedFetch(fetch, watched, fetch.request.min_bytes - result.size_bytes, max_wait_ms)
 
 
-def held(fetch: Fetch, result: ReadResult, held_ms: int) -> ParkedFetch:
+def held(fetch: Fetch, result: PartitionReads, held_ms: int) -> ParkedFetch:
     """Parks a follower's fetch that has records already, until there are more or something waits for them."""
     request = ParkedFetch(fetch, [], 0, held_ms)
     request.hold(result)
@@ -294,7 +294,7 @@ class ParkedFetch(ParkedCall):
             if self._is_held:
                 partition.held[self] = None
 
-    def hold(self, result: ReadResult) -> None:
+    def hold(self, result: PartitionReads) -> None:
         """Keeps waiting, until the bytes are worth a round trip, or something waits for these records."""
         self._is_held = True
         self.missing_bytes = HELD_BYTES - result.size_bytes
@@ -304,7 +304,7 @@ class ParkedFetch(ParkedCall):
     def try_respond(self, *, is_last: bool) -> object | None:
         fetch = self._fetch
         if is_last and fetch.has_no_news(self._watched):
-            return fetch.answer(ReadResult([], fetch.request.max_bytes))
+            return fetch.answer(PartitionReads([], fetch.request.max_bytes))
         result = fetch.read_all()
         if result.cold is not None:
             left_ns = 0 if is_last else max(self.deadline_ns - fetch.fetches.clock.monotonic_ns(), 0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker.clock import Deadline
 from broker.fetch.access import unreadable
 from broker.fetch.partition import FetchedPartition
-from broker.fetch.reading import ReadResult, read_some
+from broker.fetch.reading import PartitionReads, read_some
 from broker.fetch.response import add_answers, leader_endpoints
 from broker.request.sleeper import Sleeper
 from broker.request.turns import Turns, batches
@@ -37,7 +37,7 @@ async def serve_in_turns(fetch: Fetch) -> FetchResponse:
             session.is_at_work = False
 
 
-async def read_enough(fetch: Fetch) -> ReadResult:
+async def read_enough(fetch: Fetch) -> PartitionReads:
     """Returns what was read once it is enough, or at the deadline."""
     request = fetch.request
     turns, deadline = Turns(fetch.fetches.clock), Deadline(fetch.fetches.clock, request.max_wait_ms)
@@ -76,7 +76,7 @@ async def deny_unreadable(fetch: Fetch, turns: Turns) -> None:
         fetch.request.deny(denied)
 
 
-async def read_all(fetch: Fetch, turns: Turns) -> ReadResult:
+async def read_all(fetch: Fetch, turns: Turns) -> PartitionReads:
     """Reads every partition once; has a thread read ahead what is not in memory, and then reads them again."""
     result = await read_once(fetch, turns, is_warm=False)
     if result.cold is None:
@@ -85,9 +85,9 @@ async def read_all(fetch: Fetch, turns: Turns) -> ReadResult:
     return await read_once(fetch, turns, is_warm=True)
 
 
-async def read_once(fetch: Fetch, turns: Turns, *, is_warm: bool) -> ReadResult:
+async def read_once(fetch: Fetch, turns: Turns, *, is_warm: bool) -> PartitionReads:
     request, partitions = fetch.request, fetch.partitions
-    result = ReadResult(partitions, request.max_bytes)
+    result = PartitionReads(partitions, request.max_bytes)
     for some in batches(partitions):
         await turns.next()
         read_some(fetch.fetches.replicas, request, list(some), result, is_warm)
@@ -96,7 +96,7 @@ async def read_once(fetch: Fetch, turns: Turns, *, is_warm: bool) -> ReadResult:
     return result
 
 
-async def answered(fetch: Fetch, result: ReadResult) -> FetchResponse:
+async def answered(fetch: Fetch, result: PartitionReads) -> FetchResponse:
     """Returns the answer as a message."""
     turns = Turns(fetch.fetches.clock)
     session_id, answers = fetch.report(result)

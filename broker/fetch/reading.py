@@ -30,7 +30,7 @@ HELD_BYTES: Final = 512 * 1024
 """The bytes that are worth a round."""
 
 
-class ReadResult:
+class PartitionReads:
     """The outcome of one pass over the partitions of a fetch, and the remaining bytes of the response's limit."""
 
     __slots__ = ("cold", "has_missing", "is_plain", "is_urgent", "left", "may_grow", "partitions", "size_bytes")
@@ -96,9 +96,9 @@ class ReadResult:
 
 def read_partitions(
     replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition], is_warm: bool
-) -> ReadResult:
+) -> PartitionReads:
     """Reads every partition once. `is_warm`: a thread has read ahead what would wait for a disk."""
-    result = ReadResult(partitions, request.max_bytes)
+    result = PartitionReads(partitions, request.max_bytes)
     read_some(replicas, request, partitions, result, is_warm)
     if request.replica is not None:
         request.replica.is_noted = True
@@ -106,7 +106,7 @@ def read_partitions(
 
 
 def read_some(
-    replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition], result: ReadResult, is_warm: bool
+    replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition], result: PartitionReads, is_warm: bool
 ) -> None:
     """Reads these partitions of the fetch."""
     by_key, denied = replicas.by_key, request.denied
@@ -197,7 +197,7 @@ def readable(led: dict[int, Partition] | None, request: ParsedFetch, fetched: Fe
 
 
 def read_partition(
-    request: ParsedFetch, partition: Partition, fetched: FetchedPartition, result: ReadResult, is_warm: bool
+    request: ParsedFetch, partition: Partition, fetched: FetchedPartition, result: PartitionReads, is_warm: bool
 ) -> None:
     """Reads the partition's offsets and records into `fetched`. Raises OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
     isolation_level = request.isolation_level

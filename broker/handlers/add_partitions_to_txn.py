@@ -31,9 +31,10 @@ from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from protocol.schema import since
 from protocol.types import TopicPartition
 
-FIRST_BATCHED_VERSION = 4
+FIRST_BATCHED_VERSION = since(AddPartitionsToTxnRequest, "transactions")
 SEEN_BY_PRODUCERS = seen_by_producers(fenced_since=2)
 
 

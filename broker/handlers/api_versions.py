@@ -22,9 +22,10 @@ from protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from protocol.schema import since
 
 CLIENT_SOFTWARE_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")
-FIRST_FEATURE_VERSION = 3
+FIRST_FEATURE_VERSION = since(ApiVersionsRequest, "client_software_name")
 FIRST_ZERO_FEATURE_VERSION = 4
 NO_NODE = -1
 

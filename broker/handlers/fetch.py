@@ -31,12 +31,13 @@ from broker.request.turns import batches
 from coordinator.replication.isr import NO_BROKER_EPOCH
 from protocol.errors import KafkaError
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
+from protocol.schema import since
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
     from broker.dispatch.broker import Broker
 
-FIRST_REPLICA_STATE_VERSION: Final = 15
+FIRST_REPLICA_STATE_VERSION: Final = since(FetchRequest, "replica_state")
 """Later versions have the replica id in a tagged field."""
 
 

@@ -14,8 +14,9 @@ from broker.request.authorisation import READ_GROUP
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.schema import since
 
-FIRST_PROTOCOL_VERSION = 5
+FIRST_PROTOCOL_VERSION = since(SyncGroupRequest, "protocol_type")
 
 
 async def sync_group(call: Call[SyncGroupRequest]) -> SyncGroupResponse:

@@ -23,12 +23,13 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from protocol.schema import since
 
 if TYPE_CHECKING:
     from broker.dispatch.broker import Broker
     from broker.request.context import Context
 
-FIRST_LEADER_VERSION = 10
+FIRST_LEADER_VERSION = since(PartitionProduceResponse, "current_leader")
 
 
 def parsed(request: ProduceRequest, version: int) -> ParsedProduce:
