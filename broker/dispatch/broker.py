@@ -11,8 +11,7 @@ from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.disks.work import DiskWork
 from broker.dispatch.api import Apis
-from broker.dispatch.host import Host
-from broker.dispatch.record_work import RecordWork
+from broker.dispatch.host import Forwarding, Host
 from broker.fetch.fetches import Fetches
 from broker.fetch.sessions import FetchSessions
 from broker.metadata.node import Node
@@ -22,6 +21,7 @@ from broker.replica.replicas import Replicas
 from broker.replica.throttle import moves_throttle
 from broker.replica.topics import DEFAULT_COUNT, OwnTopic
 from broker.request.context import Context
+from broker.request.record_work import RecordWork
 from broker.request.timeouts import Timeouts
 from broker.shards.environment import Environment
 from broker.shards.groups import GroupCoordinator
@@ -70,7 +70,9 @@ class Broker(Host):
         logs: Logs,
         apis: Apis,
         lead_quorum: Callable[[], LeadingQuorum] | None = None,
+        forwarding: Forwarding | None = None,
     ) -> None:
+        self.forwarding = forwarding
         super().__init__(live_config, clock, metadata.cluster, apis, lead_quorum)
         self.node: Node = metadata.node
         self.broker_id = self.node.node_id

@@ -36,7 +36,7 @@ from protocol.types import Uuid
 
 KEY: Final[Hashable] = "cluster metadata"
 
-log = get_logger("broker.metadata")
+log = get_logger(__name__)
 
 R = TypeVar("R")
 

@@ -35,7 +35,7 @@ WRITE_AT_ONCE = -1
 """Value of share.coordinator.append.linger.ms that adapts to the load: here it writes at once, because an
 acknowledgement waits for its record, and gathering small records costs more than it saves."""
 
-logger = get_logger("broker.shares")
+logger = get_logger(__name__)
 
 
 def topic_of(environment: Environment) -> InternalTopic:

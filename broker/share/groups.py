@@ -40,7 +40,7 @@ FEATURE = "share.version"
 PERSISTERS: Final = ("DefaultStatePersister", "NoOpStatePersister")
 """Kafka's persisters, by the last part of group.share.persister.class.name."""
 
-logger = get_logger("broker.share")
+logger = get_logger(__name__)
 
 
 class ShareGroups:
@@ -84,9 +84,10 @@ class ShareGroups:
 
         return CoordinatorPersister(self._shares) if self._persister_class == PERSISTERS[0] else NoOpPersister()
 
-    @property
-    def is_enabled(self) -> bool:
-        return self.environment.image.features.get(FEATURE, 0) > 0
+    def check_enabled(self) -> None:
+        """Raises UNSUPPORTED_VERSION if the cluster has not finalized the feature."""
+        if not self.environment.image.features.get(FEATURE, 0):
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
     def config(self, group_id: str) -> GroupConfig:
         return self.coordinator.group_config(group_id)
