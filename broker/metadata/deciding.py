@@ -80,6 +80,10 @@ class LongDecisions:
         self._thread.abandon()
 
 
+COST_OF_ENTRY: Final = {"filters": 100}
+"""Arrays whose entries are much more work than others: DeleteAcls compares each filter with every access control entry
+of the cluster."""
+
 COUNTS: Final = {"num_partitions", "count"}
 """Fields of CreateTopics and CreatePartitions with the number of partitions to create, each of which is as much work as
 an entry."""
@@ -93,7 +97,7 @@ def is_long(request: object) -> bool:
         for field in fields_of(type(message)):
             value = getattr(message, field.name)
             if field.kind.name == "array" and value:
-                count += len(value)
+                count += len(value) * COST_OF_ENTRY.get(field.name, 1)
                 if field.kind.items is not None and field.kind.items.struct is not None:
                     unseen += value[:MAX_ENTRIES_ON_LOOP]
             elif field.name in COUNTS:

@@ -43,7 +43,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
         if logger.name in names:
             logged.append((event, fields))
 
-    names = {"broker.network.connection", "broker.requests.dispatch"}
+    names = {"broker.network.connection", "broker.dispatch.dispatcher"}
     for level in ("debug", "warning", "error"):
         monkeypatch.setattr(Logger, level, log)
     return logged

@@ -21,6 +21,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -281,3 +282,17 @@ async def test_a_broker_is_fenced_in_time_while_one_long_decision_follows_the_ot
         go_on.set()
     assert fenced == [False, True]
     await metadata.cluster.stop()
+
+
+def test_few_filters_of_access_control_entries_are_long_because_each_is_compared_with_every_entry() -> None:
+    entry_filter = DeleteAclsFilter(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
+    assert not is_long(DeleteAclsRequest(filters=[entry_filter] * 5))
+    assert is_long(DeleteAclsRequest(filters=[entry_filter] * 6))

@@ -86,7 +86,7 @@ class Lines:
 
 async def test_a_slow_request_is_told_with_where_its_time_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = Lines()
-    monkeypatch.setattr(slow_requests, "log", lines)
+    monkeypatch.setattr(slow_requests, "logger", lines)
     async with InProcess(tmp_path, {"odradek.slow.request.ms": "500"}) as broker:
         times = broker.server.broker.interceptors.times
         assert times.slow_ns == 500 * MS
@@ -100,7 +100,7 @@ async def test_a_fetch_that_waits_as_it_was_asked_to_is_not_slow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = Lines()
-    monkeypatch.setattr(slow_requests, "log", lines)
+    monkeypatch.setattr(slow_requests, "logger", lines)
     async with InProcess(tmp_path, {"odradek.slow.request.ms": "500"}) as broker:
         times = broker.server.broker.interceptors.times
         times.on_slow(context(ApiKey.FETCH, received_ms=1, parked_ms=5), 812 * MS)
@@ -111,7 +111,7 @@ async def test_a_fetch_that_waits_as_it_was_asked_to_is_not_slow(
 
 async def test_every_answer_is_looked_at_by_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = Lines()
-    monkeypatch.setattr(slow_requests, "log", lines)
+    monkeypatch.setattr(slow_requests, "logger", lines)
     async with InProcess(tmp_path, {"odradek.slow.request.ms": "0"}) as broker:
         await broker.client().ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
         assert not lines.warnings, "0 is off, too"

@@ -19,7 +19,7 @@ from storage.producers.entry import Origin
 
 T = TypeVar("T")
 
-log: Final = get_logger("broker.requests.record_work")
+logger: Final = get_logger(__name__)
 
 THREADS: Final = 2
 """Number of threads. Each works on one batch, and uses memory for a piece of the batch and for a codec's window: at
@@ -59,7 +59,7 @@ class RecordWork:
             if not awaited.cancelled():
                 awaited.exception()  # no coroutine may ever await it
         elif error is not None and awaited.cancelled():
-            log.error("work on records failed, and its client has gone", exc_info=error)
+            logger.error("work on records failed, and its client has gone", exc_info=error)
 
     async def close(self) -> None:
         """Waits for started work."""

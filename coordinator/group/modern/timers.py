@@ -1,4 +1,4 @@
-"""The deadlines of a consumer group's members.
+"""The timers of a group's members.
 
     session    no heartbeat for this long: the member is fenced
     rebalance  it did not give partitions up in time

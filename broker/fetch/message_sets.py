@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from broker.dispatch.record_work import RecordWork
 from broker.fetch.fetch import Fetch, Outcome
-from broker.fetch.in_turns import answered, gather_enough
+from broker.fetch.in_turns import answered, read_enough
 from broker.fetch.partition import FetchedPartition
+from broker.request.record_work import RecordWork
 from protocol.errors import KafkaError
 from protocol.records.compression import TooLarge
 from protocol.records.legacy import OVERFLOW_MESSAGE, ConversionBudget, down_convert
@@ -27,13 +27,13 @@ async def serve_messages(fetch: Fetch, record_work: RecordWork) -> Outcome:
     """Returns the answer to a fetch with message sets. It is a coroutine, because few clients still send such
     fetches.
     """
-    gathered = await gather_enough(fetch)
-    if gathered.size_bytes:
-        counts = await record_work.call(partial(convert, gathered.partitions, fetch.request.version))
-        for answer, count in zip(gathered.partitions, counts, strict=True):
+    result = await read_enough(fetch)
+    if result.size_bytes:
+        counts = await record_work.call(partial(convert, result.partitions, fetch.request.version))
+        for answer, count in zip(result.partitions, counts, strict=True):
             if count and answer.replica is not None:
                 answer.replica.traffic.fetch_conversions += count
-    return await answered(fetch, gathered)
+    return await answered(fetch, result)
 
 
 def convert(answers: Sequence[FetchedPartition], version: int) -> list[int]:
