@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from broker.clock import SystemClock
-from broker.logging import Logger
 from broker.network.connection import ServerConnection
 from broker.network.tls import TlsTransport
 from broker.request.context import ANONYMOUS
@@ -37,6 +36,7 @@ from tests.fuzz.callbacks import Stopwatch
 from tests.fuzz.exchanges import SCRIPTS, TLS_SCRIPTS, Script, Steps, request_bytes
 from tests.fuzz.large import LONGEST_CALLBACK_S, LargeFrames
 from tests.fuzz.mutations import garble
+from tests.log_lines import errors, log_lines
 from tests.simulation.__main__ import parse_seeds
 
 TURNS: Final = 40
@@ -266,7 +266,8 @@ async def run(
 ) -> Outcome:
     """Makes the visits of a seed, or one of them."""
     problems: list[str] = []
-    with Hearing(problems), Stopwatch().running() as stopwatch:
+    listening = log_lines(lambda line: problems.extend(f"{line.event}: {line.fields}" for line in errors([line])))
+    with listening, Stopwatch().running() as stopwatch:
         async with doors(folder, problems, stopwatch, large) as made:
             numbers = range(visits) if only is None else range(only, only + 1)
             before = (0, 0, 0)
@@ -320,24 +321,6 @@ async def let_in(made: Doors) -> list[str]:
     if not answer or not decode_response(answer[4:], 3, 12, MetadataResponse).brokers:
         return ["who has the right password is not let in any more"]
     return []
-
-
-class Hearing:
-    """Has errors and traces of the log heard for a while."""
-
-    def __init__(self, heard: list[str]) -> None:
-        self._heard = heard
-        self._before: dict[str, Any] = {}
-
-    def __enter__(self) -> None:
-        heard = self._heard
-        for level in ("error", "exception", "critical"):
-            self._before[level] = getattr(Logger, level)
-            setattr(Logger, level, lambda _, event, **fields: heard.append(f"{event}: {fields}"))
-
-    def __exit__(self, *_: object) -> None:
-        for level, method in self._before.items():
-            setattr(Logger, level, method)
 
 
 def main() -> int:

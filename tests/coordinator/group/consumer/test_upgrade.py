@@ -14,8 +14,8 @@ from protocol.consumer_protocol import ConsumerProtocolAssignment, read
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
 from protocol.types import Uuid
-from tests.coordinator.group.consumer_mixed import MixedGroups, assignment
-from tests.coordinator.group.consumer_world import GROUP, SOON_MS, assigned
+from tests.coordinator.group.consumer.mixed import MixedGroups, assignment
+from tests.coordinator.group.world import GROUP, SOON_MS, assigned
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from coordinator.group.consumer.patterns import MATCHING_TIMEOUT_MS, MIN_REFRESH
 from coordinator.group.regex import Resolved, match_all
 from protocol.errors import ErrorCode
 from tests.coordinator.driver import START_MS
-from tests.coordinator.group.consumer_world import GROUP, SOON_MS, Groups, assigned
+from tests.coordinator.group.world import GROUP, SOON_MS, Groups, assigned
 
 
 @pytest.fixture

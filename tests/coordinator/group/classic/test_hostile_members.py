@@ -9,7 +9,7 @@ from coordinator.engine.result import Result
 from coordinator.group.classic.rendezvous import STABLE
 from coordinator.group.timers import MAX_RETRY_MS, MAX_RUNS, Timers
 from protocol.errors import ErrorCode, KafkaError
-from tests.coordinator.group.classic_world import ClassicGroups
+from tests.coordinator.group.classic.world import ClassicGroups
 
 
 def test_a_strategy_that_is_named_twice_counts_once() -> None:

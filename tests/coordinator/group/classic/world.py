@@ -13,7 +13,7 @@ from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from protocol.messages.sync_group import SyncGroupResponse
 from tests.coordinator.driver import Asked
-from tests.coordinator.group.consumer_world import GROUP, Groups
+from tests.coordinator.group.world import GROUP, Groups
 from tests.group_requests import join_group, sync_group
 
 

@@ -18,9 +18,9 @@ from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.sync_group import SyncGroupResponse
 from tests.coordinator.driver import Asked
-from tests.coordinator.group.consumer_mixed import assignment, subscription
-from tests.coordinator.group.consumer_simulation import TOPICS, Consumer, Owned, Simulation
-from tests.coordinator.group.consumer_world import GROUP
+from tests.coordinator.group.consumer.mixed import assignment, subscription
+from tests.coordinator.group.consumer.simulation import TOPICS, Consumer, Owned, Simulation
+from tests.coordinator.group.world import GROUP
 from tests.group_requests import join_group, sync_group
 
 SESSION_MS = 10_000

@@ -7,7 +7,7 @@ import pytest
 from coordinator.group.consumer import records
 from protocol.errors import ErrorCode
 from protocol.types import Uuid
-from tests.coordinator.group.consumer_world import GROUP, SOON_MS, Groups, assigned
+from tests.coordinator.group.world import GROUP, SOON_MS, Groups, assigned
 
 
 @pytest.fixture

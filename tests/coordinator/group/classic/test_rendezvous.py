@@ -11,8 +11,8 @@ from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupResponseMember
 from protocol.messages.sync_group import SyncGroupResponse
 from tests.coordinator.driver import START_MS
-from tests.coordinator.group.classic_world import ClassicGroups
-from tests.coordinator.group.consumer_world import GROUP
+from tests.coordinator.group.classic.world import ClassicGroups
+from tests.coordinator.group.world import GROUP
 
 
 def record(value: GroupMetadataValue | None) -> GroupRecord:

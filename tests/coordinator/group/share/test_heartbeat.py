@@ -17,7 +17,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.types import Uuid
 from tests.coordinator.driver import Asked
-from tests.coordinator.group.consumer_world import GROUP, SOON_MS, Groups
+from tests.coordinator.group.world import GROUP, SOON_MS, Groups
 
 
 class ShareGroups(Groups):

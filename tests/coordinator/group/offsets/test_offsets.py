@@ -21,7 +21,7 @@ from protocol.messages.offset_commit import (
 )
 from protocol.types import NO_UUID, TopicPartition
 from tests.coordinator.driver import START_MS
-from tests.coordinator.group.consumer_world import GROUP, SOON_MS, Groups
+from tests.coordinator.group.world import GROUP, SOON_MS, Groups
 from tests.group_requests import txn_offset_commit
 
 KEY = OffsetCommitKey(group="g", topic="t", partition=0)

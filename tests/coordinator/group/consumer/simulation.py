@@ -12,7 +12,7 @@ from coordinator.group.consumer.member import Member
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from protocol.types import Uuid
-from tests.coordinator.group.consumer_world import GROUP, Groups, assigned
+from tests.coordinator.group.world import GROUP, Groups, assigned
 
 SESSION_MS = 45_000
 HEARTBEAT_MS = 5_000

@@ -9,7 +9,7 @@ from coordinator.group.consumer.member import Member, MemberState
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from tests.coordinator.driver import START_MS
-from tests.coordinator.group.consumer_world import GROUP, SOON_MS, Groups, assigned
+from tests.coordinator.group.world import GROUP, SOON_MS, Groups, assigned
 
 MEMBER = Member(
     "a",

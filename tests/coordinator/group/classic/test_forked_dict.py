@@ -12,8 +12,8 @@ import pytest
 from coordinator.group import requests
 from coordinator.group.classic.forked_dict import ForkedDict
 from coordinator.group.state import Client
-from tests.coordinator.group.classic_world import ClassicGroups
-from tests.coordinator.group.consumer_world import GROUP
+from tests.coordinator.group.classic.world import ClassicGroups
+from tests.coordinator.group.world import GROUP
 from tests.group_requests import join_group
 
 KEYS = range(12)

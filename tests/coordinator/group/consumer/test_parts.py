@@ -25,7 +25,7 @@ from protocol.coordinator_records.consumer_group import (
 )
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
-from tests.coordinator.group.consumer_world import GROUP, SOON_MS, Groups
+from tests.coordinator.group.world import GROUP, SOON_MS, Groups
 
 FOO, BAR = (number.to_bytes(16, "big") for number in (1, 2))
 

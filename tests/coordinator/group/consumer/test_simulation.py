@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.coordinator.group.consumer_mixed_simulation import MixedSimulation
-from tests.coordinator.group.consumer_simulation import Simulation
+from tests.coordinator.group.consumer.mixed_simulation import MixedSimulation
+from tests.coordinator.group.consumer.simulation import Simulation
 
 SEEDS = range(60)
 
