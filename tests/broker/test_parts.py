@@ -226,7 +226,7 @@ async def test_a_large_request_does_not_wait_for_the_largest(tmp_path: Path, mon
 async def test_a_thread_encodes_a_large_answer_to_a_small_request(
     resources: int, by_thread: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encode, threads = Route.encode, set[bool]()
+    encode, threads = Route._frame, set[bool]()
 
     def encoded(route: Route, context: Context, response: object) -> list[Buffer]:
         threads.add(threading.current_thread() is not threading.main_thread())
@@ -234,7 +234,7 @@ async def test_a_thread_encodes_a_large_answer_to_a_small_request(
 
     async with InProcess(tmp_path) as served:
         await served.create_topic("t")
-        monkeypatch.setattr(Route, "encode", encoded)
+        monkeypatch.setattr(Route, "_frame", encoded)
         resource = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)
         request = DescribeConfigsRequest(resources=[resource] * resources)
         answer = await served.client().ask(request, 4, DescribeConfigsResponse)
