@@ -29,6 +29,7 @@ async def list_transactions(call: Call[ListTransactionsRequest]) -> ListTransact
         transactions = [described(transaction) for transaction in call.broker.transactions.all() if passes(transaction)]
     except KafkaError as error:
         return ListTransactionsResponse(error_code=error.code, unknown_state_filters=[], transaction_states=[])
+    call.announce(len(transactions))
     return ListTransactionsResponse(error_code=0, unknown_state_filters=unknown, transaction_states=transactions)
 
 
