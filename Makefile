@@ -117,8 +117,8 @@ crowding: $(SETUP) ## how long others wait for one client's large requests: ENTR
 		--place $(or $(PLACE),node) $(if $(APIS),--api $(APIS))
 
 .PHONY: callbacks
-callbacks: $(SETUP) ## the longest callback of the event loop for large requests, of all versions: ENTRIES=20000 APIS=FETCH PLACE=controller
-	$(BIN)/python -m tests.fuzz.callbacks --all-versions --entries $(or $(ENTRIES),20000) --place $(or $(PLACE),node) \
+callbacks: $(SETUP) ## how long large requests stop the event loop, in processor time: ENTRIES=20000 APIS=FETCH VERSIONS=ends PLACE=controller
+	$(BIN)/python -m tests.fuzz.callbacks --versions $(or $(VERSIONS),all) --entries $(or $(ENTRIES),20000) --place $(or $(PLACE),node) \
 		$(if $(APIS),--api $(APIS))
 
 .PHONY: fuzz-differential
