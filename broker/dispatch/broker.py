@@ -35,13 +35,21 @@ from coordinator.cluster.controller import Asker
 from coordinator.cluster.producer_ids import ProducerIdPool
 from coordinator.cluster.security.mutation_quota import unlimited
 from protocol.errors import ErrorCode, error_code
+from protocol.lazy import lazy
 from storage.logs import Logs
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.security import outbound
+    from broker.shards import peer_neighbours
+    from broker.telemetry import telemetry
     from broker.telemetry.telemetry import Telemetry
     from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+else:  # a broker that is alone, without telemetry, needs none of it
+    outbound = lazy("broker.security.outbound")
+    peer_neighbours = lazy("broker.shards.peer_neighbours")
+    telemetry = lazy("broker.telemetry.telemetry")
 
 GROUP, TRANSACTION, SHARE = range(3)
 """The types of a key of FindCoordinator."""
@@ -103,18 +111,15 @@ class Broker(Host):
     @cached_property
     def telemetry(self) -> Telemetry:
         """The telemetry of clients; made at its first use."""
-        from broker.telemetry.telemetry import Telemetry
-
-        telemetry = Telemetry(self.share_groups.environment, self.share_groups.other_leaders, os.urandom)
-        for receiver, queue in telemetry.queues.items():
+        used = telemetry.Telemetry(self.share_groups.environment, self.share_groups.other_leaders, os.urandom)
+        for receiver, queue in used.queues.items():
             self.limited_lines[f"pushes to the {receiver} dropped without a line"] = queue.lines
-        return telemetry
+        return used
 
     def _neighbours(self, purpose: str) -> Neighbours:
-        from broker.security.outbound import broker_settings
-        from broker.shards.peer_neighbours import PeerNeighbours  # a broker that is alone needs none
-
-        return PeerNeighbours(broker_settings, self.loader, self.live_config, self.clock, purpose)
+        return peer_neighbours.PeerNeighbours(
+            outbound.broker_settings, self.loader, self.live_config, self.clock, purpose
+        )
 
     @property
     def has_telemetry(self) -> bool:

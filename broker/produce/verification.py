@@ -154,12 +154,11 @@ async def _asked_elsewhere(
     supports: Supports,
 ) -> Errors:
     """Adds or verifies the partitions at another broker. Raises KafkaError if it didn't answer."""
-    from broker.shards.add_partitions_requests import PartitionQuery
-
     verify_only = supports is not Supports.ADDING
-    query = PartitionQuery(transactional_id, producer, tuple(names), verify_only)
     try:
-        codes = await broker.transactions.ask_elsewhere(coordinator_id, query)
+        codes = await broker.transactions.ask_elsewhere(
+            coordinator_id, transactional_id, producer, names, verify_only=verify_only
+        )
     except KafkaError as error:
         if error.code is ErrorCode.UNSUPPORTED_VERSION and verify_only:
             return {}  # the coordinator can't verify it, as before KIP-890

@@ -20,14 +20,23 @@ from coordinator.cluster.producer_ids import ProducerIdPool
 from coordinator.engine.result import Ticket
 from coordinator.transaction.settings import TransactionSettings
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 from protocol.types import TopicPartition
 
-if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
-    from broker.shards.add_partitions_requests import AddPartitionsRequests, PartitionQuery
+if TYPE_CHECKING:
+    from broker.shards import add_partitions_requests, marker_requests, marker_task
+    from broker.shards.add_partitions_requests import AddPartitionsRequests
     from broker.shards.marker_requests import Codes, MarkerRequests
+    from coordinator.transaction import records, shard
     from coordinator.transaction.records import Batch, TransactionRecord
     from coordinator.transaction.shard import TransactionResult, TransactionShard
     from coordinator.transaction.transaction import Producer, Transaction
+else:  # with the first shard
+    add_partitions_requests = lazy("broker.shards.add_partitions_requests")
+    marker_requests = lazy("broker.shards.marker_requests")
+    marker_task = lazy("broker.shards.marker_task")
+    records = lazy("coordinator.transaction.records")
+    shard = lazy("coordinator.transaction.shard")
 
 A = TypeVar("A")
 Decide: TypeAlias = "Callable[[TransactionShard, Ticket[A], int], TransactionResult]"
@@ -126,15 +135,23 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
             return None
         return self.environment.leader_elsewhere(TopicPartition(self.topic.name, index))
 
-    def ask_elsewhere(self, coordinator_id: int, query: PartitionQuery) -> asyncio.Future[Codes]:
+    def ask_elsewhere(
+        self,
+        coordinator_id: int,
+        transactional_id: str,
+        producer: Producer,
+        names: Collection[TopicPartition],
+        *,
+        verify_only: bool,
+    ) -> asyncio.Future[Codes]:
         """Asks the other broker that coordinates an id to add partitions to its transaction, or to verify them.
 
         The future raises KafkaError if that broker didn't answer.
         """
         if self._add_partitions_requests is None:
-            from broker.shards.add_partitions_requests import AddPartitionsRequests
-
-            self._add_partitions_requests = AddPartitionsRequests(self.environment.neighbours("add-partitions-to-txn"))
+            neighbours = self.environment.neighbours("add-partitions-to-txn")
+            self._add_partitions_requests = add_partitions_requests.AddPartitionsRequests(neighbours)
+        query = add_partitions_requests.PartitionQuery(transactional_id, producer, tuple(names), verify_only)
         return self._add_partitions_requests.submit(coordinator_id, query)
 
     async def end(self, transactional_id: str, producer: Producer, *, committed: bool, client_version: int) -> Producer:
@@ -172,8 +189,6 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
     # Shards
 
     def _make(self, partition: Partition) -> ShardParts[TransactionShard, TransactionRecord, Batch]:
-        from coordinator.transaction import records, shard
-
         transactions = shard.TransactionShard(
             shard.TransactionEnvironment(self.settings, self.transaction_version, self._new_producer_id)
         )
@@ -206,8 +221,6 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
 
     async def _write_markers(self, partition: Partition, shard: TransactionShard) -> None:
         """Writes the markers of a shard's transactions as they are decided, until the shard is unloaded."""
-        from broker.shards import marker_requests, marker_task
-
         if self._marker_requests is None:
             self._marker_requests = marker_requests.MarkerRequests(self.environment.neighbours("txn-marker-sender"))
         index = partition.name.partition

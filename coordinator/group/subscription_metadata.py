@@ -12,6 +12,8 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
+import xxhash
+
 from coordinator.cluster.changes import Change, PartitionChanged, PartitionCreated, TopicCreated, TopicDeleted
 from coordinator.cluster.topics.topic import Topic
 
@@ -105,7 +107,5 @@ def _text(text: str) -> bytes:
 
 
 def _xxh3(data: bytes) -> int:
-    import xxhash
-
     unsigned = xxhash.xxh3_64_intdigest(data)
     return unsigned - 2 * _SIGN if unsigned & _SIGN else unsigned

@@ -9,10 +9,13 @@ from broker.dispatch.broker import Broker
 from coordinator.cluster.changes import Delta, QuotaChanged
 from programs.run.listening import Listening
 from protocol.api_key import ApiKey
+from protocol.lazy import lazy
 from protocol.schema import identity
 
 if TYPE_CHECKING:
-    from broker.request.client_quotas import ClientQuotas
+    from broker.request import client_quotas
+else:  # with the first quota
+    client_quotas = lazy("broker.request.client_quotas")
 
 FRAME_HEADER_BYTES = 8
 """Bytes of an answer's size and correlation id. A flexible answer has tags after them."""
@@ -24,7 +27,7 @@ class Limiting:
     def __init__(self, broker: Broker, listening: Listening) -> None:
         self._broker = broker
         self._listening = listening
-        self._quotas: ClientQuotas | None = None
+        self._quotas: client_quotas.ClientQuotas | None = None
         if broker.image.quotas:
             self._begin()
         broker.loader.subscribe(self._changed)
@@ -34,10 +37,8 @@ class Limiting:
             self._begin()
 
     def _begin(self) -> None:
-        from broker.request.client_quotas import ClientQuotas
-
         broker, config = self._broker, self._broker.config
-        self._quotas = ClientQuotas(
+        self._quotas = client_quotas.ClientQuotas(
             broker.loader,
             broker.interceptors,
             broker.clock,
@@ -47,7 +48,7 @@ class Limiting:
             self._apply,
         )
 
-    def _apply(self, quotas: ClientQuotas) -> None:
+    def _apply(self, quotas: client_quotas.ClientQuotas) -> None:
         self._broker.fetches.quotas = quotas if quotas.limits_fetches else None
         limit = quotas.connections_per_second if quotas.limits_addresses else None
         self._listening.limit_addresses(limit)

@@ -9,6 +9,7 @@ from broker.clock import next_turn
 from broker.config import BrokerConfig
 from broker.dispatch.api import Apis
 from broker.handlers import APIS
+from broker.handlers.controller import CONTROLLER_APIS
 from coordinator.cluster.decisions import DECISIONS
 
 FIRST_USES_OF_BROKERS = (
@@ -39,7 +40,5 @@ async def warm_up(config: BrokerConfig) -> None:
 def _tables(config: BrokerConfig) -> list[Apis]:
     tables = [APIS] if config.is_broker else []
     if config.bound_controllers:
-        from broker.handlers.controller import CONTROLLER_APIS
-
         tables.append(CONTROLLER_APIS)
     return tables
