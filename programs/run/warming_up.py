@@ -10,6 +10,7 @@ from broker.config import BrokerConfig
 from broker.dispatch.api import Apis
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
+from broker.network.memory_back import trim
 from coordinator.cluster.decisions import DECISIONS
 
 FIRST_USES_OF_BROKERS = (
@@ -35,6 +36,8 @@ async def warm_up(config: BrokerConfig) -> None:
         import_module(name)
         await next_turn()
     gc.freeze()
+    if (malloc_trim := trim()) is not None:
+        malloc_trim(0)  # what the imports no longer need
 
 
 def _tables(config: BrokerConfig) -> list[Apis]:
