@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final, TextIO
 from protocol.lazy import lazy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import structlog
     from structlog.typing import FilteringBoundLogger, Processor
 else:  # with the first line
@@ -153,10 +151,13 @@ def get_logger(name: str) -> Logger:
 
 
 def _bound_logger(name: str, fields: dict[str, object]) -> FilteringBoundLogger:
-    return _configured(sys.stderr)().bind(logger=name, **fields)
+    configure(sys.stderr)
+    bound: FilteringBoundLogger = structlog.get_logger().bind(logger=name, **fields)
+    return bound
 
 
-def _configured(stream: TextIO) -> Callable[..., FilteringBoundLogger]:
+def configure(stream: TextIO) -> None:
+    """Makes structlog write lines to a stream, unless it is already configured."""
     with _WithoutRich():
         is_configured = structlog.is_configured()  # imports it
     if not is_configured:
@@ -166,7 +167,6 @@ def _configured(stream: TextIO) -> Callable[..., FilteringBoundLogger]:
             logger_factory=structlog.WriteLoggerFactory(file=stream),
             cache_logger_on_first_use=True,
         )
-    return structlog.get_logger
 
 
 def _processors(terminal: bool) -> list[Processor]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config.live import LiveConfig
-from broker.dispatch.call import HostCall
 from broker.dispatch.dispatcher import Dispatcher
 from broker.dispatch.host import Host
 from broker.handlers.controller import CONTROLLER_APIS
@@ -28,6 +27,6 @@ def controller_dispatcher(
     host = Host(live_config, clock, cluster, CONTROLLER_APIS, lead_quorum)
     if host.config.authorizer_class_name:
         authorizing.authorize(host)
-    dispatcher = Dispatcher(host, new_call=HostCall)
+    dispatcher = Dispatcher(host)
     host.answer_forwarded = dispatcher.answer
     return dispatcher

@@ -37,7 +37,7 @@ else:  # each node needs some of it
 CANNOT_START = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-logger = logging.get_logger("broker.process.running")
+logger = logging.get_logger(__name__)
 
 
 class NodeProcess(Protocol):
