@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,7 @@ RECORDS = 500_000
 """Records of each of franz-go's long tests, by default."""
 TIMEOUT_S = 1_200
 LINE_LENGTH = 500
+ERROR = re.compile(r'"level": "(?:error|critical)"|^Traceback|\] ERROR ')
 
 
 class Run(NamedTuple):
@@ -83,10 +85,10 @@ class Suite:
     def _go(self, *arguments: str) -> list[str]:
         """Returns the events of `go test`."""
         command = ["go", "-C", str(HERE), "test", "-vet=off", "-count=1", "-json", *arguments, *PACKAGES]
-        ended = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
+        begins = self._output.stat().st_size
         with self._output.open("a") as output:
-            output.write(f"$ {' '.join(command)}\n{ended.stdout}{ended.stderr}")
-        return ended.stdout.splitlines()
+            subprocess.run(command, env=self._environment, stdout=output, stderr=output, check=False)
+        return self._output.read_bytes()[begins:].decode(errors="replace").splitlines()
 
     def run_again(self, results: Mapping[str, Result]) -> dict[str, Result]:
         """Runs each top-level test that failed once more, alone, and returns those results."""
@@ -143,9 +145,9 @@ def about(options: Run) -> dict[str, object]:
 
 
 def log_errors(log: Path) -> list[str]:
-    """Returns the lines of a node's log that Odradek wrote at level error, or that have a traceback."""
+    """Returns the lines of a node's log at level error, and of tracebacks."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    return [line[:LINE_LENGTH] for line in lines if '"level":"error"' in line.replace(": ", ":") or "Traceback" in line]
+    return [line[:LINE_LENGTH] for line in lines if ERROR.search(line)]
 
 
 def failures(result: Mapping[str, Any], control: Mapping[str, Any] | None) -> list[str]:

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 REASON_LINES, REASON_LENGTH = 4, 300
 LISTED = re.compile(r"^(Test|Example|Fuzz)\w*$")
-REASON = re.compile(r"^\s*\w+_test\.go:\d+: |^panic: |^fatal error: ")
+REASON = re.compile(r"^\s*\w+_test\.go:\d+: |^panic: |^fatal error: |^SIGQUIT: ")
+CLEANING = re.compile(r"NOT DELETING|deleting (topic|group)|unable to delete|completed in")
+"""Lines that franz-go's tests log when they clean up."""
 
 
 class Outcome(enum.Enum):
@@ -92,9 +94,9 @@ def events(lines: Iterable[str]) -> Iterator[Event]:
 
 
 def _reason(output: Iterable[str]) -> str:
-    """Returns the lines in which a test says why it failed, shortened."""
-    lines = [line.strip()[:REASON_LENGTH] for line in output if REASON.match(line)]
-    return "\n".join(lines[:REASON_LINES])
+    """Returns the last lines that a test logged, shortened. An ended test says in them why it failed."""
+    lines = [line.strip()[:REASON_LENGTH] for line in output if REASON.match(line) and not CLEANING.search(line)]
+    return "\n".join(lines[-REASON_LINES:])
 
 
 def counts(results: Mapping[str, Result]) -> dict[str, int]:
