@@ -95,7 +95,7 @@ class Kill(NamedTuple):
     """A broker that was killed with SIGKILL, and started again at once."""
 
     at_s: float
-    """Time since the first test."""
+    """Time since the tests began."""
     node_id: int
     ready_after_s: float
     """Time until the broker served again."""
