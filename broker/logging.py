@@ -11,8 +11,6 @@ import sys
 from typing import TYPE_CHECKING, Final, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from structlog.typing import FilteringBoundLogger, Processor
 
 TRACE, DEBUG, INFO, WARN, ERROR, FATAL = 5, 10, 20, 30, 40, 50
@@ -148,10 +146,15 @@ def get_logger(name: str) -> Logger:
 
 
 def _bound_logger(name: str, fields: dict[str, object]) -> FilteringBoundLogger:
-    return _configured(sys.stderr)().bind(logger=name, **fields)
+    configure(sys.stderr)
+    import structlog
+
+    bound: FilteringBoundLogger = structlog.get_logger().bind(logger=name, **fields)
+    return bound
 
 
-def _configured(stream: TextIO) -> Callable[..., FilteringBoundLogger]:
+def configure(stream: TextIO) -> None:
+    """Makes structlog write lines to a stream, unless it is already configured."""
     with _WithoutRich():
         import structlog
 
@@ -162,7 +165,6 @@ def _configured(stream: TextIO) -> Callable[..., FilteringBoundLogger]:
             logger_factory=structlog.WriteLoggerFactory(file=stream),
             cache_logger_on_first_use=True,
         )
-    return structlog.get_logger
 
 
 def _processors(terminal: bool) -> list[Processor]:

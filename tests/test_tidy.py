@@ -57,7 +57,7 @@ BANNED_CALLS: dict[str, tuple[frozenset[str], str]] = {
 ALLOWED_CALLS: dict[tuple[str, str], str] = {
     ("broker/config/files.py", "open"): "reads server.properties before there is any storage",
     ("commands/files.py", "open"): "reads what the user names, where there is no storage at all",
-    ("commands/main.py", "os.open"): "the null device, for what is printed after the reader has gone",
+    ("cli/exits.py", "os.open"): "the null device, for what is printed after the reader has gone",
     (
         "broker/security/named_files.py",
         "os.open",
@@ -81,6 +81,9 @@ ROOT_MODULES: dict[str, str] = {
     "broker/disks/cleaner_process.py": "python -m broker.disks.cleaner_process, as cleaner_client.py starts it",
     "odradek/__main__.py": "python -m odradek",
     "odradek/pytest_plugin.py": "pytest finds it by its entry point",
+}
+DECIDES_NOTHING: dict[str, str] = {
+    "coordinator/engine/machine.py": "the protocol of all machines",
 }
 HANDLER_HEADER = re.compile(r"^([A-Z]\w+) \((\d+)\): \S")
 
@@ -257,6 +260,26 @@ def test_a_folder_is_described_whole_where_the_product_needs_less() -> None:
         for folder in (DESCRIBED_WHOLE, *LISTED_BY_TESTS)
         if not any(path.startswith(folder) for path in unneeded)
     )
+
+
+def decisions(path: str) -> list[str]:
+    """Returns the names of the public functions of a file that return a controller's decision or a machine's result."""
+    return [
+        function.name
+        for function in functions(path)
+        if isinstance(function, ast.FunctionDef) and not function.name.startswith("_")
+        if re.match(r"(Decided|Result)\b", ast.unparse(function.returns or ast.Constant(None)))
+    ]
+
+
+def test_a_decision_has_its_tests_at_the_same_path() -> None:
+    deciding = [path for path, _ in sources("coordinator") if decisions(path) and path not in DECIDES_NOTHING]
+    for path in deciding:
+        folder, name = (ROOT / "tests" / path).parent, Path(path).name
+        assert list(folder.glob("test_*.py")), f"{path}: there are no tests in {folder}"
+        if path.startswith("coordinator/cluster/"):
+            assert (folder / f"test_{name}").exists(), f"{path}: its tests belong to {folder}/test_{name}"
+    report(f"{path}: decides nothing, and needs no allowance" for path in DECIDES_NOTHING if not decisions(path))
 
 
 def test_an_allowance_is_for_a_module_that_is_there() -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.disks.work import DiskWork
 from broker.dispatch.api import Apis
-from broker.dispatch.host import Host
-from broker.dispatch.record_work import RecordWork
+from broker.dispatch.host import Forwarding, Host
 from broker.fetch.fetches import Fetches
 from broker.fetch.sessions import FetchSessions
 from broker.metadata.node import Node
@@ -22,12 +21,12 @@ from broker.replica.replicas import Replicas
 from broker.replica.throttle import moves_throttle
 from broker.replica.topics import DEFAULT_COUNT, OwnTopic
 from broker.request.context import Context
+from broker.request.record_work import RecordWork
 from broker.request.timeouts import Timeouts
 from broker.shards.environment import Environment
 from broker.shards.groups import GroupCoordinator
 from broker.shards.hosting import KeyCoordinator
 from broker.shards.markers import MarkerWriter
-from broker.shards.neighbours import Neighbours
 from broker.shards.shares import ShareCoordinator
 from broker.shards.transactions import TransactionCoordinator
 from broker.share.groups import ShareGroups
@@ -39,6 +38,7 @@ from storage.logs import Logs
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.shards.anywhere import Anywhere
     from broker.telemetry.telemetry import Telemetry
     from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
@@ -70,7 +70,9 @@ class Broker(Host):
         logs: Logs,
         apis: Apis,
         lead_quorum: Callable[[], LeadingQuorum] | None = None,
+        forwarding: Forwarding | None = None,
     ) -> None:
+        self.forwarding = forwarding
         super().__init__(live_config, clock, metadata.cluster, apis, lead_quorum)
         self.node: Node = metadata.node
         self.broker_id = self.node.node_id
@@ -79,7 +81,7 @@ class Broker(Host):
         self.disk_work = DiskWork(logs, clock)
         self.moves = Moves(logs, self.node, clock, self.disk_work, moves_throttle(clock, live_config))
         self.producer_ids = ProducerIdPool(self.node.allocate_producer_ids)
-        environment = Environment(clock, live_config, self.loader, self.replicas, self.topics, self._neighbours)
+        environment = Environment(clock, live_config, self.loader, self.replicas, self.topics, lambda: self.anywhere)
         self.groups = GroupCoordinator(environment)
         self.marker_writer = MarkerWriter(environment, self.groups)
         self.transactions = TransactionCoordinator(environment, self.producer_ids, self.marker_writer)
@@ -105,16 +107,24 @@ class Broker(Host):
         """The telemetry of clients; made at its first use."""
         from broker.telemetry.telemetry import Telemetry
 
-        telemetry = Telemetry(self.share_groups.environment, self.share_groups.other_leaders, os.urandom)
+        telemetry = Telemetry(self.share_groups.environment, os.urandom)
         for receiver, queue in telemetry.queues.items():
             self.limited_lines[f"pushes to the {receiver} dropped without a line"] = queue.lines
         return telemetry
 
-    def _neighbours(self, purpose: str) -> Neighbours:
+    @cached_property
+    def anywhere(self) -> Anywhere:
+        """The client for partitions that other brokers lead; a broker that is alone makes none."""
         from broker.security.outbound import broker_settings
-        from broker.shards.peer_neighbours import PeerNeighbours  # a broker that is alone needs none
+        from broker.shards.anywhere import Anywhere
+        from broker.shards.connections import Connections
 
-        return PeerNeighbours(broker_settings, self.loader, self.live_config, self.clock, purpose)
+        return Anywhere(partial(Connections, broker_settings, self.loader, self.live_config, self.clock))
+
+    @property
+    def has_anywhere(self) -> bool:
+        """True once a request was sent to another broker's partitions."""
+        return "anywhere" in vars(self)
 
     @property
     def has_telemetry(self) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import compress
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from struct import Struct
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
 from broker.dispatch.api import Api
 from broker.dispatch.host import Host
 from broker.request.authorisation import CLUSTER_NAME, Requirement
 from broker.request.context import ClientConnection, Context
 from broker.request.turns import Turns
+from coordinator.cluster.controller import Asker
 from coordinator.cluster.topics.topic import Topic
 from protocol.errors import ProtocolError
 from protocol.types import Uuid
@@ -20,12 +22,14 @@ if TYPE_CHECKING:
 
 Request = TypeVar("Request")
 
+THROTTLE_TIME: Final = Struct(">i")
+
 MAX_ANSWER_ITEMS: Final = 1 << 20
 """Maximum number of items in an answer; each is an object of some hundred bytes. Enough for the configs of twenty
 thousand topics, or the offsets of a million partitions."""
 
 
-class HostCall(Generic[Request]):
+class Call(Generic[Request]):
     """One request in progress: its message, its context, and the process that received it."""
 
     __slots__ = ("_turns", "_unknown_ids", "answer_items", "api", "context", "host", "request", "version")
@@ -39,6 +43,29 @@ class HostCall(Generic[Request]):
         self.answer_items = 0
         self._turns: Turns | None = None
         self._unknown_ids: set[Uuid] = set()
+
+    @property
+    def broker(self) -> Broker:
+        """The broker that received the request. Rows that controllers have too use only `host`."""
+        return cast("Broker", self.host)
+
+    @property
+    def sender(self) -> Asker:
+        """The client, as the controller sees it."""
+        return Asker(self.context.requester, self.version, self.host.broker_id)
+
+    async def by_controller(self) -> object:
+        """Returns the controller's response, once this broker has applied the changes. Of a controller in another
+        process it is the encoded body; if that controller throttles the client, this broker pauses the connection."""
+        host, context = self.host, self.context
+        if host.forwarding is None:
+            response: object = await host.controller.submit(self.request, self.api.response, self.sender)
+            await host.new_logs.changes.over()
+            return response
+        body = await host.forwarding.forward(self.request, self.version, context.requester)
+        if self.api.begins_with_throttle_time(self.version):
+            (context.throttle_ms,) = THROTTLE_TIME.unpack_from(body)
+        return body
 
     @property
     def client_id(self) -> str | None:
@@ -86,13 +113,3 @@ class HostCall(Generic[Request]):
     @property
     def now_ms(self) -> int:
         return self.host.clock.now_ms()
-
-
-class Call(HostCall[Request]):
-    """A request to a broker."""
-
-    __slots__ = ("broker",)
-
-    def __init__(self, api: Api, context: Context, broker: Broker, request: Request) -> None:
-        super().__init__(api, context, broker, request)
-        self.broker = broker

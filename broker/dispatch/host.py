@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
@@ -25,11 +25,13 @@ from broker.workers import Workers
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.requester import Requester
 from protocol.api_key import ApiKey
 from protocol.errors import ProtocolError
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.request.client_quotas import ClientQuotas
     from broker.request.mutation_quotas import MutationQuotas
 
 UNADVERTISED: Final[frozenset[int]] = frozenset()
@@ -41,11 +43,22 @@ TELEMETRY: Final = frozenset({int(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS), int(ApiKe
 """The APIs of telemetry, which ApiVersions lists only if the broker has a receiver, as in Apache Kafka."""
 
 
+class Forwarding(NamedTuple):
+    """The part of the controllers in other processes for clients' requests."""
+
+    forward: Callable[[object, int, Requester], Awaitable[bytes]]
+    """(request, version, requester) → the body of the active controller's response. Raises KafkaError."""
+    rejected_configs: Callable[[object], Awaitable[Mapping[int, object]]]
+    """(request to change configs) → the answers for the resources that this broker rejects, by their index."""
+
+
 class Host:
     """One running process, as seen by handlers that serve both brokers' and controllers' listeners."""
 
     broker_id: int | None = None
     """The id of the broker whose listeners these are; None for a controller's."""
+    forwarding: Forwarding | None = None
+    """Forwards requests that the controller answers; None if the controller is in this process."""
 
     def __init__(
         self,
@@ -74,6 +87,8 @@ class Host:
         """Authorizes requests; None if everything is allowed."""
         self.interceptors = Interceptors(RequestTimes(clock))
         """Every answer passes through these interceptors once."""
+        self.quotas: ClientQuotas | None = None
+        """The quotas of clients' requests; None if there are none."""
         self.faults = LogLimiter()
         """Limits the log lines about requests that failed because of a bug of the broker."""
         self.limited_lines: dict[str, LogLimiter] = {}

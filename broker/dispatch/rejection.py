@@ -141,11 +141,13 @@ def partition_number(item: object) -> int:
     return next((getattr(item, name) for name in NUMBER_KEYS if hasattr(item, name)), UNKNOWN)
 
 
-def rejection(api: Api, request: object, version: int, error: KafkaError, *, explains: bool = False) -> object:
+def rejection(api: Api, request: object, version: int, error: KafkaError) -> object:
     """Returns the response that rejects a whole request."""
-    if api.refuse is not None:
-        return api.refuse(request, error)
+    if api.translate is not None:
+        error = api.translate(error, version)
+    if api.reject is not None:
+        return api.reject(request, error)
     if version in EMPTY.get(api.key, NONE):
         return api.response()
-    builder = RejectionBuilder(version, error, explains=explains)
+    builder = RejectionBuilder(version, error, explains=api.explains)
     return builder.response(api.response, request, repeats=version in BOTH.get(api.key, NONE))

@@ -29,9 +29,10 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from protocol.schema import nullable_since
 from protocol.types import NO_UUID, Uuid
 
-FIRST_NULL_FOR_ALL_VERSION = 1
+FIRST_NULL_FOR_ALL_VERSION = nullable_since(MetadataRequest, "topics")
 FIRST_ID_ONLY_VERSION = 12
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 NOT_CREATED: Mapping[str, ErrorCode] = {}

@@ -25,9 +25,10 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from protocol.schema import since
 
 NAME_AND_ID = attrgetter("name", "topic_id")
-FIRST_TOPIC_ID_VERSION: Final = 10
+FIRST_TOPIC_ID_VERSION: Final = since(OffsetCommitRequestTopic, "topic_id")
 ZOOKEEPER_VERSION: Final = 0
 
 

@@ -10,9 +10,8 @@ from broker.dispatch.group_client import check_group_id, client_of
 from broker.dispatch.rules import each, in_order, of_group, whole
 from broker.request.authorisation import DELETE_GROUP, READ_TOPIC
 from broker.shards.answering import merged
-from broker.shards.translations import seen_by_client
 from coordinator.group.offsets.delete import delete
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -30,11 +29,8 @@ async def offset_delete(call: Call[OffsetDeleteRequest]) -> OffsetDeleteResponse
     request = call.request
     unknown = [absent for topic in request.topics if (absent := take_absent(call, topic)) is not None]
     request.topics = [topic for topic in request.topics if topic.partitions]
-    try:
-        check_group_id(request.group_id)
-        response = await call.broker.groups.submit(request.group_id, delete, request, client_of(call))
-    except KafkaError as error:
-        return OffsetDeleteResponse(error_code=seen_by_client(error).code, topics=[])
+    check_group_id(request.group_id)
+    response = await call.broker.groups.submit(request.group_id, delete, request, client_of(call))
     response.topics = merged(unknown, response.topics, NAME)
     return response
 

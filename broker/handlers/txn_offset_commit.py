@@ -30,12 +30,13 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from protocol.schema import since
 from protocol.types import TopicPartition
 
 FIRST_LOADING_VERSION = 2
 FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 4, 5
 NAME_AND_ID = attrgetter("name", "topic_id")
-FIRST_TOPIC_ID_VERSION = 6
+FIRST_TOPIC_ID_VERSION = since(TxnOffsetCommitRequestTopic, "topic_id")
 
 
 async def txn_offset_commit(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse:

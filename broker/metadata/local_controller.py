@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from broker.clock import Clock, Timer, done_by
+from broker.clock import Clock, Monotonic, done_by
 from broker.logging import get_logger
 from broker.metadata.deciding import LongDecisions, is_long
 from broker.metadata.file_reads import FileReads
@@ -36,25 +36,12 @@ from protocol.types import Uuid
 
 KEY: Final[Hashable] = "cluster metadata"
 
-log = get_logger("broker.metadata")
+log = get_logger(__name__)
 
 R = TypeVar("R")
 
 OWN_STOP_MS: Final = 5_000
 """Longest time that the stop of this node waits for other brokers' heartbeats, which they send every two seconds."""
-
-
-class MonotonicClock:
-    """The clock of the controller's engine: sessions and duties don't depend on the time of day."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def now_ms(self) -> int:
-        return self._clock.monotonic_ms()
-
-    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
-        return self._clock.call_after(max(when_ms - self.now_ms(), 0), then)
 
 
 def is_power_of_two(number: int) -> bool:
@@ -87,7 +74,7 @@ class LocalController:
         self._duties = Duties(options, configs, self._sessions, clock.now_ms)
         self._machine = ClusterMachine(loader.image, log, self._duties, self._decision_state, self)
         self._engine: Engine[NewBatch] = Engine(
-            MonotonicClock(clock),
+            Monotonic(clock),
             on_failure=lambda _, error: None,  # the log reports it
             on_fault=lambda _, error: loader.on_fault(error),
         )

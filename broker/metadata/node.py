@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from enum import Enum
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
+from broker.clock import Clock, pause
+from broker.logging import get_logger
 from coordinator.cluster.brokers.features import SUPPORTED
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.formatting import Identity
 from coordinator.cluster.image import Image
 from coordinator.cluster.producer_ids import ProducerIdBlock
+from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from protocol.messages.broker_registration import (
@@ -31,6 +34,14 @@ from storage.disk import Disk
 
 UNKNOWN_EPOCH = -1
 """The broker epoch of a broker that is not registered, or whose last stop left no marker."""
+
+LEAVING: Final = Backoff(initial_ms=50, max_ms=2_000)
+"""The pause between heartbeats that request a shutdown."""
+
+LEAVE_MS: Final = 5 * 60 * 1000
+"""Time in which a controller that answers must move the leaders to other brokers, as in Kafka's brokers."""
+
+logger = get_logger("broker.metadata")
 
 
 class NodeState(Enum):
@@ -64,7 +75,7 @@ class Node:
     for example of an unmounted disk, and the disk may come back with all its logs.
     """
 
-    def __init__(self, incarnation: Incarnation, controller: Controller, image: Image) -> None:
+    def __init__(self, incarnation: Incarnation, controller: Controller, image: Image, clock: Clock) -> None:
         self.incarnation = incarnation
         self.node_id = incarnation.node_id
         self.identity = identity = incarnation.identity
@@ -78,6 +89,7 @@ class Node:
         """The epoch that the controller assigned to this registration; clean-shutdown markers have it."""
         self._controller = controller
         self._image = image
+        self._clock = clock
         self._offline: list[Uuid] = []
 
     def directory_of(self, directory_id: Uuid | None) -> str | None:
@@ -137,14 +149,20 @@ class Node:
         self.state = NodeState.RUNNING
 
     async def leave(self) -> None:
-        """Performs a controlled shutdown: hands over the partitions that this broker leads, and is fenced. Raises
-        KafkaError.
+        """Performs a controlled shutdown: hands over the partitions that this broker leads, and is fenced. Gives up if
+        the controller lets it lead some for LEAVE_MS. Raises KafkaError.
         """
         if self.broker_epoch == UNKNOWN_EPOCH:
             return
         self.state = NodeState.PENDING_CONTROLLED_SHUTDOWN
+        deadline_ms, answers = self._clock.monotonic_ms() + LEAVE_MS, 0
         while not (await self._heartbeat(want_shut_down=True)).should_shut_down:
-            pass  # the last partitions were handed over at this moment
+            if self._clock.monotonic_ms() >= deadline_ms:
+                logger.warning("the controller did not complete this broker's controlled shutdown", node=self.node_id)
+                break
+            if answers:  # the first answer may have handed over the last leaders
+                await pause(self._clock, LEAVING.delay_ms(answers))
+            answers += 1
         self.state = NodeState.SHUTTING_DOWN
 
     async def directory_failed(self, path: str) -> None:

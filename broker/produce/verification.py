@@ -154,12 +154,12 @@ async def _asked_elsewhere(
     supports: Supports,
 ) -> Errors:
     """Adds or verifies the partitions at another broker. Raises KafkaError if it didn't answer."""
-    from broker.shards.add_partitions_requests import PartitionQuery
+    from broker.shards.add_partitions_requests import ADD_PARTITIONS, PartitionQuery
 
     verify_only = supports is not Supports.ADDING
     query = PartitionQuery(transactional_id, producer, tuple(names), verify_only)
     try:
-        codes = await broker.transactions.ask_elsewhere(coordinator_id, query)
+        codes = await broker.anywhere.submit(coordinator_id, ADD_PARTITIONS, query)
     except KafkaError as error:
         if error.code is ErrorCode.UNSUPPORTED_VERSION and verify_only:
             return {}  # the coordinator can't verify it, as before KIP-890
@@ -180,7 +180,7 @@ async def _added_or_verified(
     broker: Broker, transactional_id: str, producer: Producer, names: Collection[TopicPartition], supports: Supports
 ) -> Errors:
     """Asks the coordinator once, on any broker: without a wait if it is this broker. Raises KafkaError."""
-    coordinator_id = broker.transactions.coordinated_elsewhere(transactional_id)
+    coordinator_id = broker.transactions.elsewhere(broker.transactions.partition_of(transactional_id))
     if coordinator_id is not None:
         return await _asked_elsewhere(broker, coordinator_id, transactional_id, producer, names, supports)
     return _not_in(names, await _begin(broker, transactional_id, producer, names, supports), supports)

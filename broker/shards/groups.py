@@ -37,7 +37,7 @@ Y = TypeVar("Y")
 Decide: TypeAlias = "Callable[[GroupState, X, Y, Ticket[A], int], GroupResult]"
 """A decision on groups: (state, request, client, ticket, now_ms) → Result."""
 
-logger = get_logger("broker.groups")
+logger = get_logger(__name__)
 
 
 def topic_configs(config: BrokerConfig) -> Mapping[str, str]:

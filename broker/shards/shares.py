@@ -20,7 +20,7 @@ from coordinator.engine.result import Ticket
 from coordinator.share.settings import ShareSettings
 from protocol.errors import KafkaError
 from protocol.records.compression import Compression
-from protocol.types import TopicPartition, Uuid
+from protocol.types import Uuid
 
 if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
     from coordinator.share.key import ShareKey
@@ -35,7 +35,7 @@ WRITE_AT_ONCE = -1
 """Value of share.coordinator.append.linger.ms that adapts to the load: here it writes at once, because an
 acknowledgement waits for its record, and gathering small records costs more than it saves."""
 
-logger = get_logger("broker.shares")
+logger = get_logger(__name__)
 
 
 def topic_of(environment: Environment) -> InternalTopic:
@@ -102,14 +102,6 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
         """Decides a request in the share partition's shard. Returns the answer's future, which is done if it needn't
         wait. Raises KafkaError as clients see it."""
         return self.submit_at(self.index_of(key), decide)
-
-    def coordinated_elsewhere(self, key: ShareKey) -> int | None:
-        """Returns the other broker that coordinates the share partition; None if its shard is here, or it has no
-        coordinator."""
-        index = self.index_of(key)
-        if index in self.shards:
-            return None
-        return self.environment.leader_elsewhere(TopicPartition(self.topic.name, index))
 
     async def ensure_topic(self, key: ShareKey) -> None:
         """Creates the state topic if it doesn't exist. Raises COORDINATOR_NOT_AVAILABLE."""

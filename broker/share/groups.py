@@ -30,7 +30,6 @@ from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:  # imported when a share partition is first loaded
-    from broker.shards.other_leaders import OtherLeaders
     from broker.share.hosted import Hosted
     from broker.share.persister import Persister
     from coordinator.group.share.initialization import Initialize
@@ -41,7 +40,7 @@ FEATURE = "share.version"
 PERSISTERS: Final = ("DefaultStatePersister", "NoOpStatePersister")
 """Kafka's persisters, by the last part of group.share.persister.class.name."""
 
-logger = get_logger("broker.share")
+logger = get_logger(__name__)
 
 
 class ShareGroups:
@@ -56,8 +55,7 @@ class ShareGroups:
         self._workers = workers
         self._shares = shares
         self._persister_class = persister_class(environment.config.group_share_persister_class_name)
-        self._other_leaders: OtherLeaders | None = None
-        self.dead_letters = DeadLetters(environment, self.other_leaders)
+        self.dead_letters = DeadLetters(environment)
         self.sessions = ShareSessions()
         self._engine: Engine[StateRecord] = Engine(
             environment.clock,
@@ -78,10 +76,6 @@ class ShareGroups:
         """Unloads all share partitions."""
         for hosted in list(self._hosted.values()):
             self.give_up(hosted)
-        if "persister" in vars(self):
-            self.persister.stop()
-        if self._other_leaders is not None:
-            self._other_leaders.stop()
 
     @cached_property
     def persister(self) -> Persister:
@@ -90,17 +84,10 @@ class ShareGroups:
 
         return CoordinatorPersister(self._shares) if self._persister_class == PERSISTERS[0] else NoOpPersister()
 
-    @property
-    def is_enabled(self) -> bool:
-        return self.environment.image.features.get(FEATURE, 0) > 0
-
-    def other_leaders(self) -> OtherLeaders:
-        """Returns the client for partitions that other brokers lead."""
-        if self._other_leaders is None:
-            from broker.shards.other_leaders import OtherLeaders
-
-            self._other_leaders = OtherLeaders(self.environment)
-        return self._other_leaders
+    def check_enabled(self) -> None:
+        """Raises UNSUPPORTED_VERSION if the cluster has not finalized the feature."""
+        if not self.environment.image.features.get(FEATURE, 0):
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
     def config(self, group_id: str) -> GroupConfig:
         return self.coordinator.group_config(group_id)

@@ -9,7 +9,7 @@ Source: ClientMetricsManager of Apache Kafka 4.3.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from broker.request.context import ClientConnection, Context
 from broker.shards.environment import Environment
@@ -24,9 +24,6 @@ from coordinator.telemetry.subscriptions import ClientAttributes, Subscription, 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import NO_UUID, Uuid, uuid_to_text
 
-if TYPE_CHECKING:
-    from broker.shards.other_leaders import OtherLeaders
-
 RESERVED: Final = frozenset({NO_UUID, bytes(15) + b"\1"})
 """Reserved ids, which no client may have (org.apache.kafka.common.Uuid.RESERVED)."""
 
@@ -34,9 +31,7 @@ RESERVED: Final = frozenset({NO_UUID, bytes(15) + b"\1"})
 class Telemetry:
     """Answers clients and passes on their pushes, until `close`."""
 
-    def __init__(
-        self, environment: Environment, other_leaders: Callable[[], OtherLeaders], random_bytes: Callable[[int], bytes]
-    ) -> None:
+    def __init__(self, environment: Environment, random_bytes: Callable[[int], bytes]) -> None:
         self._random_bytes = random_bytes
         self._environment = environment
         self._workers = Workers(1, "telemetry")
@@ -51,21 +46,21 @@ class Telemetry:
         self.queues: dict[str, PushQueue] = {}
         """The queues of the other receivers, by receiver name."""
         self._closing: list[Callable[[], None]] = []
-        self._receivers(other_leaders)
+        self._receivers()
         environment.loader.subscribe(by_change(self._note))
 
     def __len__(self) -> int:
         """The number of remembered clients."""
         return len(self._instances)
 
-    def _receivers(self, other_leaders: Callable[[], OtherLeaders]) -> None:
+    def _receivers(self) -> None:
         config = self._environment.config
         if config.odradek_telemetry_metrics:
             self.series = ClientSeries()
         if config.odradek_telemetry_topic:
             from broker.telemetry.topic import TelemetryTopic
 
-            topic = TelemetryTopic(config.odradek_telemetry_topic, self._environment, other_leaders)
+            topic = TelemetryTopic(config.odradek_telemetry_topic, self._environment)
             self.queues["topic"] = PushQueue(config.odradek_telemetry_topic, topic.deliver, self._environment.clock)
         if config.odradek_telemetry_otlp_endpoint:
             from broker.telemetry.otlp import OtlpCollector

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config.live import LiveConfig
-from broker.dispatch.call import HostCall
 from broker.dispatch.dispatcher import Dispatcher
 from broker.dispatch.host import Host
 from broker.handlers.controller import CONTROLLER_APIS
@@ -26,6 +25,6 @@ def controller_dispatcher(
         from programs.run.authorizing import authorize  # few controllers have an authorizer
 
         authorize(host)
-    dispatcher = Dispatcher(host, new_call=HostCall)
+    dispatcher = Dispatcher(host)
     host.answer_forwarded = dispatcher.answer
     return dispatcher

@@ -46,7 +46,7 @@ METADATA_THREADS = 3
 
 BACKGROUND_THREADS = 1
 
-logger = logging.get_logger("broker.process.controller_server")
+logger = logging.get_logger(__name__)
 
 
 class ControllerServer:

@@ -27,7 +27,7 @@ from storage.disk import OsDisk
 CANNOT_START = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-logger = logging.get_logger("broker.process.running")
+logger = logging.get_logger(__name__)
 
 
 class NodeProcess(Protocol):

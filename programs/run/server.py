@@ -16,10 +16,9 @@ from broker.config.layers import Layers
 from broker.config.listeners import ListenerAddress
 from broker.config.live import LiveConfig
 from broker.disks.open_logs import open_logs
-from broker.dispatch.api import Apis
 from broker.dispatch.broker import Broker
 from broker.dispatch.dispatcher import Dispatcher
-from broker.dispatch.host import Host
+from broker.dispatch.host import Forwarding, Host
 from broker.dispatch.slow_requests import SlowRequests
 from broker.handlers import APIS
 from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
@@ -59,7 +58,7 @@ METADATA_THREADS = 2
 BACKGROUND_THREADS = 2
 """Threads for flushes, checkpoints and deletions of logs, which wait for a disk or keep it busy."""
 
-logger = logging.get_logger("broker.process.server")
+logger = logging.get_logger(__name__)
 
 
 class Server:
@@ -92,6 +91,7 @@ class Server:
         """The sockets of the controller in this process."""
         self._controller: Host | None = None
         """The host that answers on them."""
+        self._forwarding: Forwarding | None = None
         self._alter: AlterPartition | None = None
         self._replication: Replication | None = None
         self.metrics: MetricsEndpoint | None = None
@@ -115,11 +115,14 @@ class Server:
         await self._serve_health()
         self.advertised = [listener for _, listener in bound]
         await self._open_zookeeper()
-        apis = await self._join() if is_in_cluster else await self._lead()
+        if is_in_cluster:
+            await self._join()
+        else:
+            await self._lead()
         if self._zookeeper is not None:
             await self._zookeeper.claim(self.metadata.image.cluster_id)
         self.broker = Broker(
-            self._live_config, self._clock, self.metadata, self.logs, apis, lead_quorum=self._lead_quorum
+            self._live_config, self._clock, self.metadata, self.logs, APIS, self._lead_quorum, self._forwarding
         )
         if self._controller is not None:
             self._controller.interceptors.times = self.broker.interceptors.times  # one process, one table, as in Kafka
@@ -241,20 +244,19 @@ class Server:
             stop=self._failed,
         )
 
-    async def _lead(self) -> Apis:
-        """Opens the metadata and logs of a node that is its own controller. Returns its table of APIs. The controller
-        serves other brokers before the logs are recovered, which may take long."""
+    async def _lead(self) -> None:
+        """Opens the metadata and logs of a node that is its own controller. The controller serves other brokers before
+        the logs are recovered, which may take long."""
         self.metadata = self._open_metadata()
         if not self._controllers:
             self.logs = self._open_logs()
-            return APIS
+            return
         from programs.run.controller import controller_dispatcher  # a node that is alone needs none of it
 
         dispatcher = controller_dispatcher(self._live_config, self._clock, self.metadata.cluster, self._lead_quorum)
         self._listening.open(self._controllers, dispatcher)
         self._controller = dispatcher.host
         self.logs = await self._workers.call(self._open_logs)
-        return APIS
 
     @cached_property
     def _led(self) -> LeadingQuorum:
@@ -273,12 +275,11 @@ class Server:
     def _lead_quorum(self) -> LeadingQuorum:
         return self._led
 
-    async def _join(self) -> Apis:
-        """Joins the controllers in other processes and opens the logs, while heartbeats continue. Returns the table of
-        APIs."""
+    async def _join(self) -> None:
+        """Joins the controllers in other processes and opens the logs, while heartbeats continue."""
         from programs.run.joining import join_quorum  # a node that is its own controller needs none of it
 
-        self.metadata, apis, self._alter = await join_quorum(
+        self.metadata, self._forwarding, self._alter = await join_quorum(
             self.config,
             self._settings(),
             self._endpoints,
@@ -290,7 +291,6 @@ class Server:
             on_fault=self._subscriber_failed,
         )
         self.logs = await self._workers.call(self._open_logs)
-        return apis
 
     async def _register(self) -> None:
         """Registers this broker, without the log directories that have failed."""
@@ -360,6 +360,8 @@ class Server:
         self.broker.share_groups.stop()
         for coordinator in self.broker.coordinators.values():
             coordinator.stop()
+        if self.broker.has_anywhere:
+            self.broker.anywhere.stop()
         await self._listening.drained()
         if self.broker.has_telemetry:  # after the last clients have pushed their metrics
             self.broker.telemetry.close()

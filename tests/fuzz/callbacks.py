@@ -20,10 +20,10 @@ from typing import Any, Final, NamedTuple
 
 from broker.config import BrokerConfig
 from broker.config.authorization import STANDARD_AUTHORIZER
-from broker.dispatch.api import Api
+from broker.dispatch.api import CONTROLLER, Api
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
-from broker.metadata.forwarding import FORWARDED, envelope
+from broker.metadata.forwarding import envelope
 from broker.request.context import Principal
 from coordinator.cluster.requester import Requester
 from programs.run.controller_server import ControllerServer
@@ -139,7 +139,7 @@ def main() -> None:
     counts = [int(count) for count in options.entries.split(",")]
     rights = RIGHTS if options.rights == "both" else {options.rights: RIGHTS[options.rights]}
     apis, place = PLACES[options.place]
-    forwarded = FORWARDED if options.place == "controller" else ()
+    forwarded = [row.key for row in APIS if row.answered_by is CONTROLLER] if options.place == "controller" else ()
     wanted = [api for api in apis if not only or api.key.name in only]
     requests = [*requests_of(wanted, forwarded, all_versions=options.all_versions)]
     print(" longest    total  request")

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from broker.clock import SystemClock
-from broker.logging import Logger
 from broker.network.connection import ServerConnection
 from broker.network.tls import TlsTransport
 from broker.request.context import ANONYMOUS
@@ -34,6 +33,7 @@ from tests.broker.security.certificates import Authority
 from tests.broker.security.sasl import PLAIN_USERS, add_user
 from tests.fuzz.exchanges import SCRIPTS, TLS_SCRIPTS, Script, Steps, request_bytes
 from tests.fuzz.mutations import garble
+from tests.log_lines import errors, log_lines
 from tests.simulation.__main__ import parse_seeds
 
 TURNS: Final = 40
@@ -245,7 +245,7 @@ def objects() -> tuple[int, int, int]:
 async def run(seed: int, visits: int, folder: Path, only: int | None = None) -> Outcome:
     """Makes the visits of a seed, or one of them."""
     problems: list[str] = []
-    with Hearing(problems):
+    with log_lines(lambda line: problems.extend(f"{line.event}: {line.fields}" for line in errors([line]))):
         async with doors(folder, problems) as made:
             numbers = range(visits) if only is None else range(only, only + 1)
             before = (0, 0, 0)
@@ -295,24 +295,6 @@ async def let_in(made: Doors) -> list[str]:
     if not answer or not decode_response(answer[4:], 3, 12, MetadataResponse).brokers:
         return ["who has the right password is not let in any more"]
     return []
-
-
-class Hearing:
-    """Has errors and traces of the log heard for a while."""
-
-    def __init__(self, heard: list[str]) -> None:
-        self._heard = heard
-        self._before: dict[str, Any] = {}
-
-    def __enter__(self) -> None:
-        heard = self._heard
-        for level in ("error", "exception", "critical"):
-            self._before[level] = getattr(Logger, level)
-            setattr(Logger, level, lambda _, event, **fields: heard.append(f"{event}: {fields}"))
-
-    def __exit__(self, *_: object) -> None:
-        for level, method in self._before.items():
-            setattr(Logger, level, method)
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from coordinator.share.shard import ShareShard, StateWrite
 from protocol.records.compression import Compression
 from tests.coordinator.any_request import answered_or_refused
 from tests.coordinator.driver import Driver
-from tests.coordinator.group.consumer_world import Groups
+from tests.coordinator.group.world import Groups
 
 SEEDS, STEPS = 30, 200
 
