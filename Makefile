@@ -104,6 +104,11 @@ test-franz-go: $(SETUP) ## run franz-go's own tests (needs Go): BROKER=apache NO
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
 	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
 
+.PHONY: conformance
+conformance: $(SETUP) ## Apache Kafka's own suites, for hours: SUITES="clients tools streams" BROKER=apache CLASSES=AclCommandTest,TopicCommandTest
+	$(BIN)/python -m tests.interop.suites.apache $(SUITES) --broker $(or $(BROKER),odradek) $(if $(CLASSES),--classes $(CLASSES)); \
+		status=$$?; $(BIN)/python -m docs.conformance; exit $$status
+
 .PHONY: simulate
 simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all; each failing seed is printed
 	$(BIN)/python -m tests.simulation $(or $(SEEDS),0-999) $(WORLDS)
@@ -135,6 +140,7 @@ fuzz-differential: $(SETUP) ## send the same random requests to Odradek and Apac
 .PHONY: docs
 docs: $(SETUP) ## regenerate the generated pages
 	$(BIN)/python -m docs.configuration
+	$(BIN)/python -m docs.conformance
 	$(BIN)/python -m docs.limits
 	$(BIN)/python -m docs.protocol
 	$(BIN)/python -m docs.security_acls
