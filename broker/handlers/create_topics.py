@@ -28,7 +28,7 @@ throttled."""
 async def create_topics(call: HostCall[CreateTopicsRequest]) -> CreateTopicsResponse:
     return await call.host.mutation_quotas.charged(
         call.context,
-        lambda charge: call.host.topics.create(call.request, sender_of(call)._replace(charge=charge)),
+        lambda quota: call.host.topics.create(call.request, sender_of(call)._replace(quota=quota)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
 

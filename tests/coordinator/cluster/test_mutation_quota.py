@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from coordinator.cluster.security.mutation_quota import MutationQuota, TokenBucket
+from coordinator.cluster.security.mutation_quota import MutationQuota, QuotaCharged, TokenBucket
 from coordinator.cluster.topics.create import create_topics
 from coordinator.cluster.topics.create_partitions import create_partitions
 from coordinator.cluster.topics.delete import delete_topics
@@ -31,6 +31,21 @@ def bucket() -> TokenBucket:
 
 def quota(of: TokenBucket, now_ms: int = NOW_MS, rate: float = RATE, *, is_strict: bool = True) -> MutationQuota:
     return MutationQuota(of, rate, now_ms, is_strict=is_strict)
+
+
+def charge(one: MutationQuota, partitions: int) -> None:
+    """Decides on a change of so many partitions, twice, and carries it out. Raises the last KafkaError."""
+    charges, again = one.begin(), one.begin()
+    error = None
+    for decision in (charges, again):
+        try:
+            decision.charge(partitions)
+        except KafkaError as refused:
+            error = refused
+    assert (charges.partitions, charges.overdrawn) == (again.partitions, again.overdrawn)
+    QuotaCharged(one, charges.partitions, charges.overdrawn).carry_out(None, 0)
+    if error is not None:
+        raise error
 
 
 class Charged:
@@ -66,26 +81,26 @@ def test_a_rate_that_changes_leaves_what_is_in_the_bucket() -> None:
 def test_a_strict_quota_may_be_overdrawn_once_and_is_closed_until_the_bucket_is_not() -> None:
     one = bucket()
     first = quota(one)
-    first.charge(26)
+    charge(first, 26)
     assert first.throttle_ms(NOW_MS) == 0
     second = quota(one)
     with pytest.raises(KafkaError) as caught:
-        second.charge(1)
+        charge(second, 1)
     assert caught.value.code is EXCEEDED
     assert second.throttle_ms(NOW_MS) == 2_000
     assert second.throttle_ms(NOW_MS + 500) == 1_500
     assert second.throttle_ms(NOW_MS + 5_000) == 0
     later = quota(one, NOW_MS + 2_000)
-    later.charge(1)
+    charge(later, 1)
     assert later.throttle_ms(NOW_MS + 2_000) == 0
 
 
 def test_a_permissive_quota_takes_all_and_has_its_client_wait() -> None:
     one = bucket()
     first, second = quota(one, is_strict=False), quota(one, is_strict=False)
-    first.charge(26)
+    charge(first, 26)
     assert first.throttle_ms(NOW_MS) == 2_000
-    second.charge(2)
+    charge(second, 2)
     assert second.throttle_ms(NOW_MS) == 3_000
 
 
@@ -93,7 +108,7 @@ def test_a_permissive_quota_takes_all_and_has_its_client_wait() -> None:
 def test_no_rate_is_too_small_or_too_large(rate: float) -> None:
     one = bucket()
     permissive = quota(one, rate=rate, is_strict=False)
-    permissive.charge(1)
+    charge(permissive, 1)
     assert permissive.throttle_ms(NOW_MS) in ((MAX_WAIT_MS,) if rate < 1 else (0,))
 
 
