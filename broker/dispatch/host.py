@@ -28,11 +28,15 @@ from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.requester import Requester
 from protocol.api_key import ApiKey
 from protocol.errors import ProtocolError
+from protocol.lazy import lazy
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.request import mutation_quotas
     from broker.request.client_quotas import ClientQuotas
     from broker.request.mutation_quotas import MutationQuotas
+else:  # with the first change to the cluster
+    mutation_quotas = lazy("broker.request.mutation_quotas")
 
 UNADVERTISED: Final[frozenset[int]] = frozenset()
 PROCESS_SECRET_BYTES: Final = 32
@@ -121,11 +125,9 @@ class Host:
     @cached_property
     def mutation_quotas(self) -> MutationQuotas:
         """The quotas of changes to the cluster; made at the first change."""
-        from broker.request.mutation_quotas import MutationQuotas
-
         config = self.config
         burst_s = config.controller_quota_window_num * config.controller_quota_window_size_seconds
-        return MutationQuotas(self.image, self.clock, burst_s)
+        return mutation_quotas.MutationQuotas(self.image, self.clock, burst_s)
 
     @cached_property
     def quorum(self) -> LeadingQuorum:
