@@ -32,7 +32,6 @@ from broker.shards.transactions import TransactionCoordinator
 from broker.share.groups import ShareGroups
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.producer_ids import ProducerIdPool
-from coordinator.cluster.security.mutation_quota import unlimited
 from protocol.errors import ErrorCode, error_code
 from protocol.lazy import lazy
 from storage.logs import Logs
@@ -143,8 +142,7 @@ class Broker(Host):
             internal[name].creatable(self.config) if name in internal else self._auto_created(name) for name in names
         ]
         quota = self.mutation_quotas.find(context, is_strict=True)
-        charge = unlimited if quota is None else quota.charge
-        response = await self.topics.create_own(topics, Asker(context.requester, charge=charge))
+        response = await self.topics.create_own(topics, Asker(context.requester, quota=quota))
         return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}
 
     def _auto_created(self, name: str) -> OwnTopic:

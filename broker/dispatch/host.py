@@ -21,7 +21,7 @@ from broker.request.interceptors import Interceptors
 from broker.request.log_limiter import LogLimiter
 from broker.request.pending import Answer
 from broker.request.request_times import RequestTimes
-from broker.workers import Workers
+from broker.workers import CodecThreads
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
@@ -40,9 +40,6 @@ else:  # with the first change to the cluster
 
 UNADVERTISED: Final[frozenset[int]] = frozenset()
 PROCESS_SECRET_BYTES: Final = 32
-CODEC_THREADS: Final = 2
-"""Threads for large requests. They share one interpreter lock, so more threads would only wait for each other."""
-
 TELEMETRY: Final = frozenset({int(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS), int(ApiKey.PUSH_TELEMETRY)})
 """The APIs of telemetry, which ApiVersions lists only if the broker has a receiver, as in Apache Kafka."""
 
@@ -100,8 +97,7 @@ class Host:
         self.process_secret = os.urandom(PROCESS_SECRET_BYTES)
         """The secret from which the listeners of this process derive values that must be unpredictable, and equal on
         all listeners."""
-        self.codec_threads = Workers(CODEC_THREADS, "codec")
-        """Threads that decode large requests and encode their answers."""
+        self.codec_threads = CodecThreads()
         self._lead_quorum = lead_quorum
         self.answer_forwarded: Callable[[ClientConnection, memoryview], Answer] = self._answer_nothing
         """Answers a request that came in an Envelope, for a client that is connected elsewhere; as `Dispatcher.answer`
