@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 
-class Member(Protocol):
+class GroupMembership(Protocol):
     """A membership in a group, of either kind."""
 
     async def keep_alive(self) -> None:
@@ -18,7 +18,9 @@ class Member(Protocol):
 
 
 @asynccontextmanager
-async def heartbeats(member: Member, close: Callable[[], Awaitable[None]]) -> AsyncIterator[Callable[[], None]]:
+async def heartbeats(
+    member: GroupMembership, close: Callable[[], Awaitable[None]]
+) -> AsyncIterator[Callable[[], None]]:
     """Sends heartbeats within the block, then calls `close`, and leaves the group whatever happens. Yields a function
     that raises the error that has ended the heartbeats."""
     sending = asyncio.ensure_future(member.keep_alive())
