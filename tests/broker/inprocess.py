@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -140,7 +141,7 @@ def parse_by(monkeypatch: pytest.MonkeyPatch, key: int, wire: WireParser | None)
     """Lets this parser, or the codec alone, parse the API's requests."""
     row = APIS.find(key)
     assert row is not None
-    monkeypatch.setitem(APIS._rows, key, row._replace(wire=wire))
+    monkeypatch.setitem(APIS._rows, key, replace(row, wire=wire))
 
 
 def decode_response(frame: bytes, key: int, version: int, response: type[R]) -> R:

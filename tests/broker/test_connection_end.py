@@ -112,7 +112,7 @@ async def test_nothing_is_kept_of_a_connection_that_has_ended(
         sent = len(client.wire.sent)
         served.client().send(produce_frame("t"))
         client.connection.resume_writing()
-        client.connection.resume()
+        client.connection.admitted()
         await asyncio.sleep(0.01)
         assert len(client.wire.sent) == sent
 

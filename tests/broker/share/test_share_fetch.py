@@ -10,6 +10,7 @@ import pytest
 from broker.request.authorisation import Operation, Resource
 from broker.request.context import Context
 from broker.share.sessions import PartitionId, SessionKey
+from broker.share.state_operations import InitializeState
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode
 from protocol.messages.share_acknowledge import AcknowledgementBatch as Said
@@ -58,7 +59,9 @@ class Fetching:
     async def begin(cls, broker: InProcess, partitions: int = 1) -> Fetching:
         topic_id = await broker.create_topic("topic", partitions)
         for index in range(partitions):
-            await broker.server.broker.share_groups.persister.initialize(ShareKey(GROUP, topic_id, index), 1, 0)
+            await broker.server.broker.share_groups.persister.submit(
+                InitializeState(ShareKey(GROUP, topic_id, index), 1, 0)
+            )
         return cls(broker, topic_id)
 
     def append(self, count: int, partition: int = 0) -> None:
@@ -341,7 +344,7 @@ def test_a_topic_that_comes_into_the_session_meanwhile_is_authorized_too(directo
     async def test(fetching: Fetching) -> None:
         groups = fetching.broker.server.broker.share_groups
         secret_id = await fetching.broker.create_topic("secret")
-        await groups.persister.initialize(ShareKey(GROUP, secret_id, 0), 1, 0)
+        await groups.persister.submit(InitializeState(ShareKey(GROUP, secret_id, 0), 1, 0))
         secret = Fetching(fetching.broker, secret_id)
         records = build([Record(0, 0, None, b"value")])
         fetching.broker.server.broker.replicas.partition("secret", 0).append(memoryview(records), 1)

@@ -11,7 +11,7 @@ from coordinator.cluster.security.client_quotas import (
     alter_client_quotas,
     describe_client_quotas,
     host_names,
-    refused_alteration,
+    rejected_alteration,
 )
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -162,5 +162,5 @@ def test_addresses_are_those_that_have_to_be_looked_up() -> None:
 
 def test_a_request_that_is_refused_is_refused_by_entry() -> None:
     request = AlterClientQuotasRequest(entries=[entry(ALICE), entry({"ip": None})], validate_only=False)
-    refused = refused_alteration(request, KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    refused = rejected_alteration(request, KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     assert [one.error_code for one in refused.entries] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED] * 2

@@ -10,7 +10,7 @@ from coordinator.cluster.image import METADATA_VERSION, Image
 from coordinator.cluster.security.scram_credentials import (
     UserScramCredentials,
     alter_user_scram_credentials,
-    refused_alteration,
+    rejected_alteration,
 )
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_user_scram_credentials import (
@@ -124,7 +124,7 @@ def test_an_old_metadata_version_holds_no_credentials() -> None:
 
 def test_a_request_that_is_refused_is_refused_by_user() -> None:
     request = AlterUserScramCredentialsRequest(deletions=[deletion("bob")], upsertions=[upsertion(), upsertion()])
-    refused = refused_alteration(request, KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    refused = rejected_alteration(request, KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     assert [result.user for result in refused.results] == ["alice", "bob"]
     assert {result.error_code for result in refused.results} == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 

@@ -34,11 +34,11 @@ def test_the_first_member_makes_the_group_and_gets_all_partitions(groups: Groups
     assert assigned(response) == {foo: [0, 1, 2]}
     target = {foo: frozenset({0, 1, 2})}
     assert groups.written == [
-        records.member(GROUP, MEMBER),
+        records.COMMON.member(GROUP, MEMBER),
         records.COMMON.epoch(GROUP, 2, groups.watch.group_hash(["foo"])),
-        records.target(GROUP, "a", target),
+        records.COMMON.target(GROUP, "a", target),
         records.COMMON.target_epoch(GROUP, 2, START_MS),
-        records.current(
+        records.COMMON.current(
             GROUP, MEMBER._replace(member_epoch=2, previous_member_epoch=0, assigned={foo: {0: 2, 1: 2, 2: 2}})
         ),
     ]
@@ -72,12 +72,12 @@ def test_a_second_member_gets_partitions_once_the_first_has_given_them_up(groups
     assert (response.member_epoch, assigned(response)) == (2, {foo: [0]})
     revoking = groups.member("a")
     assert revoking.state is MemberState.UNREVOKED_PARTITIONS
-    assert groups.written == [records.current(GROUP, revoking)]
+    assert groups.written == [records.COMMON.current(GROUP, revoking)]
     assert (revoking.assigned, revoking.pending_revocation) == ({foo: {0: 2}}, {foo: {1: 2}})
     assert groups.group.state_name == "Reconciling"
 
     groups.heartbeat("b", 3)
-    assert groups.written == [records.current(GROUP, groups.member("b"))]  # it has heard of its epoch
+    assert groups.written == [records.COMMON.current(GROUP, groups.member("b"))]  # it has heard of its epoch
     waiting = groups.heartbeat("b", 3)
     assert (waiting.member_epoch, waiting.assignment, groups.written) == (3, None, [])
 

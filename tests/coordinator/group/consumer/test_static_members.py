@@ -32,7 +32,7 @@ def test_a_static_member_that_leaves_for_a_while_keeps_its_partitions(groups: Gr
     left = groups.heartbeat("a", -2, instance_id="one")
     assert (left.member_id, left.member_epoch) == ("a", -2)
     away = groups.member("a")
-    assert groups.written == [records.current(GROUP, away)]
+    assert groups.written == [records.COMMON.current(GROUP, away)]
     assert (away.member_epoch, away.assigned, away.pending_revocation) == (-2, {foo: {0: 0}}, {})
     assert assigned(groups.heartbeat("b", 3, owned={foo: [1]}, topics=["foo"], rebalance_timeout_ms=1)) == {foo: [1]}
 
@@ -45,10 +45,10 @@ def test_it_comes_back_under_another_member_id_without_a_rebalance(groups: Group
     successor = away._replace(member_id="c", member_epoch=0, previous_member_epoch=0)
     assert groups.written == [
         *records.COMMON.all_of_member_gone(GROUP, "a"),
-        records.member(GROUP, successor),
-        records.target(GROUP, "c", target),
-        records.current(GROUP, successor),
-        records.current(GROUP, groups.member("c")),
+        records.COMMON.member(GROUP, successor),
+        records.COMMON.target(GROUP, "c", target),
+        records.COMMON.current(GROUP, successor),
+        records.COMMON.current(GROUP, groups.member("c")),
     ]
     assert groups.group.epoch == 3
     assert list(groups.group.members) == ["b", "c"]

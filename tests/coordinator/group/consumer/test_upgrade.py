@@ -38,11 +38,11 @@ def test_a_consumer_that_joins_makes_a_classic_group_a_consumer_group(groups: Mi
     metadata_hash = groups.watch.group_hash(["foo"])
     assert written[:6] == [
         classic_group_gone(GROUP),
-        records.member(GROUP, migrated),
+        records.COMMON.member(GROUP, migrated),
         records.COMMON.epoch(GROUP, 1, metadata_hash),
-        records.target(GROUP, old, {foo: frozenset({0, 1})}),
+        records.COMMON.target(GROUP, old, {foo: frozenset({0, 1})}),
         records.COMMON.target_epoch(GROUP, 1, 0),
-        records.current(GROUP, migrated),
+        records.COMMON.current(GROUP, migrated),
     ]
     assert [type(record.key).__name__ for record in written[6:]] == [
         "ConsumerGroupMemberMetadataKey",
