@@ -136,9 +136,7 @@ async def test_a_full_disk_refuses_and_goes_on_when_there_is_room(tmp_path: Path
         assert await fetch(client, 0) == (ErrorCode.NONE, 2 * size)
 
 
-async def test_a_partition_that_there_was_no_room_for_is_opened_when_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_partition_that_there_was_no_room_for_is_opened_when_there_is(tmp_path: Path) -> None:
     disk = BadDisk()
     async with Broker(tmp_path, disk) as broker:
         disk.fault = lambda call, path: FULL if call == "open" and TOPIC in path else None
@@ -146,10 +144,10 @@ async def test_a_partition_that_there_was_no_room_for_is_opened_when_there_is(
         client = broker.client()
         assert await produce(client, 0) == ErrorCode.KAFKA_STORAGE_ERROR
         disk.fault = lambda call, path: None
-        monkeypatch.setattr(BadDisk, "space", lambda self, path: Space(1 << 30, 0))
+        disk.measured = Space(1 << 30, 0)
         Housekeeping.check_room(broker.server.housekeeping)
         assert await produce(client, 0) == ErrorCode.KAFKA_STORAGE_ERROR
-        monkeypatch.setattr(BadDisk, "space", lambda self, path: Space(1 << 30, 1 << 29))
+        disk.measured = Space(1 << 30, 1 << 29)
         Housekeeping.check_room(broker.server.housekeeping)
         assert await produce(client, 0) == ErrorCode.NONE
 
