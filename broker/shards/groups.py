@@ -16,7 +16,7 @@ from broker.shards.hosting import Coordinator, InternalTopic, ShardParts
 from coordinator.cluster.changes import Delta, by_change
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.formatting import random_uuid
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Ticket
 from coordinator.group.config import GroupConfig
 from coordinator.group.settings import GroupSettings
 from coordinator.group.subscription_metadata import TopicWatch
@@ -102,7 +102,7 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
 
     def end_transaction(self, index: int, marker: EndTransaction) -> asyncio.Future[None]:
         """Writes a producer's marker, which commits or drops its pending offsets. Raises KafkaError."""
-        return self.submit_at(index, lambda shard, ticket, now_ms: Result((marker,), (Reply(ticket, None),)))
+        return self.submit_at(index, lambda shard, ticket, now_ms: shard.end_transaction(marker, ticket, now_ms))
 
     # Shards.
 

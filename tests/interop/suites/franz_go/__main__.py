@@ -195,7 +195,7 @@ def main(arguments: list[str]) -> int:
     file = parsed.results / f"{options.name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(result, indent=1) + "\n")
-    print(file, f"{result['seconds']} s", f"{len(result['kills'])} kills", json.dumps(result["counts"]))
+    print(file, f"{result['seconds']} s", "kills:", result["kills"], json.dumps(result["counts"]))
     control = json.loads(parsed.against.read_text()) if parsed.against else None
     failed = failures(result, control)
     for name in failed:
