@@ -11,8 +11,7 @@ from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.disks.work import DiskWork
 from broker.dispatch.api import Apis
-from broker.dispatch.host import Host
-from broker.dispatch.record_work import RecordWork
+from broker.dispatch.host import Forwarding, Host
 from broker.fetch.fetches import Fetches
 from broker.fetch.sessions import FetchSessions
 from broker.metadata.node import Node
@@ -22,6 +21,7 @@ from broker.replica.replicas import Replicas
 from broker.replica.throttle import moves_throttle
 from broker.replica.topics import DEFAULT_COUNT, OwnTopic
 from broker.request.context import Context
+from broker.request.record_work import RecordWork
 from broker.request.timeouts import Timeouts
 from broker.shards.environment import Environment
 from broker.shards.groups import GroupCoordinator
@@ -33,14 +33,23 @@ from broker.share.groups import ShareGroups
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.producer_ids import ProducerIdPool
 from protocol.errors import ErrorCode, error_code
+from protocol.lazy import lazy
 from storage.logs import Logs
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.security import outbound
+    from broker.shards import anywhere, connections
     from broker.shards.anywhere import Anywhere
+    from broker.telemetry import telemetry
     from broker.telemetry.telemetry import Telemetry
     from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+else:  # a broker that is alone, without telemetry, needs none of it
+    anywhere = lazy("broker.shards.anywhere")
+    connections = lazy("broker.shards.connections")
+    outbound = lazy("broker.security.outbound")
+    telemetry = lazy("broker.telemetry.telemetry")
 
 GROUP, TRANSACTION, SHARE = range(3)
 """The types of a key of FindCoordinator."""
@@ -69,7 +78,9 @@ class Broker(Host):
         logs: Logs,
         apis: Apis,
         lead_quorum: Callable[[], LeadingQuorum] | None = None,
+        forwarding: Forwarding | None = None,
     ) -> None:
+        self.forwarding = forwarding
         super().__init__(live_config, clock, metadata.cluster, apis, lead_quorum)
         self.node: Node = metadata.node
         self.broker_id = self.node.node_id
@@ -102,21 +113,16 @@ class Broker(Host):
     @cached_property
     def telemetry(self) -> Telemetry:
         """The telemetry of clients; made at its first use."""
-        from broker.telemetry.telemetry import Telemetry
-
-        telemetry = Telemetry(self.share_groups.environment, os.urandom)
-        for receiver, queue in telemetry.queues.items():
+        used = telemetry.Telemetry(self.share_groups.environment, os.urandom)
+        for receiver, queue in used.queues.items():
             self.limited_lines[f"pushes to the {receiver} dropped without a line"] = queue.lines
-        return telemetry
+        return used
 
     @cached_property
     def anywhere(self) -> Anywhere:
         """The client for partitions that other brokers lead; a broker that is alone makes none."""
-        from broker.security.outbound import broker_settings
-        from broker.shards.anywhere import Anywhere
-        from broker.shards.connections import Connections
-
-        return Anywhere(partial(Connections, broker_settings, self.loader, self.live_config, self.clock))
+        connect = partial(connections.Connections, outbound.broker_settings, self.loader, self.live_config, self.clock)
+        return anywhere.Anywhere(connect)
 
     @property
     def has_anywhere(self) -> bool:

@@ -19,6 +19,7 @@ API = Api(
     DeleteShareGroupStateRequest,
     DeleteShareGroupStateResponse,
     delete_share_group_state,
-    authorize=whole(CLUSTER_ACTION_CLUSTER, explains=True),
+    authorize=whole(CLUSTER_ACTION_CLUSTER),
     entries=(SHARE_PARTITIONS,),
+    explains=True,
 )

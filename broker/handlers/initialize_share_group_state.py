@@ -22,6 +22,7 @@ API = Api(
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
     initialize_share_group_state,
-    authorize=whole(CLUSTER_ACTION_CLUSTER, explains=True),
+    authorize=whole(CLUSTER_ACTION_CLUSTER),
     entries=(SHARE_PARTITIONS,),
+    explains=True,
 )

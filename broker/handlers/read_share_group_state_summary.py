@@ -25,6 +25,7 @@ API = Api(
     ReadShareGroupStateSummaryRequest,
     ReadShareGroupStateSummaryResponse,
     read_share_group_state_summary,
-    authorize=whole(CLUSTER_ACTION_CLUSTER, explains=True),
+    authorize=whole(CLUSTER_ACTION_CLUSTER),
     entries=(SHARE_PARTITIONS,),
+    explains=True,
 )

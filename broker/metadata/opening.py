@@ -43,7 +43,7 @@ from storage.config import LogConfig
 from storage.disk import Disk
 from storage.meta_properties import read_meta_properties
 
-logger = get_logger("broker.metadata")
+logger = get_logger(__name__)
 
 NO_CHANNEL = PeerTraffic()
 """The traffic of a node that leads the log, and so fetches it from no other node: always zero."""

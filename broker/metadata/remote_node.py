@@ -37,7 +37,7 @@ FIRST_WITH_DIRECTORIES: Final = 17
 FATAL: Final = frozenset({ErrorCode.INCONSISTENT_CLUSTER_ID})
 """Errors of a registration that no retry can mend: this broker belongs to another cluster."""
 
-log = get_logger("broker.metadata")
+log = get_logger(__name__)
 
 
 class LifecycleTimes(NamedTuple):

@@ -54,7 +54,9 @@ class MutationQuotas:
                 self._buckets.popitem(last=False)
         else:
             self._buckets.move_to_end(limit.scope)
-        return MutationQuota(bucket, limit.value, self._clock.monotonic_ms(), is_strict=is_strict)
+        now_ms = self._clock.monotonic_ms()
+        bucket.fill(limit.value, now_ms)
+        return MutationQuota(bucket, limit.value, now_ms, is_strict=is_strict)
 
     async def charged(
         self, context: Context, carry_out: Callable[[MutationQuota | None], Awaitable[R]], *, is_strict: bool
@@ -64,8 +66,7 @@ class MutationQuotas:
         forwarded.
         """
         quota = self.find(context, is_strict=is_strict)
-        if quota is None:
-            return await carry_out(None)
         response = await carry_out(quota)
-        context.throttle_ms = response.throttle_time_ms = quota.throttle_ms(self._clock.monotonic_ms())
+        if quota is not None:
+            context.throttle_ms = response.throttle_time_ms = quota.throttle_ms(self._clock.monotonic_ms())
         return response

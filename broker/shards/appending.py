@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker.replica.waits import committed
 from broker.shards.environment import Environment
 from client.errors import PeerError
 from protocol.errors import KafkaError, ProtocolError, error_code
+from protocol.lazy import lazy
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.types import TopicPartition, Uuid
+
+if TYPE_CHECKING:
+    from broker.shards import anywhere
+else:  # with the first leader elsewhere
+    anywhere = lazy("broker.shards.anywhere")
 
 PURPOSE: Final = "dead-letters"
 """Connections of their own, because a batch may take long to commit."""
@@ -33,8 +39,6 @@ async def append_elsewhere(
     environment: Environment, leader_id: int, target: TopicPartition, topic_id: Uuid, encoded: bytearray
 ) -> None:
     """Has another broker append a batch, and returns once it is committed. Raises KafkaError."""
-    from broker.shards.anywhere import as_kafka_error  # a node that is alone sends nothing
-
     data = TopicProduceData(
         name=target.topic,
         topic_id=topic_id,
@@ -44,7 +48,7 @@ async def append_elsewhere(
     try:
         response = await environment.anywhere().send(leader_id, PURPOSE, request, ProduceResponse)
     except (PeerError, ProtocolError) as error:
-        raise as_kafka_error(error) from error
+        raise anywhere.as_kafka_error(error) from error
     for topic in response.responses:
         for partition in topic.partition_responses:
             if partition.error_code:

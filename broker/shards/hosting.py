@@ -36,7 +36,7 @@ E = TypeVar("E", bound=Sized)
 LOAD_AGAIN_MS = 1_000
 """Pause after a failed write: a full disk or missing replicas take time to recover."""
 
-logger = get_logger("broker.coordinators")
+logger = get_logger(__name__)
 
 
 class InternalTopic(NamedTuple):

@@ -33,7 +33,7 @@ OVER: Final = frozenset(
 """Errors of a partition that no longer needs the marker: a newer epoch of the producer has ended the transaction there,
 as when an administrator aborts it; or no transaction can have been written to it."""
 
-logger = get_logger("broker.transactions")
+logger = get_logger(__name__)
 
 
 class Submit(Protocol):

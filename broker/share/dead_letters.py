@@ -51,7 +51,7 @@ QUEUE_CONFIGS: Final = {"errors.deadletterqueue.group.enable": "true", "message.
 REJECTED: Final = "Offset rejected by client."
 EXHAUSTED: Final = "Offset delivery count exceeded the threshold."
 
-logger = get_logger("broker.share")
+logger = get_logger(__name__)
 
 
 class Letter(NamedTuple):

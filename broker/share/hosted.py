@@ -56,7 +56,7 @@ WriteCallback = Callable[[KafkaError | None], None]
 
 A = TypeVar("A")
 
-logger = get_logger("broker.share")
+logger = get_logger(__name__)
 
 
 class Hosted:

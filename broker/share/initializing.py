@@ -17,7 +17,7 @@ from coordinator.group.share.initialization import Initialize, initialized, unin
 from coordinator.share.key import ShareKey
 from protocol.errors import KafkaError
 
-logger = get_logger("broker.share")
+logger = get_logger(__name__)
 
 
 async def initialize(

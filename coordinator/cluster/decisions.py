@@ -16,7 +16,7 @@ from coordinator.cluster.controller import Asker
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
-from coordinator.cluster.security.mutation_quota import Charge, QuotaCharged, unlimited
+from coordinator.cluster.security.mutation_quota import Charge, Charges, unlimited
 from protocol.api_key import ApiKey
 from protocol.schema import identity
 from protocol.types import Uuid
@@ -143,7 +143,6 @@ def decide(state: DecisionState, request: object, asker: Asker) -> Decided[objec
     row = DECISIONS[ApiKey(identity(type(request)).key)]
     if asker.quota is None:
         return row.decide(state, request, asker)
-    charges = asker.quota.begin()
+    charges = Charges(asker.quota)
     decided = row.decide(state._replace(charge=charges.charge), request, asker)
-    charged = QuotaCharged(asker.quota, charges.partitions, charges.overdrawn)
-    return decided._replace(effects=(*decided.effects, charged))
+    return decided._replace(effects=(*decided.effects, charges))

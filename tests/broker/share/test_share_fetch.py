@@ -33,7 +33,7 @@ from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.record import Record
 from tests.broker.inprocess import LONG_S, Client, InProcess
-from tests.broker.ticking import Ticking
+from tests.clock import ManualClock
 
 GROUP, MEMBER = "group", "member-1"
 PARTITIONS = 20
@@ -197,7 +197,7 @@ def test_a_fetch_of_many_partitions_finds_a_record_of_the_last(is_late: bool, tm
             await fetching.fetch(0, topics=[FetchTopic(topic_id=fetching.topic_id, partitions=named)])
             await broker.settled()
             groups = broker.server.broker.share_groups
-            groups.environment = groups.environment._replace(clock=Ticking(groups.environment.clock))
+            groups.environment = groups.environment._replace(clock=ManualClock(tick_ms=1))
             if not is_late:
                 fetching.append(1, PARTITIONS - 1)
             waiting = asyncio.ensure_future(fetching.fetch(1, max_wait_ms=60_000))

@@ -41,7 +41,7 @@ from protocol.messages.sync_group import SyncGroupRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.coordinator.any_request import AnyRequest, answered_or_refused, each_accepted
 from tests.coordinator.decisions import decisions
-from tests.coordinator.group.consumer_world import Groups
+from tests.coordinator.group.world import Groups
 
 SEEDS = 40  # some seconds
 STEPS = 300

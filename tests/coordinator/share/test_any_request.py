@@ -18,7 +18,7 @@ from protocol.records.compression import Compression
 from tests.coordinator.any_request import answered_or_refused, each_accepted
 from tests.coordinator.decisions import decisions
 from tests.coordinator.driver import Driver
-from tests.coordinator.group.consumer_world import Groups
+from tests.coordinator.group.world import Groups
 
 SEEDS, STEPS = 30, 200
 
