@@ -86,8 +86,6 @@ class Api:
     unsupported: Callable[[Apis], object] | None = None
     """Returns the response, in version 0, to a request in a version that is not served; without it such a request
     closes the connection."""
-    oldest: int = 0
-    """The first version that is served, if it is not the message's first."""
     translate: Callable[[KafkaError, int], KafkaError] | None = None
     """(error, version) → the error that the client gets for a coordinator's."""
     explains: bool = False
@@ -108,8 +106,7 @@ class Api:
     @property
     def versions(self) -> Versions:
         """The versions that are served."""
-        first, last = identity(self.request).versions
-        return Versions(max(first, self.oldest), last)
+        return identity(self.request).versions
 
     def begins_with_throttle_time(self, version: int) -> bool:
         """True if the first field of a response is its client's throttle time (KIP-124)."""

@@ -7,17 +7,15 @@ Source: ShareCoordinatorService (KIP-932).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from broker.request.turns import Turns
-from broker.shards.shares import Decide, ShareCoordinator
 from broker.shards.translations import seen_by_client
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
-A = TypeVar("A")
-R = TypeVar("R")
+T = TypeVar("T")
 
 
 class NamedPartition(Protocol):
@@ -27,6 +25,7 @@ class NamedPartition(Protocol):
     def partition(self) -> int: ...
 
 
+P = TypeVar("P", bound=NamedPartition)
 P_co = TypeVar("P_co", bound=NamedPartition, covariant=True)
 
 
@@ -50,38 +49,35 @@ class StateRequest(Protocol[P_co]):
     def topics(self) -> Sequence[NamedTopic[P_co]]: ...
 
 
-def is_whole(request: StateRequest[P_co]) -> bool:
-    """True if each topic has partitions. Otherwise all requests but InitializeShareGroupState get an empty answer."""
-    return all(topic.partitions for topic in request.topics)
-
-
 async def answered(
-    request: StateRequest[P_co], turns: Turns, answer: Callable[[Uuid, P_co], Awaitable[R]]
-) -> list[tuple[Uuid, list[R]]]:
-    """Returns the result of each partition, by topic id. A group without a name, or a topic without partitions, has no
-    results.
-    """
-    results: dict[Uuid, dict[int, R]] = {}
-    for topic in request.topics if request.group_id else ():
+    request: StateRequest[P],
+    turns: Turns,
+    answer: Callable[[ShareKey, P], Awaitable[object]],
+    topic_result: Callable[..., T],
+    partition_result: Callable[..., object],
+    *,
+    needs_partitions: bool = True,
+) -> list[T]:
+    """Returns the results of topics, with the result of each partition: what `answer` returns, one without an error for
+    None, and one with the KafkaError that it raises. A group without a name has no results, and a topic without
+    partitions none for the whole request; for InitializeShareGroupState, only for itself."""
+    if not request.group_id or (needs_partitions and not all(topic.partitions for topic in request.topics)):
+        return []
+    results: dict[Uuid, dict[int, object]] = {}
+    for topic in request.topics:
         for requested in topic.partitions:
             by_partition = results.setdefault(topic.topic_id, {})
             await turns.next()
-            by_partition[requested.partition] = await answer(topic.topic_id, requested)
-    return [(topic_id, list(by_partition.values())) for topic_id, by_partition in results.items()]
-
-
-class Failure(NamedTuple):
-    """The error of a partition's result."""
-
-    code: int = ErrorCode.NONE
-    message: str | None = None
-
-
-async def submitted(coordinator: ShareCoordinator, key: ShareKey, decide: Decide[A]) -> tuple[A | None, Failure]:
-    """Returns the shard's answer, or its error."""
-    try:
-        answer: A | None = await coordinator.submit(key, decide)
-    except KafkaError as error:
-        client_error = seen_by_client(error)
-        return None, Failure(client_error.code, client_error.message)
-    return answer, Failure()
+            index = requested.partition
+            try:
+                result = await answer(ShareKey(request.group_id, topic.topic_id, index), requested)
+                by_partition[index] = result or partition_result(partition=index, error_code=ErrorCode.NONE)
+            except KafkaError as error:
+                seen = seen_by_client(error)
+                by_partition[index] = partition_result(
+                    partition=index, error_code=seen.code, error_message=seen.message
+                )
+    return [
+        topic_result(topic_id=topic_id, partitions=list(by_partition.values()))
+        for topic_id, by_partition in results.items()
+    ]
