@@ -188,7 +188,8 @@ class Route:
             return self.encode(context, response)
         if self.host.quotas is not None:
             response = self._throttled(self.host.quotas, context, response)
-        return await self.host.codec_threads.call(partial(self._frame, context, response))
+        threads = self.host.codec_threads.of(context.size_bytes, context.answer_items)
+        return await threads.call(partial(self._frame, context, response))
 
     def _throttled(self, quotas: ClientQuotas, context: Context, response: object) -> object:
         """Returns the response with its client's throttle time."""
@@ -250,7 +251,8 @@ class Route:
     async def failed_later(self, context: Context, request: object, error: Exception) -> object:
         """Returns the response that rejects a request, as `failed` does; a thread makes it if it is large."""
         make = partial(self.failed, context, request, error)
-        return await self.host.codec_threads.call(make) if context.is_large else make()
+        threads = self.host.codec_threads.of(context.size_bytes)
+        return await threads.call(make) if context.is_large else make()
 
     def _as_kafka_error(self, context: Context, error: Exception) -> KafkaError:
         """Returns the error for the client; logs a bug of the broker."""
@@ -347,7 +349,8 @@ class Dispatcher:
         """Returns the answer to a large request; a thread decodes the request and encodes the answer."""
         context.is_large = True
         with FULL_COLLECTIONS.delayed(len(frame)):
-            request = await self.host.codec_threads.call(partial(route.decode, context.version, frame, position))
+            threads = self.host.codec_threads.of(len(frame))
+            request = await threads.call(partial(route.decode, context.version, frame, position))
             call = Call(route.api, context, self.host, request)
             return await answer_later(route, context, request, route.handled(call, len(frame)))
 
@@ -374,7 +377,15 @@ def as_answer(route: Route, context: Context, request: object, response: object)
     if isinstance(response, Waiting):
         context.parked_ns = route.host.clock.monotonic_ns()
         return Running(answer_later(route, context, request, response))
+    if context.is_large and not (response is None or isinstance(response, list)):
+        context.parked_ns = route.host.clock.monotonic_ns()
+        return Running(encoded_later(route, context, response))
     return context.finish(route.encode(context, response))
+
+
+async def encoded_later(route: Route, context: Context, response: object) -> Answer:
+    """Returns the answer to a request whose response is complete; a thread encodes it."""
+    return context.finish(await route.encode_later(context, response))
 
 
 def api_name(key: int) -> str:

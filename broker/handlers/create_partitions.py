@@ -21,7 +21,7 @@ is throttled."""
 async def create_partitions(call: Call[CreatePartitionsRequest]) -> CreatePartitionsResponse:
     return await call.host.mutation_quotas.charged(
         call.context,
-        lambda charge: call.host.topics.create_partitions(call.request, call.sender._replace(charge=charge)),
+        lambda quota: call.host.topics.create_partitions(call.request, call.sender._replace(quota=quota)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
 

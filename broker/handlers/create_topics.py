@@ -26,7 +26,7 @@ throttled."""
 async def create_topics(call: Call[CreateTopicsRequest]) -> CreateTopicsResponse:
     return await call.host.mutation_quotas.charged(
         call.context,
-        lambda charge: call.host.topics.create(call.request, call.sender._replace(charge=charge)),
+        lambda quota: call.host.topics.create(call.request, call.sender._replace(quota=quota)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
 

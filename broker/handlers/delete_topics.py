@@ -32,7 +32,7 @@ async def delete_permitted(
     sender = call.sender._replace(deletable=deletable, describable=describable)
     response = await call.host.mutation_quotas.charged(
         call.context,
-        lambda charge: call.host.controller.submit(call.request, DeleteTopicsResponse, sender._replace(charge=charge)),
+        lambda quota: call.host.controller.submit(call.request, DeleteTopicsResponse, sender._replace(quota=quota)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
     await call.host.new_logs.changes.over()

@@ -24,7 +24,7 @@ from broker.request.authorisation import (
 )
 from broker.request.turns import batches
 from broker.shards.hosting import KeyCoordinator
-from coordinator.group.consumer.requests import is_blank
+from coordinator.group.modern.requests import is_blank
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.schema import since

@@ -185,7 +185,7 @@ def open_metadata(
         on_fault=on_fault,
     )
     incarnation = begin_incarnation(settings, identity, lambda: random_uuid(random_bytes), disk)
-    return Metadata(cluster, Node(incarnation, cluster.controller, cluster.image), led_log)
+    return Metadata(cluster, Node(incarnation, cluster.controller, cluster.image, clock), led_log)
 
 
 def open_controller(

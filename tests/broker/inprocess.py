@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 
 import pytest
 
+from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.dispatch.api import WireParser
 from broker.dispatch.dispatcher import FRONT_BYTES
@@ -153,9 +154,9 @@ def decode_response(frame: bytes, key: int, version: int, response: type[R]) -> 
 class InProcess:
     """`async with InProcess(tmp_path, {...options}) as broker`."""
 
-    def __init__(self, directory: Path, options: dict[str, str] | None = None) -> None:
+    def __init__(self, directory: Path, options: dict[str, str] | None = None, clock: Clock | None = None) -> None:
         texts = {"log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0", **(options or {})}
-        self.server = Server(BrokerConfig.parse(texts), asyncio.Event())
+        self.server = Server(BrokerConfig.parse(texts), asyncio.Event(), clock=clock)
 
     async def __aenter__(self) -> Self:
         await self.server.start()

@@ -49,8 +49,9 @@ ELSEWHERE = [
     "programs.run.joining",
     "client.connection",
     "structlog",
+    "re2",
 ]
-"""The modules of a broker that has its controllers elsewhere, somebody to watch it, or something to log."""
+"""The modules of a broker that has its controllers elsewhere, somebody to watch it, something to log, or patterns."""
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from protocol.schema import ANY_VERSION
+from tests.clock import ManualClock
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -28,19 +29,6 @@ TOPIC_ID = bytes(range(16))
 
 Answer = Callable[[object], object]
 """Returns the answer to a request, or raises what its sender meets."""
-
-
-class PassingTime:
-    """The time, which passes by pauses alone."""
-
-    def __init__(self) -> None:
-        self.at_ms = 1_000_000
-
-    def now_ms(self) -> int:
-        return self.at_ms
-
-    def monotonic_ms(self) -> int:
-        return self.at_ms
 
 
 class ScriptedLink:
@@ -74,7 +62,7 @@ class ScriptedLinks:
     """Links to the one broker."""
 
     def __init__(self) -> None:
-        self.clock = PassingTime()
+        self.clock = ManualClock()
         self.link = ScriptedLink()
         self.bootstrap = [self.link]
         self.placed: list[Mapping[int, Address]] = []
@@ -90,7 +78,7 @@ class ScriptedLinks:
         return list(await asyncio.gather(*awaitables))
 
     async def pause(self, delay_ms: int) -> None:
-        self.clock.at_ms += delay_ms
+        self.clock.advance(delay_ms)
         await asyncio.sleep(0)
 
     async def close(self) -> None:

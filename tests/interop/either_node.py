@@ -18,6 +18,10 @@ PATIENCE_S = 400
 """How long a process may take to begin or to end where half a dozen share two cores."""
 
 
+BROKER_HEAP = "-Xmx384m"
+"""JVM heap of a node: more than that of a tool, which is too small for three brokers under a suite's load."""
+
+
 class Make(enum.Enum):
     """Who made a node."""
 
@@ -37,7 +41,7 @@ class Program(NamedTuple):
 
 
 def _run_apache(file: str) -> list[str]:
-    return jvm.java(f"{jvm.apache_kafka()}/*", "kafka.Kafka", file, flags=(ApacheNode.VERBOSE,))
+    return jvm.java(f"{jvm.apache_kafka()}/*", "kafka.Kafka", file, flags=(BROKER_HEAP, ApacheNode.VERBOSE))
 
 
 PROGRAMS = {
