@@ -12,6 +12,9 @@ from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
 MAX_UVARINT_BYTES: Final = 5
+MAX_ONE_BYTE: Final = 0x7F
+"""The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
+UUID_BYTES: Final = 16
 """Longest unsigned varint: 32 bits in groups of seven."""
 
 

@@ -32,7 +32,7 @@ async def list_groups(call: Call[ListGroupsRequest]) -> ListGroupsResponse:
             call.announce(len(listed))
         except KafkaError as error:
             if error.code is not ErrorCode.NOT_COORDINATOR:
-                return ListGroupsResponse(error_code=error.code, groups=[])
+                raise
     return ListGroupsResponse(error_code=0, groups=groups)
 
 
