@@ -46,7 +46,7 @@ LIMIT: Final = 1.1
 
 
 class Felt(NamedTuple):
-    """The rounds without scrapes, the rounds with them, and the seconds of each scrape."""
+    """The rounds without scrapes, the rounds with scrapes, and the seconds of each scrape."""
 
     without: list[Sample]
     scraped: list[Sample]

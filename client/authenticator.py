@@ -24,7 +24,7 @@ MECHANISMS: Final = (PLAIN, *DIGESTS)
 NONCE_BYTES: Final = 20
 
 Exchange = Generator[bytes, bytes, None]
-"""Yields a mechanism's messages, and is sent the response to each."""
+"""Yields a mechanism's messages, and receives the response to each message."""
 
 
 def authenticator(mechanism: str, name: str, password: str, draw: Callable[[int], bytes]) -> Authenticator:

@@ -141,7 +141,7 @@ class _Source:
         return field.default_source()
 
     def min_size(self, kind: Kind, compact: bool) -> int:
-        """Returns the fewest bytes of a value, to check an array's count against the remaining bytes."""
+        """Returns the minimum number of bytes of a value, to check an array's count against the remaining bytes."""
         if kind.name in SIZES:
             return SIZES[kind.name]
         if kind.struct is None:

@@ -188,8 +188,8 @@ class KafkaError(Exception):
         return f"{self.code.name}: {self.message}"
 
     def detached(self) -> Self:
-        """Returns the error to be kept as a value. The frames of its traceback would refer to what keeps it: a cycle,
-        which only a full garbage collection frees."""
+        """Returns the error without traceback and causes, so that it can be stored. Otherwise the traceback's frames
+        could refer to the object that stores the error: a cycle, which only a full garbage collection frees."""
         self.__traceback__ = self.__context__ = self.__cause__ = None
         return self
 

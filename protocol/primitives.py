@@ -12,7 +12,7 @@ from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
 MAX_UVARINT_BYTES: Final = 5
-"""Longest unsigned varint: 32 bits in groups of seven."""
+"""Maximum number of bytes of an unsigned varint: 32 bits in groups of seven."""
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:

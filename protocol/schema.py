@@ -160,8 +160,8 @@ def fields_of(cls: type) -> tuple[Field, ...]:
 
 
 def annotation_of(cls: type, name: str) -> Any:
-    """Returns a field's evaluated annotation. Nearly all annotations are a single name, which it looks up:
-    typing.get_type_hints would compile each of the hundreds at a start."""
+    """Returns a field's evaluated annotation. Nearly all annotations are a single name, which this function looks up;
+    typing.get_type_hints would compile hundreds of annotations at each start."""
     source, scope = cls.__annotations__[name], vars(sys.modules[cls.__module__])
     named = scope.get(source) or _PLAIN_NAMES.get(source)
     return eval(source, scope) if named is None else named

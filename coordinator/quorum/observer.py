@@ -102,7 +102,8 @@ class Fetching(NamedTuple):
     snapshot_id: SnapshotId
     position: int
     epoch: int
-    """The epoch of the leader whose snapshot it is: another leader's may have the same name and other bytes."""
+    """The epoch of the leader whose snapshot is being fetched. Another leader's snapshot may have the same name and
+    other bytes."""
 
 
 class Observer:

@@ -34,7 +34,7 @@ class LeaderMoved(KafkaError):
 
 
 class Following(NamedTuple):
-    """Another broker leads, or no broker does. The epochs in the log come with the leader's records."""
+    """Another broker leads, or no broker leads. The epochs in the log come with the leader's records."""
 
     leader_id: int = topic.NO_LEADER
     epoch: int = NO_EPOCH
@@ -114,8 +114,9 @@ class Leading:
     def keeps_up(
         self, broker_id: int, log_end_offset: int, log_start_offset: int, broker_epoch: int, received_ms: int | None
     ) -> bool:
-        """Records a fetch from the log's end of an in-sync follower that had all records at its last fetch too, as
-        `fetched` does; without a time, it is recorded already. Returns False, and changes nothing, for any other."""
+        """Records a fetch as `fetched` does, if it is the usual one: an in-sync follower fetches from the log's end,
+        and had all records at its last fetch too. With `received_ms` None, only checks this. Returns False, and changes
+        nothing, for any other fetch."""
         before = self.followers.get(broker_id)
         if (
             before is None

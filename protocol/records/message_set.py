@@ -112,8 +112,8 @@ def read_messages(
 ) -> Iterator[Record]:
     """Yields the records of a message set with their absolute offsets, and inflates compressed sets.
 
-    Raises KafkaError: CORRUPT_MESSAGE as `iter_messages`, or for a set that inflates to more than `max_size` bytes;
-    INVALID_RECORD for invalid wrappers.
+    Raises the errors of `iter_messages`. Raises CORRUPT_MESSAGE for a set that inflates to more than `max_size` bytes,
+    and INVALID_RECORD for invalid wrappers.
     """
     for message in iter_messages(buffer, start, end):
         if message.compression:
@@ -133,7 +133,7 @@ def to_record(message: LegacyMessage) -> Record:
 def unwrap(wrapper: LegacyMessage, max_size: int = MAX_INFLATED_SIZE) -> Iterator[LegacyMessage]:
     """Yields the messages inside a wrapper, with their inner offsets. LogAppendTime replaces their timestamps.
 
-    Messages are views of an inflated piece. Raises as `read_messages`.
+    Messages are views of an inflated piece. Raises the errors of `read_messages`.
     """
     if wrapper.compression not in _LEGACY_CODECS:
         raise _invalid(f"compression codec {wrapper.compression} does not exist in magic {wrapper.magic}")

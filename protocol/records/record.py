@@ -66,7 +66,7 @@ def read_records(
 def iter_keys(
     buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
 ) -> Iterator[RawRecord]:
-    """Yields the partly decoded records, for compaction. Raises as `read_records`."""
+    """Yields the partly decoded records, for compaction. Raises the errors of `read_records`."""
     data = inflate(buffer, position, header, max_size)
     for offset, timestamp, at, end in _scan(data, header):
         key, value_at = _nullable_bytes(data, at, end)
@@ -76,7 +76,7 @@ def iter_keys(
 
 
 def inflate(buffer: Buffer, position: int, header: BatchHeader, max_size: int = MAX_INFLATED_SIZE) -> bytes:
-    """Returns a batch's encoded records, decompressed. Raises KafkaError as `read_records`."""
+    """Returns a batch's encoded records, decompressed. Raises the errors of `read_records`."""
     payload = header.payload(buffer, position)
     if not header.attributes & _COMPRESSION_MASK:
         return bytes(payload)
@@ -95,7 +95,7 @@ def decode_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
 
 
 def iter_times(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int]]:
-    """Yields (offset, timestamp) of each record, without decoding the rest. Raises as `decode_all`."""
+    """Yields (offset, timestamp) of each record, without decoding the rest. Raises the errors of `decode_all`."""
     for offset, timestamp, _, _ in _scan(data, header):
         yield offset, timestamp
 

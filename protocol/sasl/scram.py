@@ -84,8 +84,8 @@ class ScramServer:
     def __init__(
         self, mechanism: str, find: Lookup, absent: Absent, nonce: str, find_token: TokenLookup = no_token
     ) -> None:
-        """Takes look-ups: `find` of a user's keys by name, `find_token` of a delegation token by id, and `absent` of
-        keys for an unknown name. `nonce` is random, and new for each exchange."""
+        """`find` returns a user's keys by name, `find_token` a delegation token by id, and `absent` keys for an unknown
+        name. `nonce` is random, and new for each exchange."""
         self._digest = DIGESTS[mechanism]
         self._find = find
         self._find_token = find_token

@@ -177,7 +177,9 @@ def _check_batch(records: memoryview, position: int, header: BatchHeader, rules:
 
 
 def _several(records: memoryview, rules: AppendRules, origin: Origin, now_ms: int, at_length: bool) -> Settled:
-    """Validates several batches, or an incomplete batch. A client may send only one batch for a partition."""
+    """Validates several batches, or an incomplete batch. Rejects several batches of a client, which may send only one
+    per partition.
+    """
     batches = list(iter_batches(records))
     for position, header in batches:
         _check_batch(records, position, header, rules, origin)
@@ -291,8 +293,8 @@ def _converted(records: memoryview, rules: AppendRules, now_ms: int, at_length: 
 def _as_given(records: memoryview, next_offset: int, leader_epoch: int) -> Prepared:
     """Returns a leader's batches, with the offsets and epochs that the leader has assigned.
 
-    A late answer of a former leader may contain batches of a newer epoch than that of the follower's fetch: they and
-    all later batches are left out (KAFKA-18723). `leader_epoch` -1 keeps all batches.
+    A late answer of a former leader may contain batches with a newer epoch than that of the follower's fetch. These
+    batches and all later batches are left out (KAFKA-18723). With `leader_epoch` -1 all batches are kept.
     """
     headers, size, expected = [], 0, next_offset
     for position, header in walk(lambda start, end: records[start:end], 0, len(records)):

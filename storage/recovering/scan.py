@@ -70,8 +70,9 @@ def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCac
 
 
 def note_epoch(epochs: LeaderEpochCache, header: BatchHeader) -> None:
-    """Adds a batch's leader epoch, which overrides the epochs file: the file may still have a truncated epoch. Raises
-    KafkaError for an invalid epoch, because no CRC covers it."""
+    """Adds a batch's leader epoch, which overrides the epochs file, because the file may still have a truncated epoch.
+    Raises KafkaError for an invalid epoch, which no CRC covers.
+    """
     epoch = header.partition_leader_epoch
     if epoch < NO_PARTITION_LEADER_EPOCH:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} is of epoch {epoch}")
