@@ -78,7 +78,8 @@ async def deny_unreadable(fetch: Fetch, turns: Turns) -> None:
 
 
 async def gather(fetch: Fetch, turns: Turns) -> Gathered:
-    """Reads every partition once; has a thread read ahead what is not in memory, and then reads them again."""
+    """Reads every partition once. If data isn't in memory, a thread reads it ahead, and then the partitions are read
+    again."""
     gathered = await gather_once(fetch, turns, is_warm=False)
     if gathered.cold is None:
         return gathered

@@ -13,8 +13,8 @@ PLACE: Final = 4
 TURN: Final = 8
 """Requests that were read before are answered first."""
 ROOM: Final = 16
-"""The first part of its next request fills its buffer, and gets no more memory: because requests before it are in
-flight, or because memory is short."""
+"""The first part of its next request fills its buffer, which gets no more memory, because earlier requests are in
+flight or memory is short."""
 ENDED: Final = 32
 """The connection is closing or closed."""
 THROTTLED: Final = 64

@@ -186,7 +186,8 @@ class ReplicaFetcher:
             self._fetcher.unanswered(self._clock.monotonic_ms())
 
     async def _ask_for_offsets(self, peer: LeaderConnection) -> None:
-        """Requests the leader's end and start offsets until all out-of-range partitions are decided."""
+        """Requests the leader's end and start offsets until the correction of every out-of-range partition is
+        decided."""
         environment = self._environment
         while (request := self._fetcher.offsets_request(environment.node.node_id)) is not None:
             response = await peer.send(request, ListOffsetsResponse, timeout_ms=environment.timeout_ms, max_dials=1)
