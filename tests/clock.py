@@ -1,4 +1,4 @@
-"""The clock of tests: it stands still unless a test moves it."""
+"""The clock of tests: its time changes only when a test advances it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from itertools import count
 NS_PER_MS = 1_000_000
 START_MS = 1_700_000_000_000
 PATIENCE_S = 20
-"""A test fails if no timer is set for this long; nothing waits for this time to pass."""
+"""A test fails if no timer is set for this time. A test that passes doesn't wait for it."""
 
 
 class ManualTimer:
-    """A timer of a ManualClock; `when_ms` is on the clock's monotonic time."""
+    """A timer of a ManualClock; `when_ms` is its monotonic time."""
 
     def __init__(self, when_ms: float, then: Callable[[], None], cancelled: Callable[[], None]) -> None:
         self.when_ms = when_ms
@@ -28,8 +28,8 @@ class ManualTimer:
 
 
 class ManualClock:
-    """`broker.clock.Clock` that a test moves: by `advance`, which calls each timer at its time, or by a new `time_ms`
-    and `ring`, which calls timers late, as a busy event loop does."""
+    """A `broker.clock.Clock` that a test controls. `advance` calls each timer at its time. With a new `time_ms` and
+    `ring`, timers are called late, as by a busy event loop."""
 
     def __init__(self, time_ms: float = START_MS, ahead_ms: int = 0) -> None:
         """The time of day is `ahead_ms` ahead of the monotonic time."""
@@ -59,7 +59,7 @@ class ManualClock:
 
     @property
     def timers(self) -> list[ManualTimer]:
-        """The timers that are set, the earliest first."""
+        """Returns the timers that are set, the earliest first."""
         return [timer for *_, timer in sorted(self._heap, key=lambda entry: entry[:2]) if not timer.is_cancelled]
 
     def advance(self, by_ms: float) -> None:
@@ -72,7 +72,7 @@ class ManualClock:
         self.time_ms = end_ms
 
     def ring(self) -> None:
-        """Calls the timers that are due now; one that such a call sets waits for the next `ring`."""
+        """Calls the timers that are due now. A timer that is set by such a call waits for the next `ring`."""
         due = []
         while self._heap and self._heap[0][0] <= self.time_ms:
             due.append(heapq.heappop(self._heap)[2])
@@ -80,7 +80,7 @@ class ManualClock:
             self._call(timer)
 
     async def next_timer(self) -> float:
-        """Waits until a timer is set; returns the milliseconds until the earliest is due."""
+        """Waits until a timer is set; returns the milliseconds until the earliest timer is due."""
         async with asyncio.timeout(PATIENCE_S):
             while not self.timers:
                 self._changed.clear()
@@ -97,7 +97,7 @@ class ManualClock:
 
 
 class ImpatientClock(ManualClock):
-    """Passes each delay in the next turn of the event loop."""
+    """A clock on which each delay ends in the next turn of the event loop."""
 
     def call_after(self, delay_ms: float, then: Callable[[], None]) -> ManualTimer:
         timer = super().call_after(delay_ms, then)

@@ -1,4 +1,4 @@
-"""The measured parts of docs/benchmarks.md: written from result files, and nothing else is touched."""
+"""Tests the measured parts of docs/benchmarks.md: they are written from result files, and the rest stays unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine's clock as a class that a test's clock may inherit from: `SystemClock` is compiled in a wheel."""
+"""The machine's clock as a class that test clocks can inherit from, because `SystemClock` is compiled in a wheel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from broker.clock import SystemClock, Timer
 
 
 class MachineClock:
-    """Asks the system's clock; a test's clock replaces a part of it."""
+    """Uses the system's clock; a test's clock overrides a part of it."""
 
     _system = SystemClock()
 

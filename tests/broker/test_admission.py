@@ -1,4 +1,5 @@
-"""Who is let in: so many connections in all, of an address, in a second; and how many lines the others have."""
+"""Tests the admission of connections: limits in total, per address and per second; and the log lines about rejected
+ones."""
 
 from __future__ import annotations
 

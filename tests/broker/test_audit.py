@@ -1,4 +1,5 @@
-"""The audit log: denials at info and permissions at debug, with a bound on the lines of a request and of a second."""
+"""Tests the audit log: denials at info and permissions at debug, with limits on the lines of a request and of a
+second."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Lines = list[tuple[str, str, dict[str, Any]]]
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
-    """Level, event and fields of each line."""
+    """Returns level, event and fields of each line."""
     logged: Lines = []
 
     def at(level: str) -> Any:

@@ -1,4 +1,4 @@
-"""A clock that ticks when it is read: turns end by count."""
+"""A clock that ticks when it is read, so that turns end by count."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Ticking:
-    """A clock that is a millisecond later whenever it is read."""
+    """A clock that advances by a millisecond whenever it is read."""
 
     def __init__(self, clock: Any) -> None:
         self.clock = clock

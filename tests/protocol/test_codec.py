@@ -1,4 +1,4 @@
-"""The compiled codec: the forms of the wire byte by byte, and what it makes of wrong bytes."""
+"""Tests the compiled codec: the wire format byte by byte, and its errors for invalid bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOPIC_ID = bytes(range(16))
 
 @message(0, versions="0", flexible="none")
 class Numbers:
-    """Fixed widths, which become one struct call."""
+    """Fixed-width fields, which become a single struct call."""
 
     a: int8 = wire()
     b: int16 = wire()
@@ -42,7 +42,7 @@ class Texts:
 
 @message(0, versions="0-1", flexible="1+")
 class Lists:
-    """Arrays of everything."""
+    """Arrays of all types."""
 
     numbers: list[int32] | None = wire(nullable="0+")
     names: list[str] = wire(default=IMPLICIT)
@@ -60,7 +60,7 @@ class Inner:
 
 @message(0, versions="0-1", flexible="1+")
 class Outer:
-    """Structs in place, null, in arrays and in tags."""
+    """Structs inline, null, in arrays and in tags."""
 
     one: Inner = wire(default=IMPLICIT)
     maybe: Inner | None = wire(nullable="0+", default=None)
@@ -73,7 +73,7 @@ class Outer:
 
 @message(0, versions="0-3", flexible="none")
 class Ages:
-    """A field that came, and one that went."""
+    """A field that a later version added, and a field that it removed."""
 
     old: int8 = wire(versions="0-1", default=-7)
     new: int8 = wire(versions="2+", default=7)
@@ -81,7 +81,7 @@ class Ages:
 
 @struct
 class Nothing:
-    """No byte on the wire in classic versions."""
+    """A struct without bytes on the wire in classic versions."""
 
 
 @message(0, versions="0-1", flexible="1+")

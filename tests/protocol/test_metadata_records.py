@@ -1,4 +1,4 @@
-"""The frame around metadata records; their bodies are compared with Kafka's own classes in the interop tests."""
+"""Tests the frame around metadata records; their bodies are compared with Kafka's own classes in the interop tests."""
 
 from __future__ import annotations
 

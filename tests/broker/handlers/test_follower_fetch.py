@@ -1,4 +1,4 @@
-"""Fetches of followers: they read to the log's end, and the leader knows by them how far they are."""
+"""Tests followers' fetches: they read to the log's end, and the leader learns their progress."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ async def test_a_follower_that_does_not_delete_in_time_is_told_of(
 
 
 class Jumping(MachineClock):
-    """The machine's time and the timeouts of finished waits."""
+    """A clock that a test can move, over the machine's time."""
 
     def __init__(self) -> None:
         self.timeouts_ms: list[int] = []

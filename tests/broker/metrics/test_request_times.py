@@ -1,4 +1,5 @@
-"""Requests are counted, a sample of them is timed, and slow ones are told with where their time went."""
+"""Tests that requests are counted, a sample of them is timed, and slow requests are logged with the parts of their
+time."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ def test_a_follower_counts_apart() -> None:
 
 
 class Lines:
-    """The log, as it would be."""
+    """A replacement for the log."""
 
     def __init__(self) -> None:
         self.warnings: list[dict[str, object]] = []

@@ -1,4 +1,4 @@
-"""How often a page is made, and how long its turns are."""
+"""Tests how often a page is made, and the length of its turns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Handle:
 
 
 class WorkClock(MachineClock):
-    """Time that passes by work, and timers that ring when a test says so."""
+    """A clock whose time passes by work, and whose timers a test calls."""
 
     def __init__(self) -> None:
         self.now_ns = 0

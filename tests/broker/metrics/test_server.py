@@ -1,4 +1,5 @@
-"""Whatever scrapers do, there is a place for others, and an end to what is held for them."""
+"""Tests the listener of metrics with misbehaving scrapers: other scrapers are served, and the memory for them is
+bounded."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ REQUEST = b"GET /metrics HTTP/1.1\r\n\r\n"
 
 
 class Socket(asyncio.Transport):
-    """A peer that takes nothing."""
+    """A peer that reads nothing."""
 
     def __init__(self, ip: str) -> None:
         super().__init__()
@@ -56,7 +57,7 @@ class Socket(asyncio.Transport):
 
 
 class Pages:
-    """A page that differs each time, of a hundred bytes."""
+    """A page of a hundred bytes, which differs each time."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -81,7 +82,7 @@ async def connected(server: MetricsServer, ip: str, received: bytes = b"") -> tu
 
 
 def ended(*connections: MetricsConnection) -> None:
-    """Their timers and tasks end with them."""
+    """Closes the servers, so that their timers and tasks end with them."""
     for connection in connections:
         connection.connection_lost(None)
 
@@ -137,7 +138,7 @@ async def test_one_page_may_be_larger_than_all_that_is_held(monkeypatch: pytest.
 
 
 class Ringing(MachineClock):
-    """Timers that ring when a test says so."""
+    """Timers that a test calls."""
 
     def __init__(self) -> None:
         self.timers: list[tuple[float, Callable[[], None]]] = []

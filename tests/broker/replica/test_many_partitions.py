@@ -1,4 +1,5 @@
-"""A topic of many partitions: everybody else is served while it is made, and what happens meanwhile does no harm."""
+"""Tests the creation of a topic with many partitions: other clients are served meanwhile, and concurrent changes do no
+harm."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ CREATE_TOPICS, METADATA, PRODUCE_BY_ID = 19, 12, 13
 
 
 class Slow(MachineClock):
-    """By it, each log takes as long as a step."""
+    """A clock by which the creation of each log takes as long as a step."""
 
     def __init__(self) -> None:
         self.passed_ms = 0
@@ -59,7 +60,7 @@ class Slow(MachineClock):
 
 
 class HeldBack(NewLogs):
-    """Makes none while `is_held`: a request that waits for a disk takes more turns than all logs do."""
+    """Creates no logs while `is_held`, because a request that waits for a disk takes more turns than all logs do."""
 
     is_held = False
 
@@ -71,7 +72,7 @@ class HeldBack(NewLogs):
 
 
 class Slowly(InProcess):
-    """A broker that makes one log in a turn of the event loop."""
+    """A broker that creates one log in each turn of the event loop."""
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
@@ -85,7 +86,7 @@ class Slowly(InProcess):
         return self.server.broker.replicas
 
     async def half_made(self, topic: str = "t") -> None:
-        """Returns when there are some of the topic's partitions, and some are not there."""
+        """Returns once some of the topic's partitions exist and some don't."""
         async with asyncio.timeout(LONG_S):
             while len(self.replicas.topic(topic)) < MANY // 4:  # noqa: ASYNC110 (the loop is the clock)
                 await asyncio.sleep(0)
@@ -104,7 +105,7 @@ def begin_to_create(client: Client, topic: str = "t") -> None:
 
 
 async def created(client: Client) -> int:
-    """The error code that the topic is answered with."""
+    """Returns the error code in the answer about the topic."""
     (frame,) = await client.frames(1)
     return decode_response(frame, CREATE_TOPICS, 7, CreateTopicsResponse).topics[0].error_code
 

@@ -1,4 +1,5 @@
-"""Requests to other brokers: one under way to each, with all that came meanwhile in the next."""
+"""Tests the batches of requests to other brokers: one request in flight to each; items that arrive meanwhile go with
+the next."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from protocol.errors import ErrorCode, KafkaError, ProtocolError
 
 
 class Network:
-    """Answers each item with itself, once it is let."""
+    """Answers each item with the item itself, when a test allows it."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, list[int]]] = []

@@ -1,4 +1,4 @@
-"""Processes are kept running, and stopped in order; scripts stand for brokers here."""
+"""Tests that processes are kept running, and stopped in order. Scripts stand for brokers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SOON_S = 30
 
 
 class Recorder:
-    """Stands for the log."""
+    """Replaces the logger."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, dict[str, object]]] = []
@@ -60,14 +60,14 @@ class Recorder:
 
 @pytest.fixture(autouse=True)
 def log(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """The lines of the supervisor's own."""
+    """Returns the lines that the supervisor itself logged."""
     recorder = Recorder()
     monkeypatch.setattr(supervisor, "logger", recorder)
     return recorder
 
 
 class Cluster:
-    """A supervisor with scripts, and what was to be seen of it."""
+    """A supervisor that runs scripts, and its observed output."""
 
     def __init__(self, folder: Path, scripts: Mapping[str, str], pauses: Pauses) -> None:
         self.folder = folder
@@ -83,7 +83,7 @@ class Cluster:
 
     @property
     def stopped(self) -> list[str]:
-        """The names of the processes that were told to stop, in their order."""
+        """Returns the names of the processes that got a signal to stop, in order."""
         return self.journal.read_text().split() if self.journal.exists() else []
 
     async def start(self, plan: NodePlan) -> ChildProcess:
@@ -102,7 +102,7 @@ class Cluster:
                 await asyncio.sleep(0.005)
 
     async def ready(self, capsys: pytest.CaptureFixture[str]) -> str:
-        """The ready line."""
+        """Returns the ready line."""
         out = ""
 
         def is_there() -> bool:

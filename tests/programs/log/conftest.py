@@ -1,4 +1,5 @@
-"""`odradek log` dies of a pipe that nobody reads, as tools do; the process of the tests does not."""
+"""Keeps the tests' process alive: `odradek log` lets SIGPIPE end it if its output is a closed pipe, as other tools
+do."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def own_signals() -> Iterator[None]:
-    """Has SIGPIPE again as Python has it: left as the command sets it, it ended whatever later test wrote to a peer
-    that was gone."""
+    """Restores Python's handling of SIGPIPE. With the command's setting, a later test that writes to a closed
+    connection would end the process."""
     before = signal.getsignal(signal.SIGPIPE)
     yield
     signal.signal(signal.SIGPIPE, before)

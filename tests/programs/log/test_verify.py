@@ -23,7 +23,7 @@ Damage = Callable[[Path], None]
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A log directory with two partitions of several segments, closed in order."""
+    """Returns a log directory with two partitions of several segments, which were closed cleanly."""
     logs = start(tmp_path / "data")
     fill(logs)
     logs.close(NOW_MS)
@@ -103,7 +103,7 @@ def test_damage_is_found(data: Path, damage: Damage, problem: str, capsys: pytes
 
 
 def test_one_damaged_batch_is_one_problem(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The batches after it are verified too, and an index that points to it is not to blame."""
+    """The batches after it are verified too, and an index that points to it is not reported."""
     for number in (1, 3):
         overwrite(f"{FIRST}.log", 78 * number + 70, b"\xff")(data / "orders-0")
     output = verified(capsys, data)[1]
@@ -149,7 +149,7 @@ def test_a_lock_that_nobody_holds_does_not_count(data: Path, capsys: pytest.Capt
 
 
 class Stream(io.StringIO):
-    """Standard error, a terminal or not."""
+    """A replacement for standard error, which is a terminal or not."""
 
     def __init__(self, *, is_terminal: bool) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Rules for all messages: names, versions, laziness, words."""
+"""Tests the rules for all messages: names, versions, lazy compilation, words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEWEST = {
     ApiKey.TXN_OFFSET_COMMIT: 6,
     ApiKey.SHARE_FETCH: 2,
 }
-"""Some newest stable versions, as Kafka's table of APIs has them; version 6 of InitProducerId is not stable."""
+"""Some of the newest stable versions, according to Kafka's table of APIs; version 6 of InitProducerId is not stable."""
 
 FIRST_STABLE = {
     ApiKey.SHARE_GROUP_HEARTBEAT: 1,
@@ -35,7 +35,7 @@ FIRST_STABLE = {
     ApiKey.SHARE_FETCH: 1,
     ApiKey.SHARE_ACKNOWLEDGE: 1,
 }
-"""APIs whose version 0 was an early access that nobody may speak any more; all others begin at 0."""
+"""APIs whose version 0 was an early access version that is no longer allowed; all others begin at 0."""
 
 
 @pytest.mark.parametrize("api", ApiKey, ids=lambda api: api.name)

@@ -1,4 +1,4 @@
-"""The codecs: what Kafka's clients write is read, what we write they read, and nothing inflates without bound."""
+"""Tests the codecs: we read the output of Kafka's clients, they read ours, and inflating is bounded."""
 
 from __future__ import annotations
 

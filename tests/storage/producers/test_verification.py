@@ -1,4 +1,4 @@
-"""The first write of a transaction waits for its coordinator to vouch for it (KIP-890)."""
+"""Tests the verification of a transaction's first write by its coordinator (KIP-890)."""
 
 from __future__ import annotations
 
