@@ -1,4 +1,4 @@
-"""The lines that brokers log, as a simulation takes them."""
+"""Collects the log lines of brokers in a simulation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.simulation.cluster.surroundings import Surroundings
 
 
 class Lines:
-    """The lines that brokers log: a part of the trace, and their faults."""
+    """The log lines of brokers, which belong to the trace; bugs of a broker are breaches."""
 
     def __init__(self, world: Surroundings) -> None:
         self._world = world
@@ -39,7 +39,7 @@ class Lines:
 
 @contextmanager
 def listened_to(world: Surroundings) -> Iterator[None]:
-    """Lines come to the world, inside of this."""
+    """Passes log lines to the world during the block."""
     logger, lines = Logger._logger, Lines(world)
     Logger._logger = lambda _: lines  # type: ignore[method-assign, assignment, return-value]
     try:
