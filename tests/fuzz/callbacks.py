@@ -1,9 +1,9 @@
 """Measures the longest callback of the event loop during one client's large request: `python -m tests.fuzz.callbacks`.
 
-Each array of each version of each API has as many entries as are asked for, sent to a node or, by `--place controller`,
-to a controller's listener, where requests of brokers name a registered broker, and clients' requests come in Envelopes,
-too. A callback's time is the processor time of
-the loop's thread, so that other work of the machine, and of other threads, doesn't count. No other client waits longer.
+Each array of each version of each API gets this number of entries. The request goes to a node or, with `--place
+controller`, to a controller's listener, where requests of brokers name a registered broker, and clients' requests come
+in Envelopes, too. A callback's time is the processor time of the event loop's thread, so other work of the machine and
+of other threads doesn't count. No other client waits longer than this time.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Stopwatch:
             Handle._run = self._run  # type: ignore[method-assign, assignment]
 
     def start(self) -> None:
-        """Forgets what was measured, and what the current callback did before."""
+        """Discards the measurements so far, including the current callback's time."""
         self.longest_s = self.total_s = 0.0
         self._began_s = time.thread_time()
 
@@ -92,19 +92,19 @@ class Place(NamedTuple):
     client: Callable[[], Client]
     topic_id: bytes
     fill: Callable[[Any], Any]
-    """Fills in what only the server knows."""
+    """Fills in values that only the server knows."""
 
 
 @asynccontextmanager
 async def node(folder: Path) -> AsyncIterator[Place]:
-    """A broker with its own controller."""
+    """Yields a broker with its own controller."""
     async with InProcess(folder, OPTIONS) as served:
         yield Place(served.client, await furnished(served), lambda request: request)
 
 
 @asynccontextmanager
 async def controller(folder: Path) -> AsyncIterator[Place]:
-    """A controller with one broker, which leads the partitions of a topic."""
+    """Yields a controller with one broker, which leads the partitions of a topic."""
     write_meta_properties(OsDisk(), str(folder), MetaProperties("the-cluster", 100, b"directory-of-100"))
     server = ControllerServer(BrokerConfig.parse({**CONTROLLER_OPTIONS, "log.dirs": str(folder)}), asyncio.Event())
     await server.start()
@@ -151,7 +151,8 @@ def main() -> None:
 def requests_of(
     apis: Iterable[Api], forwarded: Collection[ApiKey], *, all_versions: bool
 ) -> Iterator[tuple[Many, bool]]:
-    """Yields the requests of the newest version of each API, or of all; with True those that also come in Envelopes."""
+    """Yields the requests of the newest version of each API, or of all versions; the flag is True for requests that
+    also come in Envelopes."""
     for api in apis:
         first, last = api.versions
         for version in range(first if all_versions else last, last + 1):

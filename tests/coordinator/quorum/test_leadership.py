@@ -1,4 +1,4 @@
-"""Who leads the quorum, as answers tell it, right ones and wrong ones."""
+"""Tests the known leader of a quorum after valid and invalid answers."""
 
 from __future__ import annotations
 

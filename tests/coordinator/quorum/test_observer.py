@@ -1,4 +1,4 @@
-"""An observer, and answers: those of leaders, of others, and those that cannot be."""
+"""Tests an observer's steps after answers of leaders, of other nodes, and impossible ones."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def piece(
 
 
 def fetching() -> Observer:
-    """One that was told to fetch a snapshot."""
+    """Returns an observer that must fetch a snapshot."""
     observing = observer()
     assert observing.fetched(answer(snapshot=SNAPSHOT), 0) == BeginSnapshot(SNAPSHOT)
     return observing
