@@ -33,7 +33,7 @@ CALLS_OF_ENTRY = 20
 """Number of calls per entry below which differences are ignored, because other work of the process is counted too."""
 
 TYPED = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE})
-"""Requests that compiled code answers, or that are answered from bytes; they accept only names of their own type."""
+"""APIs that compiled code answers, or that are answered from bytes, which don't accept names of the test's own type."""
 
 
 class CountedName(str):

@@ -33,7 +33,7 @@ TIMED_OUT: Final = 7
 AT_ONCE_MS: Final = 1000
 LOGGER: Final = 6
 MOST_OPTIONS_OF_OTHERS: Final = 100
-"""Options that only other brokers have."""
+"""Maximum number of options of any resource other than a broker."""
 
 CORRUPT_MESSAGE: Final = 2
 INVALID_RECORD: Final = 87

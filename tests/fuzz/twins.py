@@ -54,7 +54,7 @@ OF_AN_EPISODE: Final = re.compile(r"^(d\d+)-")
 GIVES_IDS: Final = frozenset({"InitProducerIdRequest", "EndTxnRequest"})
 PRODUCER_OF_A_BATCH: Final = re.compile(r"'producer_id': (\d+)")
 MADE_UP_ID: Final = re.compile(r"^[A-Za-z0-9_-]{22}$")
-"""The id of a member without one: a broker draws it."""
+"""The form of a member id that a broker draws for a member without one."""
 
 NAMES: Final = ("name", "topic", "topic_name", "group_id", "transactional_id", "group", "resource_name", "user")
 ORDER: Final = (*NAMES, "topic_id", "partition_index", "partition", "index", "producer_id", "member_id", "error_code")
@@ -89,8 +89,8 @@ ASIDE: Final = frozenset({
 without an authorizer there are no ACLs."""
 
 DOUBLED: Final = 0.1
-"""Maximum number of requests that name a partition twice, of which Apache Kafka loses the first records: such a world
-can't be used any more."""
+"""Share of the requests that may name a partition twice. Apache Kafka loses the first records of such a partition, and
+such a world can't be used any more."""
 
 
 def nothing(request: Any) -> Sequence[str]:

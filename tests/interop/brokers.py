@@ -48,7 +48,7 @@ class Odradek(Server):
     """A real `odradek run` on a free port, which it keeps over its restarts."""
 
     program: ClassVar = str(Path(sys.executable).with_name("odradek"))
-    """The command line of the broker: the source tree's, unless the tests set another."""
+    """The path of the `odradek` command: the source tree's, unless the tests set another."""
 
     recorded: ClassVar[Path | None] = None
     """The folder in which clients' requests are recorded, if they are."""

@@ -31,7 +31,7 @@ SETTINGS = {
 ZOOKEEPER = {"offsets.storage": "zookeeper"}
 DUAL = {"offsets.storage": "kafka", "dual.commit.enabled": "true"}
 KAFKA = {"offsets.storage": "kafka", "dual.commit.enabled": "false"}
-"""The steps of a migration of offsets, according to Kafka's documentation."""
+"""The options with which a consumer stores its offsets in Kafka, according to Kafka's documentation."""
 
 RECORD = re.compile(rb"^record (\S+) (\d+) (\d+) (\S+)\n", re.MULTILINE)
 

@@ -140,7 +140,8 @@ REFUSALS: Final = (
 
 JVMS: Final = ("Java 2.8.2", "Java 4.3.1", "Apache Kafka's tools")
 CLOSED: Final = {"aiokafka": "closed"}
-"""asyncio doesn't pass on an alert that arrives after the handshake."""
+"""Clients that only learn that the connection was closed: asyncio doesn't pass on an alert that arrives after the
+handshake."""
 
 TOKEN_REFUSED: Final = {
     "": '{"status":"invalid_token"}',

@@ -20,8 +20,8 @@ SECTOR = 64
 """Number of bytes that are written or lost as a whole: fewer than on any disk, so that small files are torn too."""
 
 DAMAGE = 0.25
-"""Number of damaged bytes in a damaged piece. Few bytes could all be in a batch's base offset, which the CRC doesn't
-cover; in a compacted log, which has gaps, that can't be detected."""
+"""Share of the bytes of a damaged piece that are damaged. Few damaged bytes could all be in a batch's base offset,
+which the CRC doesn't cover; in a compacted log, which has gaps, that can't be detected."""
 
 BINARY = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned")
 

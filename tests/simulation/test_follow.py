@@ -22,7 +22,7 @@ STEPS = 300
 SEEDS = range(60)
 """Seeds for about ten seconds; `make simulate WORLDS=follow` runs thousands."""
 TRIES = range(60)
-"""Number of seeds within which a planted fault is detected."""
+"""Seeds among which a planted fault is detected."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.source_only  # its replicas have models of logs
 
 SEEDS = range(20)
 MANY_SEEDS = range(100)
-"""Number of seeds, because a broker that is taken for its former process does harm in one run of twenty."""
+"""Many seeds, because a broker that is taken for its former process does harm in one run of twenty."""
 ROUNDS = 25
 
 

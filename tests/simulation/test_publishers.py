@@ -16,7 +16,7 @@ from tests.simulation.publishers_world import PublishersWorld
 
 SEEDS = range(10)
 TRIES = range(40)
-"""Number of seeds within which a planted fault is detected."""
+"""Seeds among which a planted fault is detected."""
 
 
 def run(seed: int) -> Counter[str]:

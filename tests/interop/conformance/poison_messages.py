@@ -25,7 +25,7 @@ from tests.interop.conformance.records import OLD_MS
 CODECS = GZIP, SNAPPY, LZ4 = (Compression.GZIP, Compression.SNAPPY, Compression.LZ4)
 LOG_APPEND_TIME = 8
 HOUR = {"message_timestamp_after_max_ms": "3600000"}
-"""The default since Apache Kafka 4."""
+"""The option with its default since Apache Kafka 4."""
 
 
 def field(value: bytes | None, length: int | None = None) -> bytes:

@@ -50,8 +50,8 @@ ANEW = TopicPartition("anew", 0)
 SET, OF_TOPIC = 0, 2
 HOUR_MS = 3_600_000
 BUSY_S = 20
-"""Time after which a restarted broker may be taken for another one, registered and unfenced, if one message in fifty
-takes two seconds."""
+"""Time within which a restarted broker must be registered as a new incarnation and unfenced, even if one message in
+fifty takes two seconds."""
 DIRECTORIES = ("/data", "/data-2")
 
 

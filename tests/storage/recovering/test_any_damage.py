@@ -20,7 +20,7 @@ from tests.storage.managing import ID, place
 from tests.storage.writing import NOW_MS, batch, config, marker, read_all, values
 
 SEEDS = range(3)
-"""Number of random draws for each kind of file, damage and stop."""
+"""The random draws for each kind of file, damage and stop."""
 
 MUCH_LATER_MS = NOW_MS + 10**9
 """A time after all delays of deletions."""
