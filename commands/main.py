@@ -8,7 +8,7 @@ from argparse import Namespace
 from typing import Final
 
 from cli.actions import Program
-from cli.exits import DONE, FAILED, INTERRUPTED, UNREACHABLE, fail
+from cli.exits import DONE, FAILED, INTERRUPTED, UNREACHABLE, discard_output, fail
 from cli.flags import BOOTSTRAP, CONFIG, OUTPUT, PROFILE, SET
 from cli.parser import Parser
 from client.blocking import BlockingPeers, drive
@@ -29,9 +29,8 @@ def run(options: Namespace) -> int:
         given = Given(options.bootstrap, options.profile, options.config_file, options.assignments)
         status = _run(destination(gather(given, os.environ)), options)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader of the output has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+    except BrokenPipeError:
+        return discard_output()
     except KeyboardInterrupt:
         return INTERRUPTED
     except CommandError as error:

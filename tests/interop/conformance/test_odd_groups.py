@@ -157,7 +157,7 @@ def test_classic_members_of_a_consumer_group(both: Both, topic: str) -> None:
             for member_id in ("nobody", "m"):
                 for strategies in (("range",), (), ("",), ("roundrobin",)):
                     stranger = Member(peer, group)
-                    stranger.join(version, member_id=member_id, strategies=strategies, session_ms=6000)
+                    stranger.join(version, member_id=member_id, strategies=strategies, session_ms=60_000)
                     stranger.close()
                 stranger = Member(peer, group)
                 stranger.join(version, member_id=member_id, protocol_type="connect")
