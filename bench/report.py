@@ -61,7 +61,7 @@ def titled(row: PeerResult, figures: tuple[str, ...]) -> str:
     """Returns a peer's name and, below it, the length of its warm-up."""
     if not row.warm_up:
         return row.title
-    rest = "" if row.is_settled(figures) else ", not settled"
+    rest = "" if row.is_settled(figures) else ", not stable"
     return f"{row.title}\n[dim]{len(row.warm_up)} rounds of warm-up{rest}[/dim]"
 
 
