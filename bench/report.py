@@ -62,7 +62,7 @@ def titled(row: PeerResult, figures: tuple[str, ...]) -> str:
     if not row.warm_up:
         return row.title
     rest = "" if row.is_settled(figures) else ", not stable"
-    return f"{row.title}\n[dim]{len(row.warm_up)} rounds of warm-up{rest}[/dim]"
+    return f"{row.title}\n[dim]{len(row.warm_up)} warm-up rounds{rest}[/dim]"
 
 
 def show(console: Console, result: LoadResult) -> None:

@@ -277,9 +277,7 @@ class _DecoderSource(_Source):
                 body.append(f"   o.{field.name}, = {unpack}(b, p); p += {SIZES[field.kind.name]}")
             else:
                 self.variable(body, "   ", field, "z")
-            body.append(
-                f"   if p != z: raise ProtocolError('tagged field {field.name} is not as long as it says', offset=p)"
-            )
+            body.append(f"   if p != z: raise ProtocolError('tagged field {field.name} has a wrong length', offset=p)")
         body.append("  p = z")
 
 

@@ -163,7 +163,7 @@ class FrameReader:
     def _keep(self, whole: memoryview) -> None:
         spare_bytes = FIRST_BYTES if self._spare is None else len(self._spare)
         if spare_bytes < len(whole) <= self._spare_bytes:
-            self._spare = cast(bytearray, whole.obj)  # as all room here is
+            self._spare = cast(bytearray, whole.obj)  # every buffer here is a view of a bytearray
 
     def _hold(self, partial: memoryview | None) -> None:
         self._partial = partial

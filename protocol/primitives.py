@@ -82,4 +82,4 @@ def overrun(what: str, size: int, position: int, end: int) -> ProtocolError:
 
 
 def unexpected_null(what: str, position: int) -> ProtocolError:
-    return ProtocolError(f"{what} is null and may not be", offset=position)
+    return ProtocolError(f"{what} is null, which is not allowed", offset=position)

@@ -261,7 +261,7 @@ class Cleaner:
         deaths = self._deaths[target.topic_partition] = self._deaths.get(target.topic_partition, 0) + 1
         logger.error("cleaner process died", partition=str(target.topic_partition), reason=str(death))
         if deaths >= MAX_DEATHS:
-            self._give_up(target, f"{deaths} cleaner processes died of it")
+            self._give_up(target, f"{deaths} cleaner processes died while they cleaned it")
 
     def _give_up(self, failed: Log, reason: str) -> None:
         self.uncleanable[failed.topic_partition] = Uncleanable(failed, reason)

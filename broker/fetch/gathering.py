@@ -155,7 +155,7 @@ def read(
             gathered.size_bytes += size_bytes
             gathered.use(size_bytes)
         elif max_bytes > 0:
-            fetched.aborted = None  # as Kafka, which drops what it has read of a batch that is cut
+            fetched.aborted = None  # as in Kafka, which discards an incomplete batch
     fetched.replica = partition
     gathered.may_grow = True
 

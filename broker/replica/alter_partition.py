@@ -153,7 +153,7 @@ class AlterPartitionManager:
         after = decided(role, change, verdict)
         if after is not role:
             has_left = isinstance(verdict, CommittedIsr) and not change.expands
-            tell = logger.warning if has_left else logger.info  # operators look after a replica that left
+            tell = logger.warning if has_left else logger.info  # operators must see that a replica left
             tell("in-sync replicas", partition=str(change.name), isr=sorted(after.isr.committed))
             partition.become(after, self._clock.now_ms())
             return False

@@ -302,7 +302,7 @@ class ReplicaFetcher:
         is_new = isinstance(step.correction, RestartAt)
         describe = logger.warning if is_new or offset < high_watermark else logger.info
         describe(
-            "log begins anew at the leader's start" if is_new else "log cut to a prefix of the leader's",
+            "log restarted at the leader's start" if is_new else "log cut to a prefix of the leader's",
             partition=str(followed.name),
             offset=offset,
             end=end,

@@ -232,7 +232,7 @@ class TravellingLoop(uvloop.Loop):
             before = self._callbacks
             await next_turn()
             turns += 1
-            quiet = quiet + 1 if self._callbacks - before <= 1 else 0  # one is this coroutine's own
+            quiet = quiet + 1 if self._callbacks - before <= 1 else 0  # one callback is this coroutine's own
             if quiet == QUIET_TURNS and self._in_threads - self._unending and await self._threads_went_on():
                 quiet = 0
 

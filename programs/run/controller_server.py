@@ -133,7 +133,7 @@ class ControllerServer:
     @cached_property
     def quorum(self) -> LeadingQuorum:
         """The quorum that this node leads."""
-        from broker.metadata.leading_quorum import lead_quorum  # the first broker needs it, no start
+        from broker.metadata.leading_quorum import lead_quorum  # only brokers that join need it; the start doesn't
 
         part = self.part
         return lead_quorum(

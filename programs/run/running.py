@@ -135,6 +135,6 @@ def _node(config: BrokerConfig, stop: asyncio.Event, failed: Mapping[str, Except
         from programs.run.server import Server
 
         return Server(config, stop, failed, clock)
-    from programs.run.controller_server import ControllerServer  # has no logs of topics, which could fail
+    from programs.run.controller_server import ControllerServer  # needs no `failed`: it has no logs of topics
 
     return ControllerServer(config, stop)

@@ -258,7 +258,7 @@ class Server:
 
     @cached_property
     def _led(self) -> LeadingQuorum:
-        from broker.metadata.leading_quorum import lead_quorum  # nor that
+        from broker.metadata.leading_quorum import lead_quorum  # few nodes need it
 
         assert self.metadata.led_log is not None
         return lead_quorum(

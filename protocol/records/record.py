@@ -117,7 +117,7 @@ def _scan(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int, int, int
                 length, at = decode_varint(data, at)
             end = at + length
             if length < _MIN_RECORD_LENGTH or end > size:
-                raise _corrupt(f"a record of {length} bytes, where {size - at} are left")
+                raise _corrupt(f"a record of {length} bytes, but only {size - at} are left")
             at += 1
             delta = data[at]
             if delta < short_delta:
@@ -176,7 +176,7 @@ def _headers(data: bytes, at: int, end: int) -> tuple[tuple[str, bytes | None], 
     count, at = _varint_within(data, at, end)
     # each header takes at least two bytes, for its two lengths
     if not 0 <= count <= (end - at) // 2:
-        raise _corrupt(f"{count} headers in a record with {end - at} bytes left")
+        raise _corrupt(f"{count} headers, but only {end - at} bytes of the record are left")
     headers = []
     for _ in range(count):
         key, at = _nullable_bytes(data, at, end)

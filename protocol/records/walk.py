@@ -262,7 +262,7 @@ class Walk:
             raise self._short() from None
         if self.invalid_count:
             text = "; ".join(f"record {index}: {message}" for index, message in self.errors[:3])
-            raise InvalidRecords(self._code, f"{self.invalid_count} records are refused: {text}", self.errors)
+            raise InvalidRecords(self._code, f"{self.invalid_count} records are rejected: {text}", self.errors)
 
     def _go(self, data: bytes) -> int:
         """Validates all whole fields, and returns the position of the bytes to keep for the next piece."""
@@ -283,7 +283,7 @@ class Walk:
                 at = self._field(data, at)
             self._behind = self._at + at
             if self._behind > self._end:
-                raise invalid(f"record {self.index} has a field that ends behind it")
+                raise invalid(f"record {self.index} has a field that ends beyond the record")
             if self._next == HEAD:
                 self._close_record()
 
@@ -292,7 +292,7 @@ class Walk:
 
     def _close_record(self) -> None:
         if self._behind != self._end:
-            raise invalid(f"record {self.index} ends {self._end - self._behind} bytes before it says")
+            raise invalid(f"record {self.index} ends {self._end - self._behind} bytes before its announced end")
         self.index += 1
 
     def _head(self, data: bytes, at: int) -> int:

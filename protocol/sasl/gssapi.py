@@ -71,7 +71,7 @@ class GssapiServer:
             return self._offer()
         if stage is Stage.CHOICE:
             return self._end(message)
-        raise SaslError(f"a message of {len(message)} bytes where {stage.value} is due")
+        raise SaslError(f"a message of {len(message)} bytes where {stage.value} is expected")
 
     def _accept(self, token: bytes) -> ExchangeStep:
         self._accepted = self._context.accept(token)

@@ -104,7 +104,7 @@ class ScramServer:
     def step(self, message: bytes) -> ExchangeStep:
         """Processes the client's first or final message. Raises SaslError."""
         if self._is_over:
-            raise SaslError("a message after the last one")
+            raise SaslError("a message arrived after the end of the exchange")
         text = message.decode("utf-8", "replace")
         return self._begin(text) if self._first is None else self._end(self._first, text)
 

@@ -135,7 +135,7 @@ def _by_pieces(
         raise
     walk.end()
     if not walk.consecutive and header.attributes & COMPRESSION_MASK and target is None:
-        raise invalid("the offset deltas of compressed records are not 0, 1, 2 and on")
+        raise invalid("the offset deltas of compressed records are not 0, 1, 2 and so on")
     if recoder is not None:
         output.append(recoder.end())
     return Looked(walk.max_timestamp, walk.consecutive, None if recoder is None else b"".join(output))

@@ -151,7 +151,7 @@ class ProducerState:
         if guard is None or self._verifications.get(header.producer_id) is not guard:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
-                f"producer {header.producer_id} has no transaction open that this partition is part of",
+                f"producer {header.producer_id} has no open transaction with this partition",
             )
 
     def update(

@@ -389,7 +389,7 @@ def cut_in_place(segment: Segment, size_bytes: int, disk: Disk) -> None:
     handle = disk.open(segment.path)
     try:
         disk.ftruncate(handle, size_bytes)
-        disk.fsync(handle)  # the cut bytes must not come back behind later appends
+        disk.fsync(handle)  # the removed bytes must not come back after later appends
     finally:
         disk.close(handle)
     segment.size_bytes = size_bytes

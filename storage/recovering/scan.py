@@ -109,7 +109,7 @@ def order_fault(header: BatchHeader, next_offset: int, following: int | None, bo
     """
     if header.base_offset == next_offset or (header.magic < MAGIC_V2 and header.base_offset > next_offset):
         return None  # a compressed message has the offset of the last one in it
-    text = f"a batch of offsets {header.base_offset} to {header.last_offset} where {next_offset} is next"
+    text = f"a batch of offsets {header.base_offset} to {header.last_offset}, but {next_offset} is next"
     limit = bounds.limit if following is None else min(following, bounds.limit)
     if header.base_offset > next_offset and header.next_offset > limit:
         return f"{text}, before {limit}"

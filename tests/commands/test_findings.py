@@ -112,20 +112,20 @@ SENTENCES: list[tuple[ClusterFacts, str, str, str]] = [
     (
         ClusterFacts(quorum=quorum(1, 0, 0.5, 40)),
         ERROR,
-        "controller 3 has not caught up with the leader for 40 s; no other may fail of 3.",
+        "controller 3 has not caught up with the leader for 40 s; no other of the 3 may fail.",
         "odradek cluster quorum",
     ),
     (
         ClusterFacts(quorum=quorum(1, 0, 0, 0, 0, -1)),
         WARNING,
-        "controller 5 has not caught up with the leader ever; 1 more may fail of 5.",
+        "controller 5 has not caught up with the leader ever; 1 more of the 5 may fail.",
         "odradek cluster quorum",
     ),
     (
         ClusterFacts(hanging=[HANGING]),
         ERROR,
-        "a transaction of producer 7 hangs in orders-0 since 2026-01-01T00:00:00.000Z: consumers with read_committed "
-        "can't read past offset 42.",
+        "a transaction of producer 7 has been hanging in orders-0 since 2026-01-01T00:00:00.000Z: "
+        "consumers with read_committed can't read past offset 42.",
         "odradek txn abort orders:0 --start-offset 42",
     ),
     (

@@ -241,7 +241,7 @@ def _replace_static(joining: Joining, old: ClassicMember, member_id: str) -> Non
     strategy_before = group.strategy
     _update(joining, member, joining.ticket)
     if group.state is COMPLETING_REBALANCE:
-        prepare(state, group, draft, now_ms, joining.reason(f"static member {member.instance_id} came back"))
+        prepare(state, group, draft, now_ms, joining.reason(f"static member {member.instance_id} joined again"))
     elif group.select_strategy() != strategy_before:
         prepare(state, group, draft, now_ms, joining.reason(f"static member {member.instance_id} changed the strategy"))
     else:

@@ -33,7 +33,9 @@ UNKNOWN = (
     Allowed(
         r"ShareFetchRequest v2 \.(error_code|acquisition_lock_timeout_ms|responses)",
         "Apache Kafka fails over groups without a name and topics that are not there (UNKNOWN_SERVER_ERROR)",
-        where_so=lambda ours, theirs: ours in (42, 0, 30_000, []) or "no topic with this id here" in str(ours),
+        where_so=lambda ours, theirs: (
+            ours in (42, 0, 30_000, []) or "this broker has no topic with this id" in str(ours)
+        ),
     ),
 )
 MANY = 3000

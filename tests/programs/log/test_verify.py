@@ -76,9 +76,9 @@ FIRST = f"{0:020d}"
 @pytest.mark.parametrize(("damage", "problem"), [
     (overwrite(f"{FIRST}.log", 70, b"\xff"), "byte 0: a record batch's CRC-32C"),
     (overwrite(f"{FIRST}.log", 78 + 8, pack(">i", -1)), "byte 78: the batch at byte 78 says that its length is -1"),
-    (overwrite(f"{FIRST}.log", 78, pack(">q", 0)), "byte 78: a batch of offsets 0 to 0 where 1 is next"),
-    (overwrite(f"{FIRST}.log", 78 + 4, b"\x01"), "byte 78: a batch of offsets 16777217 to 16777217 where 1 is next"),
-    (overwrite(f"{7:020d}.log", 4, b"\x01"), "byte 0: a batch of offsets 16777223 to 16777223 where 7 is next"),
+    (overwrite(f"{FIRST}.log", 78, pack(">q", 0)), "byte 78: a batch of offsets 0 to 0, but 1 is next"),
+    (overwrite(f"{FIRST}.log", 78 + 4, b"\x01"), "byte 78: a batch of offsets 16777217 to 16777217, but 1 is next"),
+    (overwrite(f"{7:020d}.log", 4, b"\x01"), "byte 0: a batch of offsets 16777223 to 16777223, but 7 is next"),
     (cut(f"{FIRST}.log", 3), "are not a whole batch"),
     (cut(f"{FIRST}.index", 3), "is not a multiple of an entry's 8"),
     (overwrite(f"{FIRST}.index", 4, pack(">i", 77)), "offset 1 at byte 77: no batch with it starts there"),
