@@ -94,9 +94,20 @@ test-examples: $(EXAMPLES_SETUP) ## test odradek.testing, the examples in four l
 test-metrics: $(SETUP) ## test metrics with a real Prometheus, and each alert with its fault; some minutes
 	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))
 
+.PHONY: test-franz-go
+test-franz-go: $(SETUP) ## run franz-go's own tests (needs Go): BROKER=apache NODES=3 KILL_EVERY_S=20 RECORDS=50000 MATCHING=ETL AGAINST=FILE
+	$(BIN)/python -m tests.interop.suites.franz_go $(if $(BROKER),--broker $(BROKER)) $(if $(NODES),--nodes $(NODES)) \
+		$(if $(KILL_EVERY_S),--kill-every-s $(KILL_EVERY_S)) $(if $(RECORDS),--records $(RECORDS)) \
+		$(if $(MATCHING),--tests "$(MATCHING)") $(if $(RESULTS),--results "$(RESULTS)") $(if $(AGAINST),--against "$(AGAINST)")
+
 .PHONY: soak
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
 	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
+
+.PHONY: conformance
+conformance: $(SETUP) ## Apache Kafka's own suites, for hours: SUITES="clients tools streams" BROKER=apache CLASSES=AclCommandTest,TopicCommandTest
+	$(BIN)/python -m tests.interop.suites.apache $(SUITES) --broker $(or $(BROKER),odradek) $(if $(CLASSES),--classes $(CLASSES)); \
+		status=$$?; $(BIN)/python -m docs.conformance; exit $$status
 
 .PHONY: simulate
 simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all; each failing seed is printed
@@ -117,8 +128,8 @@ crowding: $(SETUP) ## measure how long others wait for one client's large reques
 		--place $(or $(PLACE),node) $(if $(APIS),--api $(APIS))
 
 .PHONY: callbacks
-callbacks: $(SETUP) ## measure the longest callback of the event loop for large requests, of all versions: ENTRIES=20000 APIS=FETCH PLACE=controller
-	$(BIN)/python -m tests.fuzz.callbacks --all-versions --entries $(or $(ENTRIES),20000) --place $(or $(PLACE),node) \
+callbacks: $(SETUP) ## measure how long large requests stop the event loop, in processor time: ENTRIES=20000 APIS=FETCH VERSIONS=ends PLACE=controller
+	$(BIN)/python -m tests.fuzz.callbacks --versions $(or $(VERSIONS),all) --entries $(or $(ENTRIES),20000) --place $(or $(PLACE),node) \
 		$(if $(APIS),--api $(APIS))
 
 .PHONY: fuzz-differential
@@ -129,6 +140,7 @@ fuzz-differential: $(SETUP) ## send the same random requests to Odradek and Apac
 .PHONY: docs
 docs: $(SETUP) ## regenerate the generated pages
 	$(BIN)/python -m docs.configuration
+	$(BIN)/python -m docs.conformance
 	$(BIN)/python -m docs.limits
 	$(BIN)/python -m docs.protocol
 	$(BIN)/python -m docs.security_acls

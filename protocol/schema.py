@@ -159,6 +159,18 @@ def fields_of(cls: type) -> tuple[Field, ...]:
     return cached
 
 
+def since(cls: type, name: str) -> int:
+    """Returns the first version of a message or struct that has a field."""
+    spec: Wire = cls.__wire__[name]  # type: ignore[attr-defined]  # set by struct()
+    return spec.versions.first
+
+
+def nullable_since(cls: type, name: str) -> int:
+    """Returns the first version in which a field may be null."""
+    spec: Wire = cls.__wire__[name]  # type: ignore[attr-defined]  # set by struct()
+    return spec.nullable.first
+
+
 def annotation_of(cls: type, name: str) -> Any:
     """Returns a field's evaluated annotation. Nearly all annotations are a single name, which this function looks up;
     typing.get_type_hints would compile hundreds of annotations at each start."""

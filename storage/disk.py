@@ -11,10 +11,16 @@ import errno
 import mmap
 import os
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from protocol.lazy import lazy
 from protocol.types import Buffer as Buffer
 from storage.open_files import OpenFiles
+
+if TYPE_CHECKING:
+    import shutil
+else:  # with the first removal: it imports three compression modules
+    shutil = lazy("shutil")
 
 FILE_MODE = 0o600
 """Only the broker's user may read records: no access for the group or for others."""
@@ -292,8 +298,6 @@ class OsDisk(Disk):
                 raise
 
     def rmtree(self, path: str) -> None:
-        import shutil  # imports three compression modules, which would slow a broker's start
-
         try:
             shutil.rmtree(path)
         except FileNotFoundError:

@@ -37,7 +37,7 @@ MIN_MAP_BYTES = 1 << 20
 MAX_DEATHS = 2
 """Number of processes that may die while cleaning a log; then the log is skipped, because it is probably the reason."""
 
-logger = get_logger("broker.disks.cleaner")
+logger = get_logger(__name__)
 
 
 class Uncleanable(NamedTuple):

@@ -11,7 +11,7 @@ from broker.replica.read_replica import RackAwareSelector
 from broker.replica.replica import READ_COMMITTED
 from broker.replica.throttle import ReplicationThrottle, names
 from coordinator.replication.isr import IsrRules
-from coordinator.replication.roles import Leading
+from coordinator.replication.roles import FollowerFetch, Leading
 from protocol.errors import ErrorCode
 
 FIRST_WHOLE_BATCH_VERSION: Final = 3
@@ -67,6 +67,12 @@ class FetchingReplica:
         self.is_noted = False
         """True once its progress is recorded, which later attempts of a parked request don't repeat."""
         self._is_stale: bool | None = None
+
+    def fetch_of(self, fetched: FetchedPartition) -> FollowerFetch:
+        """Returns the part of its fetch for a partition."""
+        return FollowerFetch(
+            self.broker_id, self.broker_epoch, fetched.fetch_offset, fetched.replica_log_start, self.received_ms
+        )
 
     def is_stale(self, rules: IsrRules) -> bool:
         """True if its broker has registered again since (KIP-903), as seen at the first partition."""

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.dispatch.api import Api, Handle
-from broker.dispatch.by_controller import sender_of
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api, Handle
+from broker.dispatch.call import Call
 from broker.dispatch.rules import add_rejections, denial, named_once, own, split
 from broker.request.authorisation import ALTER_TOPIC
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -19,15 +18,15 @@ FIRST_STRICT_VERSION: Final = 3
 is throttled."""
 
 
-async def create_partitions(call: HostCall[CreatePartitionsRequest]) -> CreatePartitionsResponse:
+async def create_partitions(call: Call[CreatePartitionsRequest]) -> CreatePartitionsResponse:
     return await call.host.mutation_quotas.charged(
         call.context,
-        lambda charge: call.host.topics.create_partitions(call.request, sender_of(call)._replace(charge=charge)),
+        lambda quota: call.host.topics.create_partitions(call.request, call.sender._replace(quota=quota)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
 
 
-async def permitted_topics(call: HostCall[CreatePartitionsRequest], handle: Handle) -> CreatePartitionsResponse:
+async def permitted_topics(call: Call[CreatePartitionsRequest], handle: Handle) -> CreatePartitionsResponse:
     """Authorizes the client for each topic in the request."""
     request = call.request
     once = named_once(topic.name for topic in request.topics)
@@ -40,5 +39,9 @@ async def permitted_topics(call: HostCall[CreatePartitionsRequest], handle: Hand
 
 
 API = Api(
-    CreatePartitionsRequest, CreatePartitionsResponse, create_partitions, authorize=own(permitted_topics, ALTER_TOPIC)
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    create_partitions,
+    answered_by=CONTROLLER,
+    authorize=own(permitted_topics, ALTER_TOPIC),
 )

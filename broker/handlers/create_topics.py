@@ -2,17 +2,15 @@
 
 v1 adds messages to errors and validate-only, v2 the throttle time, v4 leaves counts to the broker's defaults (KIP-464),
 v5 is flexible and reports what was created (KIP-525), v6 may be rejected because of a quota (KIP-599), v7 returns the
-topic id
-(KIP-516).
+topic id (KIP-516).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from broker.dispatch.api import Api, Handle
-from broker.dispatch.by_controller import sender_of
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api, Handle
+from broker.dispatch.call import Call
 from broker.dispatch.rules import add_rejections, named_once, own, split
 from broker.request.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC
 from coordinator.cluster.topics.names import METADATA_TOPIC
@@ -25,15 +23,15 @@ FIRST_STRICT_VERSION: Final = 6
 throttled."""
 
 
-async def create_topics(call: HostCall[CreateTopicsRequest]) -> CreateTopicsResponse:
+async def create_topics(call: Call[CreateTopicsRequest]) -> CreateTopicsResponse:
     return await call.host.mutation_quotas.charged(
         call.context,
-        lambda charge: call.host.topics.create(call.request, sender_of(call)._replace(charge=charge)),
+        lambda quota: call.host.topics.create(call.request, call.sender._replace(quota=quota)),
         is_strict=call.version >= FIRST_STRICT_VERSION,
     )
 
 
-async def permitted_topics(call: HostCall[CreateTopicsRequest], handle: Handle) -> CreateTopicsResponse:
+async def permitted_topics(call: Call[CreateTopicsRequest], handle: Handle) -> CreateTopicsResponse:
     """Authorizes the client for each topic, unless CREATE on CLUSTER is allowed; the response has the configs that the
     client may describe."""
     request = call.request
@@ -58,5 +56,6 @@ API = Api(
     CreateTopicsRequest,
     CreateTopicsResponse,
     create_topics,
+    answered_by=CONTROLLER,
     authorize=own(permitted_topics, CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC),
 )

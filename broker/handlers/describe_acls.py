@@ -1,13 +1,13 @@
 """DescribeAcls (29): describes the access control entries that match a filter.
 
-v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). Without an authorizer
-the answer is an error, as in Apache Kafka.
+v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). Without an authorizer the answer is an
+error, as in Apache Kafka.
 """
 
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import DESCRIBE_CLUSTER
 from coordinator.cluster.security.acl_requests import describe_acls as described
@@ -17,7 +17,7 @@ from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsRes
 NO_AUTHORIZER = "No Authorizer is configured on the broker"
 
 
-async def describe_acls(call: HostCall[DescribeAclsRequest]) -> DescribeAclsResponse:
+async def describe_acls(call: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
     if call.host.authorizer is not None:
         return described(call.host.image, call.request, call.version)
     return DescribeAclsResponse(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
-from broker.dispatch.token_requests import may_ask
+from broker.dispatch.call import Call
+from broker.handlers.create_delegation_token import may_request_tokens
 from broker.request.authorisation import DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_USER, inside
 from coordinator.cluster.security.delegation_tokens import describable, described
 from protocol.errors import ErrorCode
@@ -17,9 +17,9 @@ from protocol.messages.describe_delegation_token import DescribeDelegationTokenR
 from protocol.metadata_records.security import DelegationTokenRecord
 
 
-async def describe_delegation_token(call: HostCall[DescribeDelegationTokenRequest]) -> DescribeDelegationTokenResponse:
+async def describe_delegation_token(call: Call[DescribeDelegationTokenRequest]) -> DescribeDelegationTokenResponse:
     secret_key = call.host.config.delegation_token_secret_key
-    if not may_ask(call):
+    if not may_request_tokens(call):
         return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, tokens=[])
     if not secret_key:
         return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, tokens=[])

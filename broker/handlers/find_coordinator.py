@@ -24,11 +24,12 @@ from broker.request.authorisation import (
 )
 from broker.request.turns import batches
 from broker.shards.hosting import KeyCoordinator
-from coordinator.group.consumer.requests import is_blank
+from coordinator.group.modern.requests import is_blank
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.schema import since
 
-FIRST_BATCHED_VERSION = 4
+FIRST_BATCHED_VERSION = since(FindCoordinatorRequest, "coordinator_keys")
 FIRST_SHARE_VERSION = 6
 SHARE = 2
 REQUIREMENTS: Final[Mapping[int, Requirement]] = {

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import re2
-
 from broker.dispatch.api import Api, Handle
 from broker.dispatch.call import Call
 from broker.dispatch.rules import own
@@ -62,7 +60,7 @@ def matcher(pattern: str | None) -> Callable[[str], bool] | None:
         return None
     try:
         compiled = regex.compiled(pattern)
-    except re2.error as error:
+    except regex.InvalidPattern as error:
         message = f"Transaction ID pattern `{pattern}` is not a valid regular expression: {error}."
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from None
     return lambda transactional_id: compiled.fullmatch(transactional_id) is not None

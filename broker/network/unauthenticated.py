@@ -74,7 +74,7 @@ class UnauthenticatedConnections:
             return
         self._lines.closed(connection, reason)
         self.discard(connection)
-        connection.end()
+        connection.linger()
         connection.transport.resume_reading()  # otherwise the broker doesn't notice that the peer closes
         self._lingering.add(connection)
 

@@ -23,12 +23,13 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from protocol.schema import since
 
 if TYPE_CHECKING:
     from broker.dispatch.broker import Broker
     from broker.request.context import Context
 
-FIRST_LEADER_VERSION = 10
+FIRST_LEADER_VERSION = since(PartitionProduceResponse, "current_leader")
 
 
 def parsed(request: ProduceRequest, version: int) -> ParsedProduce:
@@ -93,7 +94,8 @@ def response(broker: Broker, context: Context, request: ParsedProduce) -> object
     if context.is_large:
         return begin(response_in_turns(broker, context, request))
     if request.first_error == ErrorCode.NONE and request.version >= writing.FIRST_VERSION:
-        return writing.encoded(context.correlation_id, request)
+        throttle_ms = 0 if broker.quotas is None else broker.quotas.record(context)
+        return writing.encoded(context.correlation_id, throttle_ms, request)
     message = ProduceResponse(responses=[answered(broker, request, topic) for topic in request.topics])
     return message if request.version < FIRST_LEADER_VERSION else with_leaders(broker, context, message, request)
 

@@ -40,7 +40,7 @@ AlterPartition: TypeAlias = Callable[[AlterPartitionRequest], Awaitable[AlterPar
 error.
 """
 
-logger = get_logger("broker.replica")
+logger = get_logger(__name__)
 
 
 def altered_by(controller: Controller) -> AlterPartition:

@@ -46,7 +46,7 @@ SOON_OVER: Final = frozenset({
 REFUSED_MS: Final = 10_000
 """Time for which replicas get the errors of SOON_OVER before they are logged: ten attempts with the default backoff."""
 
-logger = get_logger("broker.replication")
+logger = get_logger(__name__)
 
 
 class _Problem(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeVar
 from broker.clock import Clock
 from broker.request.context import Context
 from coordinator.cluster.image import Image
-from coordinator.cluster.security.mutation_quota import MUTATIONS, Charge, MutationQuota, TokenBucket, unlimited
+from coordinator.cluster.security.mutation_quota import MUTATIONS, MutationQuota, TokenBucket
 from coordinator.cluster.security.quota_limits import Scope
 
 MAX_BUCKETS: Final = 10_000
@@ -54,16 +54,19 @@ class MutationQuotas:
                 self._buckets.popitem(last=False)
         else:
             self._buckets.move_to_end(limit.scope)
-        return MutationQuota(bucket, limit.value, self._clock.monotonic_ms(), is_strict=is_strict)
+        now_ms = self._clock.monotonic_ms()
+        bucket.fill(limit.value, now_ms)
+        return MutationQuota(bucket, limit.value, now_ms, is_strict=is_strict)
 
-    async def charged(self, context: Context, carry_out: Callable[[Charge], Awaitable[R]], *, is_strict: bool) -> R:
+    async def charged(
+        self, context: Context, carry_out: Callable[[MutationQuota | None], Awaitable[R]], *, is_strict: bool
+    ) -> R:
         """Performs a request within its client's quota and returns the response with the throttle time. The time must
         be in the response itself, because nothing can be added to the answer of a request that another broker
         forwarded.
         """
         quota = self.find(context, is_strict=is_strict)
-        if quota is None:
-            return await carry_out(unlimited)
-        response = await carry_out(quota.charge)
-        context.throttle_ms = response.throttle_time_ms = quota.throttle_ms(self._clock.monotonic_ms())
+        response = await carry_out(quota)
+        if quota is not None:
+            context.throttle_ms = response.throttle_time_ms = quota.throttle_ms(self._clock.monotonic_ms())
         return response

@@ -41,7 +41,7 @@ def error_message(error: KafkaError) -> str | None:
 
 
 class SessionEffect(Protocol):
-    """A change of the controller's soft state, which no record has."""
+    """A change of the controller's soft state, which no record has: of sessions, or of a quota's bucket."""
 
     def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
         """Changes the sessions, after the records were appended; `offset` is the offset of the last."""

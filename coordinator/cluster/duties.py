@@ -10,7 +10,7 @@ Source: Kafka's PeriodicTaskControlManager and the tasks that QuorumController r
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.cluster.brokers.heartbeat import fence_broker
 from coordinator.cluster.brokers.sessions import BrokerSessionEnded, BrokerSessions
@@ -20,7 +20,13 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.partitions.sweeps import elect_preferred_leaders, elect_unclean_leaders
 from protocol.backoff import Backoff
+from protocol.lazy import lazy
 from protocol.metadata_records.log import NoOpRecord
+
+if TYPE_CHECKING:
+    from coordinator.cluster.security import delegation_tokens
+else:  # at the first sweep
+    delegation_tokens = lazy("coordinator.cluster.security.delegation_tokens")
 
 AGAIN_MS = 10
 """The pause after a duty that has more to do; requests come first (PeriodicTask's immediate period)."""
@@ -131,9 +137,7 @@ class Duties:
         return Decided(records, True, () if records else (BrokerSessionEnded(broker_id),))
 
     def _expire_tokens(self, image: Image, _: int) -> Decided[bool]:
-        from coordinator.cluster.security.delegation_tokens import expire_tokens  # few clusters have any
-
-        return expire_tokens(image, self.time_of_day_ms())
+        return delegation_tokens.expire_tokens(image, self.time_of_day_ms())
 
     def _note_idle(self, image: Image, _: int) -> Decided[bool]:
         is_idle = image.offset == self._idle_at

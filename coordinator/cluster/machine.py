@@ -53,9 +53,8 @@ class EncodedDecision(NamedTuple):
 class Lengthy(Undecided):
     """The records of a decision are too many for the event loop."""
 
-    def __init__(self, decided: Decided[object]) -> None:
-        super().__init__(f"{len(decided.records)} records")
-        self.decided = decided
+    def __init__(self, records: int) -> None:
+        super().__init__(f"{records} records")
 
 
 class MetadataTail(Protocol):
@@ -126,7 +125,7 @@ class ClusterMachine:
         state = self._state(self.image, configs, now_ms)
         decided = decision(state)
         if len(decided.records) > MAX_RECORDS_AT_ONCE:
-            raise Lengthy(decided)
+            raise Lengthy(len(decided.records))
         return self.result(EncodedDecision(decided, new_batches(self.image, decided.records, state.now_ms)), ticket)
 
     def prepare(

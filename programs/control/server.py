@@ -30,7 +30,7 @@ OWNER_ONLY: Final = 0o600
 
 Respond = Callable[[ControlRequest, "ControlConnection"], Awaitable[ControlAnswer]]
 
-logger = get_logger("broker.control")
+logger = get_logger(__name__)
 
 
 class ControlServer:

@@ -42,7 +42,7 @@ TRANSIENT: Final = frozenset(
 DELETE_BY_NAME: Final = Asker(version=5)
 """Version 5 is the last that deletes topics by their names alone."""
 
-logger = get_logger("broker.zookeeper")
+logger = get_logger(__name__)
 
 
 def is_refused(code: int, message: str | None, purpose: str, *fine: ErrorCode) -> bool:

@@ -33,7 +33,7 @@ MAX_OFFSET: Final = (1 << 63) - 1
 MAX_DIGITS: Final = 20
 """Maximum number of digits of an offset, including its sign."""
 
-logger = get_logger("broker.zookeeper")
+logger = get_logger(__name__)
 
 
 class ZookeeperOffsets:

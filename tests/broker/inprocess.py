@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import pytest
 
+from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.dispatch.api import WireParser
 from broker.dispatch.dispatcher import FRONT_BYTES
@@ -140,7 +142,7 @@ def parse_by(monkeypatch: pytest.MonkeyPatch, key: int, wire: WireParser | None)
     """Makes the API's requests go through this parser, or only through the codec."""
     row = APIS.find(key)
     assert row is not None
-    monkeypatch.setitem(APIS._rows, key, row._replace(wire=wire))
+    monkeypatch.setitem(APIS._rows, key, replace(row, wire=wire))
 
 
 def decode_response(frame: bytes, key: int, version: int, response: type[R]) -> R:
@@ -152,9 +154,9 @@ def decode_response(frame: bytes, key: int, version: int, response: type[R]) -> 
 class InProcess:
     """A context manager: `async with InProcess(tmp_path, {...options}) as broker`."""
 
-    def __init__(self, directory: Path, options: dict[str, str] | None = None) -> None:
+    def __init__(self, directory: Path, options: dict[str, str] | None = None, clock: Clock | None = None) -> None:
         texts = {"log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0", **(options or {})}
-        self.server = Server(BrokerConfig.parse(texts), asyncio.Event())
+        self.server = Server(BrokerConfig.parse(texts), asyncio.Event(), clock=clock)
 
     async def __aenter__(self) -> Self:
         await self.server.start()

@@ -6,7 +6,7 @@ They are made from the schemas, so that every served API is covered: each array 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import deepcopy
+from copy import copy
 from typing import Any, NamedTuple
 
 from protocol.schema import Field, Kind, fields_of
@@ -74,7 +74,7 @@ def arrays(cls: type, version: int, above: tuple[str, ...] = ()) -> Iterator[tup
 def numbered(entry: Any, field: Field, kind: Kind, number: int) -> Any:
     """Returns an entry whose names, ids and indexes contain this number."""
     if kind.struct is not None:
-        copied = deepcopy(entry)
+        copied = copy(entry)  # the lists in it are shared, and stay as they are
         for inner in fields_of(kind.struct):
             value = getattr(copied, inner.name)
             if value is not None and inner.kind.name != "array" and inner.kind.struct is None:

@@ -16,7 +16,8 @@ from broker.request.pending import Answer
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.broker.inprocess import Client, InProcess, request_frame
-from tests.broker.test_listener import HELLO, Lines, all_frames, lines, produce_frame, waiting_fetch
+from tests.broker.test_listener import HELLO, all_frames, lines, produce_frame, waiting_fetch
+from tests.log_lines import Line
 
 __all__ = ["lines"]
 
@@ -39,7 +40,7 @@ def watch(troubles: list[dict[str, object]]) -> None:
 
 @pytest.mark.parametrize("waiting", ["fetch", "producer id"])
 async def test_a_bad_request_behind_one_that_waits_takes_those_after_it_along(
-    waiting: str, tmp_path: Path, lines: Lines, troubles: list[dict[str, object]]
+    waiting: str, tmp_path: Path, lines: list[Line], troubles: list[dict[str, object]]
 ) -> None:
     """The queue is emptied while a loop goes through it."""
     watch(troubles)
@@ -52,7 +53,7 @@ async def test_a_bad_request_behind_one_that_waits_takes_those_after_it_along(
         assert len(await all_frames(client, 1)) == 1
         await asyncio.sleep(0)
         assert client.wire.closing
-        assert [event for event, _ in lines] == ["connection closed"]
+        assert [line.event for line in lines] == ["connection closed"]
 
 
 async def test_a_connection_that_closes_while_it_goes_on_with_its_queue(
@@ -80,7 +81,7 @@ async def test_a_connection_that_closes_while_it_goes_on_with_its_queue(
 
 @pytest.mark.parametrize("impossible", [IMPOSSIBLE_SIZE, IMPOSSIBLE_SIZE[:2]], ids=["whole", "cut in two"])
 async def test_a_size_that_cannot_be_behind_a_request_that_waits_is_told_once_it_is_answered(
-    impossible: bytes, tmp_path: Path, lines: Lines
+    impossible: bytes, tmp_path: Path, lines: list[Line]
 ) -> None:
     async with InProcess(tmp_path) as served:
         await served.create_topic("t")
@@ -98,7 +99,7 @@ async def test_a_size_that_cannot_be_behind_a_request_that_waits_is_told_once_it
 
 @pytest.mark.parametrize("how", ["lost", "closed", "bad"])
 async def test_nothing_is_kept_of_a_connection_that_has_ended(
-    how: str, tmp_path: Path, lines: Lines, troubles: list[dict[str, object]]
+    how: str, tmp_path: Path, lines: list[Line], troubles: list[dict[str, object]]
 ) -> None:
     watch(troubles)
     async with InProcess(tmp_path) as served:
@@ -112,7 +113,7 @@ async def test_nothing_is_kept_of_a_connection_that_has_ended(
         sent = len(client.wire.sent)
         served.client().send(produce_frame("t"))
         client.connection.resume_writing()
-        client.connection.resume()
+        client.connection.admitted()
         await asyncio.sleep(0.01)
         assert len(client.wire.sent) == sent
 
@@ -135,14 +136,14 @@ async def test_bytes_that_come_after_the_end_are_nobody_s(tmp_path: Path) -> Non
         assert not client.connection.kept_bytes
 
 
-async def test_one_who_wants_to_know_and_fails_keeps_it_from_no_other(tmp_path: Path, lines: Lines) -> None:
+async def test_one_who_wants_to_know_and_fails_keeps_it_from_no_other(tmp_path: Path, lines: list[Line]) -> None:
     async with InProcess(tmp_path) as served:
         client = served.client()
         closed: list[ClientConnection] = []
         client.connection.on_close += [lambda connection: closed[7].on_close.clear(), closed.append]
         client.connection.connection_lost(None)
         assert closed == [client.connection]
-        assert isinstance(lines[0][1]["exc_info"], IndexError)
+        assert isinstance(lines[0].fields["exc_info"], IndexError)
 
 
 def test_over_sockets_an_end_at_every_byte_leaves_no_trace_back(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from typing import Any, Self
 import pytest
 
 from broker.handlers import APIS, NAMES
-from broker.logging import Logger
 from protocol.api_key import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -26,6 +25,7 @@ from protocol.types import uuid_to_text
 from tests.broker.asking import FETCH_VERSION, batch, fetch, fetch_request, produce
 from tests.broker.extremes import TOPIC, Extreme, extremes, without_answer
 from tests.broker.inprocess import LONG_S, Client, InProcess, decode_response, request_frame
+from tests.log_lines import Line, errors, log_lines
 
 BYSTANDERS = "bystanders"
 OPTIONS = {
@@ -45,12 +45,15 @@ WRITTEN_TWICE = 2
 class ExtremeBroker(InProcess):
     """A broker with topics, active groups and producers; every error that it logs fails the test."""
 
-    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, directory: Path) -> None:
         super().__init__(directory, OPTIONS)
         self.bugs: list[str] = []
         self.counter = count()
-        for level in ("error", "exception", "critical"):
-            monkeypatch.setattr(Logger, level, lambda logger, event, **fields: self.hear(event, fields))
+
+    def read(self, line: Line) -> None:
+        """Takes a line of the log."""
+        if errors([line]):
+            self.hear(line.event, line.fields)
 
     async def __aenter__(self) -> Self:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: self.hear("of the event loop", context))
@@ -108,12 +111,14 @@ PRODUCING = InitProducerIdRequest(transactional_id="transactional", transaction_
 
 
 @asynccontextmanager
-async def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtremeBroker]:
-    async with ExtremeBroker(directory, monkeypatch) as made:
-        await furnish(made)
-        made.bugs.clear()
-        yield made
-        assert not made.bugs
+async def world(directory: Path) -> AsyncIterator[ExtremeBroker]:
+    broker = ExtremeBroker(directory)
+    with log_lines(broker.read):
+        async with broker as made:
+            await furnish(made)
+            made.bugs.clear()
+            yield made
+            assert not made.bugs
 
 
 async def answered(client: Client, count: int) -> bool:
@@ -142,11 +147,11 @@ async def send(made: ExtremeBroker, extreme: Extreme) -> str | None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_any_number_may_be_at_its_extremes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_any_number_may_be_at_its_extremes(name: str, tmp_path: Path) -> None:
     api = APIS.find(ApiKey[name.upper()])
     assert api is not None
     wrong: list[str] = []
-    async with world(tmp_path, monkeypatch) as made:
+    async with world(tmp_path) as made:
         for version in range(api.versions.first, api.versions.last + 1):
             wrong += [problem for extreme in extremes(api.request, version) if (problem := await send(made, extreme))]
             assert (await produce(made.client(), BYSTANDERS, batch(b"a"))).error_code == 0
@@ -157,9 +162,9 @@ async def test_any_number_may_be_at_its_extremes(name: str, tmp_path: Path, monk
 @pytest.mark.parametrize("version", range(4, FETCH_VERSION + 1))
 @pytest.mark.parametrize("min_bytes", [1, (1 << 31) - 1])
 async def test_a_fetch_that_waits_as_long_as_can_be_said_is_answered_when_there_is_enough(
-    version: int, min_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    version: int, min_bytes: int, tmp_path: Path
 ) -> None:
-    async with world(tmp_path, monkeypatch) as made:
+    async with world(tmp_path) as made:
         waiting = made.client()
         longest = fetch_request(BYSTANDERS, max_wait_ms=(1 << 31) - 1, min_bytes=min_bytes)
         waiting.send(request_frame(longest, version))
@@ -175,10 +180,8 @@ async def test_a_fetch_that_waits_as_long_as_can_be_said_is_answered_when_there_
 
 @pytest.mark.parametrize("version", range(4, FETCH_VERSION + 1))
 @pytest.mark.parametrize("max_wait_ms", [-(1 << 31), -1, 0])
-async def test_a_fetch_that_may_not_wait_is_answered_at_once(
-    version: int, max_wait_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with world(tmp_path, monkeypatch) as made:
+async def test_a_fetch_that_may_not_wait_is_answered_at_once(version: int, max_wait_ms: int, tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
         request = fetch_request(BYSTANDERS, max_wait_ms=max_wait_ms, min_bytes=(1 << 31) - 1)
         answer = await made.client().ask(request, version, FetchResponse)
         assert answer.responses[0].partitions[0].error_code == 0

@@ -6,8 +6,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from broker.dispatch.api import Api
 from broker.handlers import APIS, NAMES
 from protocol.api_key import ApiKey
@@ -24,8 +22,8 @@ from tests.storage.bad_disk import FULL, BadDisk
 class FullBroker(ExtremeBroker):
     """A broker on a disk that can be full, for its records, its metadata and everything else."""
 
-    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__(directory, monkeypatch)
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
         self.disk = self.server._disk = BadDisk()
 
     def fill(self) -> None:
@@ -56,8 +54,8 @@ async def unanswered(broker: FullBroker, api: Api, topic_id: bytes) -> list[str]
     return silent
 
 
-async def test_each_request_is_answered_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with FullBroker(tmp_path, monkeypatch) as broker:
+async def test_each_request_is_answered_on_a_full_disk(tmp_path: Path) -> None:
+    async with FullBroker(tmp_path) as broker:
         await furnish(broker)
         topic_id = await broker.settle()
         broker.fill()
@@ -73,10 +71,8 @@ async def test_each_request_is_answered_on_a_full_disk(tmp_path: Path, monkeypat
         assert (await produce(broker.client(), TOPIC, batch(b"v"))).error_code == 0
 
 
-async def test_a_topic_is_not_created_on_a_full_disk_and_is_once_there_is_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with FullBroker(tmp_path, monkeypatch) as broker:
+async def test_a_topic_is_not_created_on_a_full_disk_and_is_once_there_is_room(tmp_path: Path) -> None:
+    async with FullBroker(tmp_path) as broker:
         broker.fill()
         for _ in range(2):
             assert await broker.create(TOPIC) == ErrorCode.KAFKA_STORAGE_ERROR

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from broker.clock import SystemClock
-from broker.dispatch.call import HostCall
-from broker.dispatch.logger_changes import set_own_loggers
-from broker.handlers.incremental_alter_configs import API
+from broker.dispatch.call import Call
+from broker.handlers.incremental_alter_configs import API, set_own_loggers
 from broker.logging import DEBUG, ERROR, INFO, Levels, levels
 from protocol.codec import encode
 from protocol.errors import ErrorCode
@@ -102,7 +101,7 @@ async def test_levels_are_described_set_and_unset(broker: InProcess) -> None:
     assert (await described(broker))["root"] == "INFO"
     assert await alter(broker, resource(LOGGER, "1", (NAME, SET, "DEBUG"), ("root", SET, "ERROR"))) == [(0, None)]
     now = await described(broker)
-    assert (now[NAME], now["root"], now["broker.requests"]) == ("DEBUG", "ERROR", "ERROR")
+    assert (now[NAME], now["root"], now["broker.dispatch.dispatcher"]) == ("DEBUG", "ERROR", "ERROR")
     assert await alter(broker, resource(LOGGER, "1", (NAME, DELETE, None))) == [(0, None)]
     assert (await described(broker))[NAME] == "ERROR"
 
@@ -162,7 +161,7 @@ def forwarded_call(*resources: AlterConfigsResource) -> Any:
     host: Any = SimpleNamespace(config=SimpleNamespace(node_id=1), authorizer=None, clock=SystemClock())
     context: Any = SimpleNamespace(version=1)
     request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=False)
-    return HostCall(API, context, host, request)
+    return Call(API, context, host, request)
 
 
 @pytest.mark.source_only

@@ -20,7 +20,7 @@ from tests.broker.asking import batch
 from tests.broker.call_counter import LongestTurn
 from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
 from tests.broker.share.test_share_fetch import GROUP, MEMBER, OPTIONS, Fetching, acquired, eventually
-from tests.broker.ticking import Ticking
+from tests.clock import ManualClock
 
 Case = Callable[[Fetching, int], Awaitable[int]]
 
@@ -144,6 +144,6 @@ async def compare(directory: Path, case: Case) -> None:
     for count in (ENTRIES, 2 * ENTRIES):
         async with InProcess(directory / str(count), OPTIONS) as broker:
             fetching = await Fetching.begin(broker)
-            broker.server.broker.clock = Ticking(broker.server.broker.clock)
+            broker.server.broker.clock = ManualClock(tick_ms=1)
             turns.append(await case(fetching, count))
     assert turns[1] < LONGER * turns[0], turns

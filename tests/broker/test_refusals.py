@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from broker import handlers
-from broker.dispatch.api import Api, Apis
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api, Apis
+from broker.dispatch.call import Call
 from broker.dispatch.dispatcher import Dispatcher
 from broker.dispatch.rejection import EMPTY, ERROR_FIELDS, rejection
 from broker.handlers import controller
 from broker.handlers.controller.envelope import answered
-from broker.metadata.forwarding import FORWARDED, body, envelope
+from broker.metadata.forwarding import body, envelope
 from coordinator.cluster.requester import Requester
 from protocol.api_key import ApiKey
 from protocol.codec import decode
@@ -33,11 +34,11 @@ SIZE_BYTES = 4
 ALICE = Requester("User", "alice", "client", "127.0.0.1")
 
 
-async def raise_at_once(_: HostCall[object]) -> object:
+async def raise_at_once(_: Call[object]) -> object:
     raise KafkaError(CODE)
 
 
-async def raise_after_a_wait(_: HostCall[object]) -> object:
+async def raise_after_a_wait(_: Call[object]) -> object:
     await asyncio.sleep(0)
     raise KafkaError(CODE)
 
@@ -52,7 +53,7 @@ class RaisingApis(Apis):
     def find(self, key: int) -> Api | None:
         row = super().find(key)
         is_envelope = row is not None and row.key is ApiKey.ENVELOPE
-        return row if row is None or is_envelope else row._replace(handle=self.raising, wire=None)
+        return row if row is None or is_envelope else replace(row, handle=self.raising, here=None, wire=None)
 
 
 class Refusing:
@@ -65,7 +66,7 @@ class Refusing:
     async def ask(self, apis: Apis, request: object, version: int, response: type) -> object:
         """Returns the decoded answer. Raises ProtocolError if the connection is closed."""
         self.host.apis = apis
-        dispatcher = Dispatcher(self.host, new_call=HostCall)
+        dispatcher = Dispatcher(self.host)
         self.host.answer_forwarded = dispatcher.answer
         frame = memoryview(request_frame(request, version))[SIZE_BYTES:]
         buffers = await answered(dispatcher.answer(self.connection, frame))
@@ -114,7 +115,7 @@ async def test_every_version_of_every_api_is_refused_with_the_error_that_its_han
 
 async def test_a_forwarded_request_is_refused_inside_its_envelope(refusing: Refusing) -> None:
     apis = RaisingApis("broker.handlers", controller.NAMES)
-    for api in (row for row in apis if row.key in FORWARDED):
+    for api in (row for row in handlers.APIS if row.answered_by is CONTROLLER):
         for version in range(api.versions.first, api.versions.last + 1):
             request = plausible(api.request, version, TOPIC_ID)
             wrapped = envelope(request, version, ALICE)

@@ -24,7 +24,8 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from protocol.records.building import build
 from protocol.records.record import Record
 from tests.broker.inprocess import InProcess, request_frame
-from tests.broker.test_listener import HELLO, Lines, all_frames, correlation_ids, lines, produce_frame, waiting_fetch
+from tests.broker.test_listener import HELLO, all_frames, correlation_ids, lines, produce_frame, waiting_fetch
+from tests.log_lines import Line
 
 __all__ = ["lines"]
 
@@ -213,7 +214,7 @@ def look(served: InProcess, now_ms: int) -> None:
 
 
 async def test_a_frame_that_does_not_come_further_closes_its_connection_with_one_line(
-    served: InProcess, lines: Lines
+    served: InProcess, lines: list[Line]
 ) -> None:
     sender, idle = Sender(served, large_frame(MIB)), served.client()
     sender.send(1024)
@@ -222,7 +223,8 @@ async def test_a_frame_that_does_not_come_further_closes_its_connection_with_one
         look(served, now_ms)
     assert sender.client.wire.aborted
     assert not idle.wire.closing
-    ((event, fields),) = lines
+    (line,) = lines
+    event, fields = line.event, line.fields
     assert event == "connection closed"
     size = len(large_frame(MIB)) - 4
     assert str(fields["reason"]).startswith(f"a request of {size} bytes brought 1020, too few of them within 1000 ms")
@@ -267,7 +269,7 @@ async def test_who_is_not_read_from_is_not_taken_for_slow(served: InProcess) -> 
 
 
 async def test_who_waits_for_room_too_long_is_closed_and_so_is_who_holds_what_others_need(
-    served: InProcess, lines: Lines
+    served: InProcess, lines: list[Line]
 ) -> None:
     holders = [Sender(served, waiting_fetch("t", 60_000) + HELLO_FRAME * 40_000) for _ in range(5)]
     for holder in holders:
@@ -280,12 +282,12 @@ async def test_who_waits_for_room_too_long_is_closed_and_so_is_who_holds_what_ot
     for now_ms in range(0, TIMEOUT_MS + 1, 250):
         look(served, now_ms)
     assert any(holder.client.wire.aborted for holder in holders)
-    assert any("while memory is short" in str(fields["reason"]) for _, fields in lines)
+    assert any("while memory is short" in str(line.fields["reason"]) for line in lines)
     assert not memory_of(served).is_short
     assert not all(holder.client.wire.aborted for holder in holders)  # only as many as it took
 
 
-async def test_a_peer_that_does_not_take_its_last_answer_is_cut_off(served: InProcess, lines: Lines) -> None:
+async def test_a_peer_that_does_not_take_its_last_answer_is_cut_off(served: InProcess, lines: list[Line]) -> None:
     client = served.client()
     client.send(struct.pack(">i", -1))
     assert client.wire.closing
@@ -294,7 +296,7 @@ async def test_a_peer_that_does_not_take_its_last_answer_is_cut_off(served: InPr
         assert not client.wire.aborted
         look(served, now_ms)
     assert client.wire.aborted
-    assert len([event for event, fields in lines if "too" not in str(fields)]) >= 1
+    assert len([line for line in lines if "too" not in str(line.fields)]) >= 1
 
 
 @pytest.mark.parametrize("cut", range(1, len(HELLO_FRAME)))

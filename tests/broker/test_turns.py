@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from broker.dispatch import call as call_module
-from broker.logging import Logger
 from broker.replica.replicas import Replicas
 from broker.request import bounded_answer
 from broker.request.turns import ENTRIES, REQUESTS, Turn, Turns
@@ -57,7 +56,8 @@ from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMa
 from protocol.schema import identity
 from tests.broker.asking import PRODUCE_VERSION, batch
 from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
-from tests.broker.ticking import Ticking
+from tests.clock import ManualClock
+from tests.log_lines import Line, errors
 
 COUNT = 20 * ENTRIES
 OPTIONS = {
@@ -145,7 +145,7 @@ async def test_others_are_served_while_a_request_of_many_entries_is_at_work(
 ) -> None:
     async with InProcess(tmp_path, OPTIONS) as served:
         await served.create_topic("t")
-        served.server.broker.clock = Ticking(served.server.broker.clock)
+        served.server.broker.clock = ManualClock(tick_ms=1)
         client, other = served.client(), served.client()
         version = identity(type(request_of_many)).versions.last if name != "produce" else PRODUCE_VERSION
         client.send(request_frame(request_of_many, version))
@@ -159,7 +159,7 @@ async def test_all_of_a_large_produce_is_appended_though_its_client_goes(tmp_pat
     """With acks=0, the producer may disconnect as soon as it has sent the request."""
     async with InProcess(tmp_path, OPTIONS) as served:
         await served.create_topic("t", partitions=2 * ENTRIES)
-        served.server.broker.clock = Ticking(served.server.broker.clock)
+        served.server.broker.clock = ManualClock(tick_ms=1)
         client = served.client()
         partitions = [PartitionProduceData(index=i, records=batch(b"x")) for i in range(2 * ENTRIES)]
         topics = [TopicProduceData(name="t", partition_data=partitions)]
@@ -175,15 +175,13 @@ async def test_all_of_a_large_produce_is_appended_though_its_client_goes(tmp_pat
 
 @pytest.mark.parametrize("is_bug", [False, pytest.param(True, marks=pytest.mark.source_only)])
 async def test_the_error_of_a_request_whose_client_has_gone_is_taken(
-    is_bug: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_bug: bool, tmp_path: Path, logged: list[Line], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With acks=0 an error would close the connection."""
     unheard: list[object] = []
-    logged: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
-    monkeypatch.setattr(Logger, "error", lambda logger, event, **fields: logged.append(event))
     async with InProcess(tmp_path, OPTIONS) as served:
-        served.server.broker.clock = Ticking(served.server.broker.clock)
+        served.server.broker.clock = ManualClock(tick_ms=1)
         client = served.client()
         partitions = [PartitionProduceData(index=i, records=batch(b"x")) for i in range(2 * ENTRIES)]
         topics = [TopicProduceData(name="absent", partition_data=partitions)]
@@ -192,13 +190,13 @@ async def test_the_error_of_a_request_whose_client_has_gone_is_taken(
         if is_bug:
             monkeypatch.setattr(Replicas, "leader", lambda *_: 1 / 0)
     gc.collect()
-    assert bool(unheard or logged) is is_bug
+    assert bool(unheard or errors(logged)) is is_bug
 
 
 async def test_a_topic_may_go_while_a_large_produce_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with InProcess(tmp_path, OPTIONS) as served:
         await served.create_topic("t", partitions=2 * ENTRIES)
-        served.server.broker.clock = Ticking(served.server.broker.clock)
+        served.server.broker.clock = ManualClock(tick_ms=1)
         client = served.client()
         partitions = [PartitionProduceData(index=i, records=batch(b"x")) for i in range(2 * ENTRIES)]
         topics = [TopicProduceData(name="t", partition_data=partitions)]
@@ -240,14 +238,14 @@ async def until_closed(is_closed: Callable[[], bool]) -> None:
 
 
 def test_a_turn_is_over_after_so_many_requests_or_so_long() -> None:
-    clock = Ticking(None)
+    clock = ManualClock(tick_ms=1)
     turn = Turn(clock)
     assert [turn.is_over(1) for _ in range(6)] == [False, False, False, False, True, True]
-    assert Turn(Ticking(None)).is_over(REQUESTS)
+    assert Turn(ManualClock(tick_ms=1)).is_over(REQUESTS)
 
 
 async def test_entries_are_answered_in_their_order() -> None:
-    turns = Turns(Ticking(None))
+    turns = Turns(ManualClock(tick_ms=1))
     assert await turns.map(str, PARTITIONS) == [str(index) for index in PARTITIONS]
 
     async def text(index: int) -> str:
@@ -266,12 +264,8 @@ async def test_a_message_that_repeats_a_long_text_is_cut(tmp_path: Path) -> None
         assert len(answer.topics[0].error_message or "") == MAX_MESSAGE_LENGTH
 
 
-async def test_a_text_that_an_answer_cannot_carry_closes_the_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_text_that_an_answer_cannot_carry_closes_the_connection(tmp_path: Path, logged: list[Line]) -> None:
     """Twenty thousand bytes that are not UTF-8 are decoded to a text of sixty thousand bytes."""
-    logged: list[str] = []
-    monkeypatch.setattr(Logger, "error", lambda logger, event, **fields: logged.append(event))
     async with InProcess(tmp_path, OPTIONS) as served:
         client = served.client()
         body = struct.pack(">ih", 1, 20_000) + b"\xff" * 20_000
@@ -280,4 +274,4 @@ async def test_a_text_that_an_answer_cannot_carry_closes_the_connection(
         await until_closed(lambda: client.wire.closing)
         assert not client.wire.sent
         assert (await served.client().ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
-    assert not logged
+    assert not errors(logged)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.dispatch import dispatcher, forwarding, parts
-from broker.handlers import APIS
+from broker.dispatch import dispatcher, parts
+from broker.handlers import APIS, alter_configs
 from broker.metadata import deciding
 from broker.request import audit, turns
 from broker.request.context import Principal
@@ -38,7 +38,7 @@ LIMITS = {
     (turns, "_TURN_NS"): 0,
     (turns, "ENTRIES"): 4,
     (parts, "PART_ENTRIES"): 8,
-    (forwarding, "PART_ENTRIES"): 8,
+    (alter_configs, "PART_ENTRIES"): 8,
     (dispatcher, "LARGE_REQUEST_BYTES"): 64,
     (dispatcher, "MAX_BYTES_ON_LOOP"): 64,
     (deciding, "MAX_ENTRIES_ON_LOOP"): 8,

@@ -18,7 +18,8 @@ from protocol.connection import MANY_BUFFERS, SMALL_BYTES, joined
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.types import NO_UUID, Buffer
 from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
-from tests.broker.test_listener import HELLO, Lines, lines, waiting_fetch
+from tests.broker.test_listener import HELLO, lines, waiting_fetch
+from tests.log_lines import Line
 
 __all__ = ["lines"]
 
@@ -60,7 +61,7 @@ def take(client: Client) -> None:
     client.connection.resume_writing()
 
 
-async def test_answers_that_nobody_takes_are_bounded_over_all_connections(tmp_path: Path, lines: Lines) -> None:
+async def test_answers_that_nobody_takes_are_bounded_over_all_connections(tmp_path: Path, lines: list[Line]) -> None:
     async with InProcess(tmp_path, {"odradek.unread.answers.max.bytes": str(MIB)}) as served:
         unread = served.server.listeners[0].unread
         clients = [deaf(served) for _ in range(30)]
@@ -70,7 +71,7 @@ async def test_answers_that_nobody_takes_are_bounded_over_all_connections(tmp_pa
         cut = [client.wire.aborted for client in clients]
         assert cut == sorted(cut, reverse=True), "who has waited longest goes first"
         assert 0 < cut.count(False) < 12
-        assert "odradek.unread.answers.max.bytes" in str(lines[0][1]["reason"])
+        assert "odradek.unread.answers.max.bytes" in str(lines[0].fields["reason"])
 
 
 async def test_answers_that_are_taken_make_room(tmp_path: Path) -> None:

@@ -50,8 +50,9 @@ ELSEWHERE = [
     "programs.run.joining",
     "client.connection",
     "structlog",
+    "re2",
 ]
-"""Modules needed only with remote controllers, metrics, or log lines."""
+"""Modules needed only with remote controllers, metrics, log lines, or patterns."""
 
 
 @pytest.fixture(scope="module")

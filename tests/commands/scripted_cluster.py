@@ -17,6 +17,7 @@ from protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from protocol.schema import ANY_VERSION
+from tests.clock import ManualClock
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -27,19 +28,6 @@ TOPIC_ID = bytes(range(16))
 
 Answer = Callable[[object], object]
 """Returns the answer to a request, or raises the error that its sender gets."""
-
-
-class PassingTime:
-    """A clock whose time passes only during pauses."""
-
-    def __init__(self) -> None:
-        self.at_ms = 1_000_000
-
-    def now_ms(self) -> int:
-        return self.at_ms
-
-    def monotonic_ms(self) -> int:
-        return self.at_ms
 
 
 class ScriptedLink:
@@ -73,7 +61,7 @@ class ScriptedLinks:
     """The links to the only broker."""
 
     def __init__(self) -> None:
-        self.clock = PassingTime()
+        self.clock = ManualClock()
         self.link = ScriptedLink()
         self.bootstrap = [self.link]
         self.placed: list[Mapping[int, Address]] = []
@@ -89,7 +77,7 @@ class ScriptedLinks:
         return list(await asyncio.gather(*awaitables))
 
     async def pause(self, delay_ms: int) -> None:
-        self.clock.at_ms += delay_ms
+        self.clock.advance(delay_ms)
         await asyncio.sleep(0)
 
     async def close(self) -> None:

@@ -30,7 +30,8 @@ from protocol.messages.share_group_heartbeat import (
     TopicPartitions,
 )
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from tests.commands.scripted_cluster import TIMEOUT_MS, TOPIC_ID, PassingTime, ScriptedCluster
+from tests.clock import ManualClock
+from tests.commands.scripted_cluster import TIMEOUT_MS, TOPIC_ID, ScriptedCluster
 
 HERE = SharePlace(TOPIC_ID, 0)
 TOO_LATE = RequestTimedOut("127.0.0.1:9092", "no answer", sent=True)
@@ -158,11 +159,11 @@ async def test_a_coordinator_that_does_not_answer_is_looked_for_again(
 async def test_a_coordinator_that_stays_away_ends_the_command(
     cluster: ScriptedCluster, sharer: ShareMembership
 ) -> None:
-    began_ms = cluster.links.clock.at_ms
+    began_ms = cluster.links.clock.time_ms
     cluster.answer(ShareGroupHeartbeatRequest, heartbeat(0, code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
     with pytest.raises(CoordinatorAway, match="group workers: COORDINATOR_LOAD_IN_PROGRESS"):
         await alive_until(sharer.keep_alive(), lambda: False)
-    assert GIVE_UP_MS <= cluster.links.clock.at_ms - began_ms <= GIVE_UP_MS + 3 * TIMEOUT_MS
+    assert GIVE_UP_MS <= cluster.links.clock.time_ms - began_ms <= GIVE_UP_MS + 3 * TIMEOUT_MS
 
 
 async def test_a_member_that_lost_an_answer_joins_again(cluster: ScriptedCluster, member: Membership) -> None:
@@ -234,10 +235,10 @@ async def test_a_request_to_a_broker_that_has_moved_may_be_repeated(cluster: Scr
 
 
 def test_who_has_nothing_to_read_is_told_once_why() -> None:
-    clock, notes = PassingTime(), list[str]()
+    clock, notes = ManualClock(), list[str]()
     empty_handed = EmptyHanded(clock, notes.append, "workers", "odradek share describe")
     for partitions in (0, 0, 1, 0, 0, 0, 0, 0):
-        clock.at_ms += 4_000
+        clock.advance(4_000)
         empty_handed.look(partitions)
     (note,) = notes
     assert "`odradek share describe workers`" in note

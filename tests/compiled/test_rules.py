@@ -163,3 +163,12 @@ def test_a_compiled_constant_is_final() -> None:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
         for target in node.targets
     )
+
+
+def test_a_compiled_module_imports_nothing_lazily() -> None:
+    report(
+        f"{path}:{node.lineno}: mypyc leaves out the else of TYPE_CHECKING"
+        for path in compiled_modules()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and node.orelse
+    )

@@ -6,7 +6,7 @@ gets meaningful values: topics, members, and present, former or invented epochs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Protocol, TypeVar
 
@@ -79,6 +79,8 @@ class Hostile(Protocol):
     """A client that sends random requests from its seed."""
 
     requested: str
+    accepted: set[str]
+    """The decisions that were not refused, as `decisions` names them."""
 
     def step(self) -> None: ...
 
@@ -90,3 +92,16 @@ def answered_or_refused(hostile: Hostile, seed: int, steps: int) -> None:
             hostile.step()
         except Exception as error:
             raise AssertionError(f"seed {seed}, step {step}: {hostile.requested}") from error
+
+
+def each_accepted(make: Callable[[int], Hostile], names: Iterable[str], seeds: int, steps: int) -> None:
+    """Asserts that these decisions, each made twice, are all accepted from some client."""
+    never = all_names = frozenset(names)
+    for seed in range(seeds):
+        hostile = make(seed)
+        answered_or_refused(hostile, seed, steps)
+        never -= hostile.accepted
+        assert hostile.accepted <= all_names
+        if not never:
+            return
+    raise AssertionError(f"never accepted: {sorted(never)}")

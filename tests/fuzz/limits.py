@@ -62,7 +62,7 @@ def few_partitions(request: Any, version: int, vocabulary: Vocabulary) -> bool:
     for topic in request.topics:
         if MOST_PARTITIONS < topic.num_partitions < TOO_MANY_PARTITIONS:
             topic.num_partitions = MOST_PARTITIONS
-    return len(request.topics) < MOST_PARTITIONS * 4
+    return not MOST_PARTITIONS * 4 <= len(request.topics) < TOO_MANY_PARTITIONS
 
 
 def few_more_partitions(request: Any, version: int, vocabulary: Vocabulary) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.drawing import Draw
 from tests.fuzz.frames import frame, head_of, request_of, served, sized, with_correlation_id
+from tests.fuzz.large import grow
 from tests.fuzz.limits import KEYS, tame
 from tests.fuzz.mutations import change, garble, settle
 from tests.fuzz.vocabulary import Focus, Vocabulary
@@ -26,6 +27,7 @@ POOL: Final = 1024
 """Number of frames in a pool from which visits are made. Drawing a frame takes as long as answering it, so each is used
 about four times, in other visits and garbled in other ways."""
 
+LARGE_POOL: Final = 128
 POOL_VISITS: Final = 512
 
 
@@ -69,8 +71,11 @@ class Visit(NamedTuple):
 class Plan:
     """Makes the visits of a seed. The same vocabulary gives the same visit, independent of earlier visits."""
 
-    def __init__(self, seed: int, corpus: Corpus) -> None:
+    def __init__(self, seed: int, corpus: Corpus, *, are_large: bool = False) -> None:
+        """If the frames `are_large`, each visit has one, and a pool few."""
         self.seed = seed
+        self.are_large = are_large
+        self.pool = LARGE_POOL if are_large else POOL
         self.corpus = corpus
         self.places = sorted(corpus)
         self.pools: dict[int, bytes | None] = {}
@@ -80,7 +85,7 @@ class Plan:
         rng = random.Random(f"{self.seed}/{number}")
         self.turn_to(number // POOL_VISITS, vocabulary)
         is_garbled = rng.random() < GARBLED_VISITS
-        count = rng.randint(1, 2) if is_garbled else rng.choice(FRAMES_OF_A_VISIT)
+        count = 1 if self.are_large else rng.randint(1, 2) if is_garbled else rng.choice(FRAMES_OF_A_VISIT)
         delivery = rng.choice(DELIVERIES)
         frames = [
             self.frame(rng, vocabulary, position, is_garbled and position == count - 1) for position in range(count)
@@ -103,7 +108,7 @@ class Plan:
 
     def frame(self, rng: random.Random, vocabulary: Vocabulary, position: int, is_garbled: bool) -> bytes:
         for _ in range(TRIES):
-            data = self.pooled(rng.randrange(POOL), vocabulary)
+            data = self.pooled(rng.randrange(self.pool), vocabulary)
             if data is not None and is_garbled:
                 data = self.garbled(rng, data, vocabulary)
             if data is not None:
@@ -136,10 +141,10 @@ class Plan:
             change(request, version, draw)
         else:
             request = draw.request(served()[key].request, version)
-        if not tame(request, version, vocabulary):
-            return None
         try:
-            return frame(request, version)
+            if self.are_large and not grow(request, version, rng, len(frame(request, version))):
+                return None
+            return frame(request, version) if tame(request, version, vocabulary) else None
         except (struct.error, OverflowError):  # longer than the version can tell
             return None
 

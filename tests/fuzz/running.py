@@ -15,6 +15,9 @@ from typing import Final
 
 import uvloop
 
+from broker.config.authorization import STANDARD_AUTHORIZER
+from protocol.acl import ALL_OPERATIONS, CLUSTER_NAME, PatternType, Permission, Resource
+from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.plan import FRAMES_OF_A_VISIT, Plan, Visit
@@ -34,6 +37,14 @@ PROPERTIES: Final = {
     "log.cleaner.backoff.ms": "1000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
+LARGE_PROPERTIES: Final = {"auto.create.topics.enable": "false"}
+RIGHTS_BY_ADDRESS: Final = {
+    "authorizer.class.name": STANDARD_AUTHORIZER,
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""Until `rights_of` gives one address all rights, and so leaves none to others."""
+
+OWN_HOST: Final = "127.0.0.1"
 CHAPTER: Final = 5000
 """Number of frames after which the log is checked, and the changes of fuzzing to the world are undone."""
 
@@ -77,19 +88,47 @@ def world_name(chapter: int) -> str:
     return f"f{zlib.crc32(b'%d' % chapter):08x}"
 
 
+def rights_of(host: str) -> CreateAclsRequest:
+    """Gives clients at an address all rights. Another address has none any longer."""
+    names = {Resource.CLUSTER: CLUSTER_NAME}
+    return CreateAclsRequest(
+        creations=[
+            AclCreation(
+                resource_type=resource,
+                resource_name=names.get(resource, "*"),
+                resource_pattern_type=PatternType.LITERAL,
+                principal="User:*",
+                host=host,
+                operation=ALL_OPERATIONS,
+                permission_type=Permission.ALLOW,
+            )
+            for resource in Resource
+        ]
+    )
+
+
 class Run:
     """The run of a seed. `only` replays some of its visits."""
 
     def __init__(
         self, seed: int, frames: int, folder: Path, corpus: Corpus, *, only: Sequence[int] = (), beside: bool = True,
-        command: Sequence[str] = (), goes_on: bool = False, rate: float = 0,
+        command: Sequence[str] = (), goes_on: bool = False, rate: float = 0, are_large: bool = False,
+        has_rights: bool = True,
     ) -> None:  # fmt: skip
+        """`are_large` and `has_rights` are about the frames."""
         self.frames = frames
         self.goes_on = goes_on
         self.rate = rate
         self.only = only
-        self.plan = Plan(seed, corpus)
-        self.broker = Fuzzed(folder / "data", PROPERTIES, command)
+        self.are_large = are_large
+        self.has_rights = has_rights
+        self.plan = Plan(seed, corpus, are_large=are_large)
+        properties = {
+            **PROPERTIES,
+            **(LARGE_PROPERTIES if are_large else {}),
+            **({} if has_rights else RIGHTS_BY_ADDRESS),
+        }
+        self.broker = Fuzzed(folder / "data", properties, command)
         self.folder = folder
         self.has_beside = beside
         self.outcome = Outcome(seed)
@@ -106,8 +145,10 @@ class Run:
 
     def go(self) -> None:
         self.log = Log(self.broker.log)
-        self.sender = Sender(self.broker.bootstrap, self.rate)
+        self.sender = Sender(self.broker.bootstrap, self.rate, are_large=self.are_large, has_rights=self.has_rights)
         self.peer = Peer(PEER, self.broker.bootstrap, self.broker.data)
+        if not self.has_rights:
+            self.peer.ask(rights_of(OWN_HOST), 3, CreateAclsResponse)
         self.world = FuzzWorld(self.peer, world_name(0))
         self.chapter = 0
         client = self.start_beside() if self.has_beside else None

@@ -9,6 +9,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from protocol.api_key import ApiKey
@@ -25,6 +26,13 @@ MOST_PATIENCE_S: Final = 3.0
 
 PIECE_S: Final = 0.002
 AT_ONCE: Final = 64
+LARGE_AT_ONCE: Final = 3
+LARGE_PATIENCE: Final = 40
+"""So many times as long the answer to a large request is waited for."""
+
+OTHER_HOST: Final = "127.0.0.2"
+"""The address of a client without rights."""
+
 REMEMBERED: Final = 4000
 RESET: Final = struct.pack("ii", 1, 0)
 DECODED: Final = 4
@@ -38,7 +46,9 @@ class Wrong(AssertionError):
 class Line(asyncio.Protocol):
     """One connection, and its received bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: int) -> None:
+        """`patience` multiplies the time for which the next answer is waited for."""
+        self.patience = patience
         self.received = bytearray()
         self.answers = 0
         self.expected = 0
@@ -69,9 +79,12 @@ class Line(asyncio.Protocol):
 class Sender:
     """Sends visits to one broker, `AT_ONCE` at a time."""
 
-    def __init__(self, bootstrap: str, rate: float = 0) -> None:
+    def __init__(self, bootstrap: str, rate: float = 0, *, are_large: bool = False, has_rights: bool = True) -> None:
         """`rate` is in frames per second; 0 is as fast as possible."""
         self.rate = rate
+        self.at_once = LARGE_AT_ONCE if are_large else AT_ONCE
+        self.patience = LARGE_PATIENCE if are_large else 1
+        self.from_address = None if has_rights else (OTHER_HOST, 0)
         host, _, port = bootstrap.rpartition(":")
         self.address = host, int(port)
         self.frames = 0
@@ -94,7 +107,7 @@ class Sender:
             if ahead_s > 0:
                 await asyncio.sleep(ahead_s)  # the pace is what is asked for
 
-        await asyncio.gather(*(self.work(visits, keep_pace) for _ in range(AT_ONCE)))
+        await asyncio.gather(*(self.work(visits, keep_pace) for _ in range(self.at_once)))
 
     async def work(self, visits: Iterator[Visit], keep_pace: Callable[[], Awaitable[None]]) -> None:
         for visit in visits:
@@ -104,7 +117,9 @@ class Sender:
 
     async def carry_out(self, visit: Visit) -> None:
         loop = asyncio.get_running_loop()
-        transport, line = await loop.create_connection(Line, *self.address)
+        transport, line = await loop.create_connection(
+            partial(Line, self.patience), *self.address, local_addr=self.from_address
+        )
         plug: socket.socket = transport.get_extra_info("socket")
         self.recent.append((plug.getsockname()[1], visit))
         self.frames += len(visit.frames)
@@ -227,7 +242,7 @@ async def answers(line: Line) -> None:
     for _ in range(int(MOST_PATIENCE_S / PATIENCE_S)):
         before = len(line.frames)
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(PATIENCE_S * line.patience):
                 await asyncio.shield(line.done)
         if line.done.done() or len(line.frames) == before:
             return

@@ -1,9 +1,10 @@
 """Unauthenticated clients at a broker's listeners: `python -m tests.fuzz.strangers 0-9 --visits 100000`, or `make
 fuzz-strangers`.
 
-A visit is an unauthenticated connection: a TLS handshake, a SASL exchange, in frames or without, or one inside the
-other, with an invalid step, or with an early end. The broker is a whole one in this process, with everything except
-sockets. The number of a visit, with the seed, replays it.
+A visit is a connection that is not authenticated: a handshake of TLS, or an exchange of SASL, in frames or without, or
+one in the other, of which a step is broken, or which stops halfway. The broker is a whole one in this process, with
+everything but the sockets. What a seed draws, a visit's number replays. With `--large` the broken step of most visits
+is a request of any API with many entries, and no callback may hold the loop for long.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from broker.clock import SystemClock
-from broker.logging import Logger
 from broker.network.connection import ServerConnection
 from broker.network.tls import TlsTransport
 from broker.request.context import ANONYMOUS
@@ -33,8 +33,11 @@ from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.broker.inprocess import InProcess, Wire, decode_response
 from tests.broker.security.certificates import Authority
 from tests.broker.security.sasl import PLAIN_USERS, add_user
+from tests.fuzz.callbacks import Stopwatch
 from tests.fuzz.exchanges import SCRIPTS, TLS_SCRIPTS, Script, Steps, request_bytes
+from tests.fuzz.large import LONGEST_CALLBACK_S, LargeFrames
 from tests.fuzz.mutations import garble
+from tests.log_lines import errors, log_lines
 from tests.simulation.__main__ import parse_seeds
 
 TURNS: Final = 40
@@ -123,8 +126,13 @@ class Outcome(NamedTuple):
 class Doors:
     """A broker's listeners, and the log lines about their connections."""
 
-    def __init__(self, broker: InProcess, authority: Authority) -> None:
+    def __init__(
+        self, broker: InProcess, authority: Authority, stopwatch: Stopwatch, large: LargeFrames | None = None
+    ) -> None:
         self.broker = broker
+        self.stopwatch = stopwatch
+        self.large = large
+        """The large requests that visitors send; None if they send none."""
         live, clock = broker.server.broker.live_config, SystemClock()
         self._doors = {
             BARE: None,
@@ -152,7 +160,7 @@ class Doors:
         delivered = meant = b""
         data, at = next(steps), 0
         while True:
-            sent = garble(rng, data) if at == broken and not stops else data
+            sent = self.broken(rng, data, script) if at == broken and not stops else data
             delivered, meant = delivered + sent, meant + data
             self.deliver(visitor, sent, rng)
             answer = await visitor.answer()
@@ -165,6 +173,15 @@ class Doors:
         problem = self.judge(visitor, script, delivered, meant)
         self.part(visitor, rng)
         return problem
+
+    def broken(self, rng: random.Random, data: bytes, script: Script) -> bytes:
+        """Returns what is sent in place of a step."""
+        if self.large is not None and not script.is_secured and rng.random() < 0.8:
+            self.counts["large requests"] += 1
+            request = self.large.draw(rng)
+            self.stopwatch.start()
+            return request
+        return garble(rng, data)
 
     def deliver(self, visitor: Visitor, data: bytes, rng: random.Random) -> None:
         """Delivers bytes whole, or in pieces."""
@@ -220,7 +237,9 @@ class Doors:
 
 
 @asynccontextmanager
-async def doors(folder: Path, heard: list[str]) -> AsyncIterator[Doors]:
+async def doors(
+    folder: Path, heard: list[str], stopwatch: Stopwatch, large: LargeFrames | None = None
+) -> AsyncIterator[Doors]:
     """Yields a broker whose errors are collected."""
     authority = Authority(folder)
     options = {
@@ -232,7 +251,7 @@ async def doors(folder: Path, heard: list[str]) -> AsyncIterator[Doors]:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(f"the loop: {context}"))
     async with InProcess(folder / "data", options) as broker:
         add_user(broker.server, "alice", "alice-secret")
-        yield Doors(broker, authority)
+        yield Doors(broker, authority, stopwatch, large)
 
 
 def objects() -> tuple[int, int, int]:
@@ -243,11 +262,14 @@ def objects() -> tuple[int, int, int]:
     return own, len(every), len(os.listdir("/proc/self/fd"))
 
 
-async def run(seed: int, visits: int, folder: Path, only: int | None = None) -> Outcome:
+async def run(
+    seed: int, visits: int, folder: Path, only: int | None = None, large: LargeFrames | None = None
+) -> Outcome:
     """Makes the visits of a seed, or one of them."""
     problems: list[str] = []
-    with Hearing(problems):
-        async with doors(folder, problems) as made:
+    listening = log_lines(lambda line: problems.extend(f"{line.event}: {line.fields}" for line in errors([line])))
+    with listening, Stopwatch().running() as stopwatch:
+        async with doors(folder, problems, stopwatch, large) as made:
             numbers = range(visits) if only is None else range(only, only + 1)
             before = (0, 0, 0)
             for at, number in enumerate(numbers):
@@ -255,8 +277,12 @@ async def run(seed: int, visits: int, folder: Path, only: int | None = None) -> 
                     problems += await made.emptied()
                     before = objects()
                 heard = len(problems)
+                stopwatch.start()
                 if (problem := await made.visit(random.Random(f"{seed}/{number}"))) is not None:
                     problems.append(problem)
+                stopwatch.stop()
+                if large is not None and stopwatch.callback_s > LONGEST_CALLBACK_S:
+                    problems.append(f"a callback held the loop for {stopwatch.callback_s:.3f} s")
                 problems[heard:] = [f"visit {number}: {problem}" for problem in problems[heard:]]
             problems += await made.emptied()
             problems += grown(before, objects())
@@ -298,34 +324,18 @@ async def let_in(made: Doors) -> list[str]:
     return []
 
 
-class Hearing:
-    """Collects errors and tracebacks in the log during the block."""
-
-    def __init__(self, heard: list[str]) -> None:
-        self._heard = heard
-        self._before: dict[str, Any] = {}
-
-    def __enter__(self) -> None:
-        heard = self._heard
-        for level in ("error", "exception", "critical"):
-            self._before[level] = getattr(Logger, level)
-            setattr(Logger, level, lambda _, event, **fields: heard.append(f"{event}: {fields}"))
-
-    def __exit__(self, *_: object) -> None:
-        for level, method in self._before.items():
-            setattr(Logger, level, method)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.strangers", description=__doc__)
     parser.add_argument("seeds", nargs="?", default="0", help="one seed, or a range of them: 17, 0-9")
     parser.add_argument("--visits", type=int, default=100_000, help="for each seed")
     parser.add_argument("--only", type=int, help="replay this visit alone")
+    parser.add_argument("--large", action="store_true", help="most send a request of 20,000 to 200,000 entries")
     options = parser.parse_args()
+    large = LargeFrames() if options.large else None
     failed = 0
     for seed in parse_seeds(options.seeds):
         with tempfile.TemporaryDirectory() as folder:
-            outcome = asyncio.run(run(seed, options.visits, Path(folder), options.only))
+            outcome = asyncio.run(run(seed, options.visits, Path(folder), options.only, large))
         print(outcome.line(), *outcome.problems[:20], sep="\n  ", flush=True)
         failed += bool(outcome.problems)
     return 1 if failed else 0

@@ -18,6 +18,10 @@ PATIENCE_S = 400
 """Timeout for the start or end of a process, when half a dozen processes share two cores."""
 
 
+BROKER_HEAP = "-Xmx384m"
+"""JVM heap of a node: more than that of a tool, which is too small for three brokers under a suite's load."""
+
+
 class Make(enum.Enum):
     """The software of a node."""
 
@@ -37,7 +41,7 @@ class Program(NamedTuple):
 
 
 def _run_apache(file: str) -> list[str]:
-    return jvm.java(f"{jvm.apache_kafka()}/*", "kafka.Kafka", file, flags=(ApacheNode.VERBOSE,))
+    return jvm.java(f"{jvm.apache_kafka()}/*", "kafka.Kafka", file, flags=(BROKER_HEAP, ApacheNode.VERBOSE))
 
 
 PROGRAMS = {

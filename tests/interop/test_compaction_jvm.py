@@ -85,6 +85,7 @@ def produce(broker: Broker) -> State:
             transactional.produce(TOPIC, key=f"k{n}", value=f"{commit} {n}")
             if commit:
                 state[f"k{n}"] = f"{commit} {n}"
+        assert not transactional.flush(30)  # an abort drops the records that are not sent yet
         transactional.commit_transaction(30) if commit else transactional.abort_transaction(30)
     for n in range(6):  # so that all of the above is in segments that may be cleaned
         state["filler"] = f"{n} {dice.randbytes(300_000).hex()}"

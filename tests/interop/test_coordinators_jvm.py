@@ -116,6 +116,7 @@ def written(cluster: Cluster, topic: str, name: str, group: str) -> None:
         producer.begin_transaction()
         for partition in range(2):
             producer.produce(topic, f"{name}:{number}", partition=partition)
+        assert not producer.flush(SOON_S)  # an abort drops the records that are not sent yet
         offsets = [TopicPartition(topic, 0, number)]
         producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), SOON_S)
         if number % 2:

@@ -11,7 +11,7 @@ from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProto
 from protocol.errors import KafkaError, ProtocolError, error_code
 from protocol.schema import fields_of
 from protocol.types import NO_UUID
-from tests.coordinator.group.consumer_world import Groups
+from tests.coordinator.group.world import Groups
 
 MEMBER_UUID = re.compile(r"-00000000-0000-0000-0000-0*([0-9a-f]+)")
 DATA_FIELDS = {

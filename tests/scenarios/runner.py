@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeVar
 from coordinator.engine.result import Ticket
 from coordinator.group.records import GroupResult
 from coordinator.group.state import GroupEnvironment, GroupState
-from tests.coordinator.group.consumer_world import Groups
+from tests.coordinator.group.world import Groups
 from tests.scenarios.printing import Printer
 
 A = TypeVar("A")

@@ -27,7 +27,7 @@ from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.sync_group import SyncGroupResponse
-from tests.coordinator.group.consumer_world import GROUP, Groups
+from tests.coordinator.group.world import GROUP, Groups
 from tests.group_requests import fetched_group, join_group, offset_commit, sync_group
 
 TOPIC = "orders"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from broker.replica.partition import Partition
+from broker.share.state_operations import InitializeState
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.fetch import FetchResponse, PartitionData
@@ -195,7 +196,7 @@ class Clients:
         broker, connection, epoch = self.world.server.broker, self.connection(), 0
         data, state = self.partition("t"), self.partition("__share_group_state")
         acknowledgements: list[AcknowledgementBatch] = []
-        await broker.share_groups.persister.initialize(ShareKey(GROUP, data.topic_id, 0), 1, 0)
+        await broker.share_groups.persister.submit(InitializeState(ShareKey(GROUP, data.topic_id, 0), 1, 0))
         while True:
             end = state.log_end_offset
             named = [FetchPartition(partition_index=0, acknowledgement_batches=acknowledgements)]

@@ -80,10 +80,9 @@ class Lag:
         for partition in self._replicas:
             self.reach(partition, partition.log_end_offset)
 
-    def sent(self, context: Context, answer: AnswerBuffers) -> AnswerBuffers:
+    def sent(self, context: Context, answer: AnswerBuffers | None) -> None:
         """Checks every answer to a client."""
         self.trace.append((context.key, context.version, None if answer is None else sum(map(len, answer))))
-        return answer
 
     def check(self, breach: Breach, partition: Partition, offset: int) -> None:
         """Records a breach if not everything below the offset is committed."""

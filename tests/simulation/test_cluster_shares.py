@@ -14,6 +14,7 @@ import pytest
 
 from broker.share.hosted import Hosted
 from broker.share.persister import CoordinatorPersister
+from broker.share.state_operations import StateOperation, WriteState
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -121,12 +122,16 @@ def test_records_are_delivered_and_acknowledged() -> None:
 def write_nothing(patch: pytest.MonkeyPatch) -> None:
     """A fault: a leader believes that the state of its share partitions is written."""
 
-    def write(*_: object) -> asyncio.Future[None]:
-        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    submit = CoordinatorPersister.submit
+
+    def unwritten(persister: CoordinatorPersister, operation: StateOperation[object]) -> asyncio.Future[object]:
+        if not isinstance(operation, WriteState):
+            return submit(persister, operation)
+        written: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         written.set_result(None)
         return written
 
-    patch.setattr(CoordinatorPersister, "write", write)
+    patch.setattr(CoordinatorPersister, "submit", unwritten)
 
 
 def begin_at_the_end(patch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,15 @@ A failing run is its seed: `make simulate SEEDS=17 WORLDS=cluster_transactions`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from broker.produce import verification
 from broker.produce.verification import Errors
-from broker.shards.marker_requests import Codes, DueMarkers, MarkerRequests
-from protocol.errors import ErrorCode
+from broker.shards.anywhere import Anywhere, Packing
+from broker.shards.marker_requests import MARKERS
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -140,10 +141,16 @@ def test_no_anomaly_whoever_dies(seed: int) -> None:
 def send_no_markers(patch: pytest.MonkeyPatch) -> None:
     """A fault: a coordinator believes that its markers for other brokers are written, without sending them."""
 
-    async def send(_: MarkerRequests, broker_id: int, batch: Sequence[DueMarkers]) -> list[Codes]:
-        return [dict.fromkeys(due.markers.partitions, ErrorCode.NONE) for due in batch]
+    submit = Anywhere.submit
 
-    patch.setattr(MarkerRequests, "_send", send)
+    def unsent(anywhere: Anywhere, broker_id: int, packing: Packing[Any, Any, Any], request: object) -> Any:
+        if packing is not MARKERS:
+            return submit(anywhere, broker_id, packing, request)
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        written.set_result(None)
+        return written
+
+    patch.setattr(Anywhere, "submit", unsent)
 
 
 def ask_no_coordinator(patch: pytest.MonkeyPatch) -> None:

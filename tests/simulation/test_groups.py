@@ -11,7 +11,7 @@ import pytest
 from coordinator.group.classic.group import ClassicGroup, session_key
 from coordinator.group.classic.rendezvous import EMPTY, STABLE
 from protocol.consumer_protocol import ConsumerProtocolAssignment, read
-from tests.coordinator.group.consumer_world import GROUP
+from tests.coordinator.group.world import GROUP
 from tests.simulation.classic_members import PARTITIONS, REBALANCE_MS, SESSION_MS, Coordinator, Member, Phase
 
 STEPS = 400

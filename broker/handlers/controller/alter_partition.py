@@ -6,12 +6,15 @@ sent only by brokers that are too old for Kafka 4.
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
+from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 API = Api(
-    AlterPartitionRequest, AlterPartitionResponse, by_controller, authorize=whole(CLUSTER_ACTION_CLUSTER), oldest=2
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    answered_by=CONTROLLER,
+    authorize=whole(CLUSTER_ACTION_CLUSTER),
+    oldest=2,
 )

@@ -6,7 +6,7 @@ v1 selects brokers or controllers, of which this listener has the latter; v2 may
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.operations import cluster_operations
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
@@ -19,7 +19,7 @@ TOO_OLD = "Direct-to-controller communication is not supported with the current 
 MISMATCHED = "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
 
 
-async def describe_cluster(call: HostCall[DescribeClusterRequest]) -> DescribeClusterResponse:
+async def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
     request, image = call.request, call.host.image
     if image.metadata_version < CONTROLLER_REGISTRATION_VERSION:
         return failed(ErrorCode.UNSUPPORTED_VERSION, TOO_OLD)

@@ -29,13 +29,17 @@ from coordinator.cluster.partitions.change import DIRECTORIES_SINCE
 from coordinator.cluster.partitions.changes import Departure, PartitionChanges, eligible, in_sync
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from protocol.metadata_records.nodes import UnregisterBrokerRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import uuid_to_text
 
 if TYPE_CHECKING:
+    from protocol.messages import unregister_broker as messages
     from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+else:  # with the first request
+    messages = lazy("protocol.messages.unregister_broker")
 
 IN_USE = (
     "Another broker is registered with that broker id. If the broker was recently restarted this should self-resolve "
@@ -200,7 +204,5 @@ def unregister_broker(
     records: list[MetadataRecord] = [*changes.updates(in_sync(image, broker_id), departure)]
     records += changes.updates(eligible(image, broker_id), departure)
     records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
-    from protocol.messages.unregister_broker import UnregisterBrokerResponse  # a start does not need it
-
-    response = UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=None)
+    response = messages.UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=None)
     return Decided(records, response, (Unregistered(broker_id),))

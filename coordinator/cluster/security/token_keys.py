@@ -6,12 +6,17 @@ Source: org.apache.kafka.security.DelegationTokenManager.createHmac, DelegationT
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from protocol.lazy import lazy
 from protocol.metadata_records.security import DelegationTokenRecord
+
+if TYPE_CHECKING:
+    import hmac
+else:  # with the first token: it imports a megabyte
+    hmac = lazy("hmac")
 
 DIGEST: Final = "sha512"
 

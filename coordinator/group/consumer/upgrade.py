@@ -129,9 +129,12 @@ def _member(member: ClassicMember, classic: ClassicGroup) -> Member:
 def _write(group: ConsumerGroup, draft: Draft) -> None:
     members = group.members.values()
     draft.records += [
-        *(records.member(group.group_id, member) for member in members),
+        *(records.COMMON.member(group.group_id, member) for member in members),
         records.COMMON.epoch(group.group_id, group.epoch, group.metadata_hash),
-        *(records.target(group.group_id, member.member_id, group.target(member.member_id)) for member in members),
+        *(
+            records.COMMON.target(group.group_id, member.member_id, group.target(member.member_id))
+            for member in members
+        ),
         records.COMMON.target_epoch(group.group_id, group.assignment_epoch, group.assigned_at_ms),
-        *(records.current(group.group_id, member) for member in members),
+        *(records.COMMON.current(group.group_id, member) for member in members),
     ]

@@ -24,7 +24,7 @@ from storage.config import LogConfig
 from tests.broker.asking import batch, fetch, fetch_request, produce_request
 from tests.broker.following import FOLLOWER, follow
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
-from tests.broker.machine_clock import MachineClock
+from tests.clock import RunningClock
 
 FETCH, DELETE_RECORDS = 1, 21
 BY_NAME, WITH_REPLICA_STATE = 12, 17
@@ -208,20 +208,6 @@ async def test_a_follower_that_does_not_delete_in_time_is_told_of(
     assert not partition.append_waiters
 
 
-class Jumping(MachineClock):
-    """A clock that a test can move, over the machine's time."""
-
-    def __init__(self) -> None:
-        self.timeouts_ms: list[int] = []
-
-    def monotonic_ms(self) -> int:
-        return super().monotonic_ms() + sum(self.timeouts_ms)
-
-    async def time_out(self, _partition: Partition, _offset: int, timeout_ms: int) -> None:
-        self.timeouts_ms.append(max(timeout_ms, 0))
-        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-
-
 @pytest.mark.source_only
 async def test_all_parts_of_a_deletion_have_one_deadline(
     broker: InProcess, client: Client, partition: Partition, monkeypatch: pytest.MonkeyPatch
@@ -229,16 +215,22 @@ async def test_all_parts_of_a_deletion_have_one_deadline(
     partition.rules = IsrRules(lambda _: True, lambda: LONG_MS, lambda _: 8)
     append(broker)
     await followed(client, 1)
-    clock = Jumping()
+    clock, timeouts_ms = RunningClock(), list[int]()
+
+    async def time_out(_partition: Partition, _offset: int, timeout_ms: int) -> None:
+        timeouts_ms.append(max(timeout_ms, 0))
+        clock.ahead_ms += timeouts_ms[-1]
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+
     monkeypatch.setattr(dispatcher, "LARGE_REQUEST_BYTES", 1)
     monkeypatch.setattr(parts, "PART_ENTRIES", 1)
-    monkeypatch.setattr(delete_records, "deleted_everywhere", clock.time_out)
+    monkeypatch.setattr(delete_records, "deleted_everywhere", time_out)
     monkeypatch.setattr(broker.server.broker, "clock", clock)
     request = deletion(LONG_MS)
     request.topics *= 3
     await client.ask(request, DELETE_RECORDS_VERSION, DeleteRecordsResponse)
-    assert len(clock.timeouts_ms) == 3
-    assert sum(clock.timeouts_ms) <= LONG_MS
+    assert len(timeouts_ms) == 3
+    assert sum(timeouts_ms) <= LONG_MS
 
 
 async def test_a_broker_that_is_not_alive_holds_no_deletion_up(

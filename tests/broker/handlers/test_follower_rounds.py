@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from broker.fetch.gathered import HELD_BYTES, HELD_MS
+from broker.fetch.reading import HELD_BYTES, HELD_MS
 from broker.replica.partition import Partition
 from broker.request.timeouts import Timeouts
 from coordinator.replication.roles import Following

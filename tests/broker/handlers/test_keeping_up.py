@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from broker.fetch import gathering
+from broker.fetch import reading
 from broker.fetch.fetch import Fetch
-from broker.fetch.gathering import keeps_up
+from broker.fetch.reading import keeps_up
 from broker.replica.partition import Partition
 from coordinator.replication.isr import IsrRules
 from coordinator.replication.roles import Leading
@@ -115,10 +115,10 @@ async def test_both_ways_answer_and_note_the_same(tmp_path: Path, seed: int, mon
         taken.append(partition is not None)
         return partition
 
-    monkeypatch.setattr(gathering, "keeps_up", counting)
+    monkeypatch.setattr(reading, "keeps_up", counting)
     short = await course(tmp_path / "short", seed)
     assert taken.count(True) > COUNT
-    monkeypatch.setattr(gathering, "keeps_up", lambda *_: None)
+    monkeypatch.setattr(reading, "keeps_up", lambda *_: None)
     monkeypatch.setattr(Fetch, "has_no_news", lambda *_: False)
     assert await course(tmp_path / "general", seed) == short
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.handlers.write_share_group_state import MAX_STATE_BATCHES
+from broker.share.state_operations import MAX_STATE_BATCHES
 from protocol.errors import ErrorCode
 from protocol.messages.write_share_group_state import (
     PartitionData,

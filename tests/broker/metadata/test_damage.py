@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from broker.metadata import damage
 from broker.metadata.damage import LostMetadata, find_evidence
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.log import open_metadata_log
@@ -22,6 +21,7 @@ from storage.checkpoint import CLEAN_SHUTDOWN, write_clean_shutdown
 from storage.recovering.salvage import sound_batches
 from tests.broker.metadata.harness import MetadataHarness, now
 from tests.coordinator.cluster import given
+from tests.log_lines import Line
 
 TOPICS = [f"topic-{number}" for number in range(6)]
 
@@ -101,27 +101,15 @@ def test_a_damaged_batch_with_whole_batches_behind_it_is_refused_and_left_as_it_
     assert crashed.content() == before
 
 
-class Warnings:
-    """A logger that stores the warnings of a test."""
-
-    def __init__(self) -> None:
-        self.logged: list[tuple[str, dict[str, object]]] = []
-
-    def warning(self, event: str, **fields: object) -> None:
-        self.logged.append((event, fields))
-
-
-def test_a_torn_end_is_cut_and_kept(crashed: Crashed, monkeypatch: pytest.MonkeyPatch) -> None:
-    warnings = Warnings()
-    monkeypatch.setattr(damage, "logger", warnings)
+def test_a_torn_end_is_cut_and_kept(crashed: Crashed, logged: list[Line]) -> None:
     position, header = crashed.batches()[-1]
     crashed.cut(position + header.size_bytes - 5)
     torn = crashed.segment.read_bytes()[position:]
     assert topics(crashed.open()) == TOPICS[:-1]
     file = crashed.folder() / f"{header.base_offset:020d}.torn"
     assert file.read_bytes() == torn
-    ((event, fields),) = warnings.logged
-    assert (event, fields["kept"]) == ("end of the metadata log cut", str(file))
+    (line,) = logged
+    assert (line.level, line.event, line.fields["kept"]) == ("warning", "end of the metadata log cut", str(file))
     assert list(crashed.folder().glob("*.kept")) == []
 
 

@@ -36,7 +36,7 @@ from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import NO_UUID
 from tests.broker.asking import batch, fetch, produce, produce_request
 from tests.broker.inprocess import LONG_S, Client, InProcess, decode_response, request_frame
-from tests.broker.machine_clock import MachineClock
+from tests.clock import ManualClock
 
 MANY = 40
 LAST = MANY - 1
@@ -46,17 +46,6 @@ OPTIONS = {
     "offsets.topic.replication.factor": "1",
 }
 CREATE_TOPICS, METADATA, PRODUCE_BY_ID = 19, 12, 13
-
-
-class Slow(MachineClock):
-    """A clock by which the creation of each log takes as long as a step."""
-
-    def __init__(self) -> None:
-        self.passed_ms = 0
-
-    def monotonic_ms(self) -> int:
-        self.passed_ms += STEP_MS
-        return self.passed_ms
 
 
 class HeldBack(NewLogs):
@@ -77,7 +66,7 @@ class Slowly(InProcess):
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         server = self.server
-        self.new_logs = server.broker.new_logs = server.broker.topics.new_logs = HeldBack(Slow())
+        self.new_logs = server.broker.new_logs = server.broker.topics.new_logs = HeldBack(ManualClock(tick_ms=STEP_MS))
         server.assignments.new_logs = self.new_logs
         return self
 

@@ -11,7 +11,6 @@ from typing import Self, TypeVar
 import pytest
 
 from broker.clock import Clock
-from broker.logging import Logger
 from broker.replica.fetcher_environment import ReplicationEnvironment
 from broker.replica.partition import Partition
 from broker.replica.replica_fetcher import REFUSED_MS
@@ -41,6 +40,7 @@ from tests.broker.following import led_alone
 from tests.broker.inprocess import LONG_S, InProcess
 from tests.clock import ManualClock
 from tests.coordinator.replication.leading import EPOCH, data
+from tests.log_lines import Line, problems
 from tests.storage.writing import records
 
 R = TypeVar("R")
@@ -201,11 +201,8 @@ async def test_a_log_that_diverges_is_cut_by_a_thread(tmp_path: Path) -> None:
 
 @pytest.mark.source_only
 async def test_a_fault_of_ours_in_a_thread_is_logged_and_ends_the_following(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, logged: list[Line], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    logged: list[str] = []
-    monkeypatch.setattr(Logger, "error", lambda logger, event, **fields: logged.append(event))
-
     async def truncate(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
@@ -213,7 +210,7 @@ async def test_a_fault_of_ours_in_a_thread_is_logged_and_ends_the_following(
         await broker.fetched(data(records=batch_at(0, "a", epoch=1) + batch_at(1, "b", epoch=2)))
         monkeypatch.setattr(Partition, "truncate", truncate)
         await broker.fetched(data(diverging=(1, 1)))
-        await until(lambda: logged == ["replication failed"])
+        await until(lambda: [line.event for line in problems(logged)] == ["replication failed"])
         assert broker.partition.log_end_offset == 2
 
 
@@ -273,17 +270,14 @@ async def test_damaged_batches_of_a_partition_delay_no_other_partition(tmp_path:
         await until(lambda: broker.partition.log_end_offset == 1)
 
 
-async def test_a_leader_that_is_not_reached_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines: list[tuple[str, dict[str, object]]] = []
-    monkeypatch.setattr(Logger, "warning", lambda logger, event, **fields: lines.append((event, fields)))
-    monkeypatch.setattr(Logger, "error", lambda logger, event, **fields: lines.append((event, fields)))
+async def test_a_leader_that_is_not_reached_is_tried_again(tmp_path: Path, logged: list[Line]) -> None:
     async with FollowerBroker(tmp_path, SOON) as broker:
         for _ in range(2):
             _, answer = await broker.leader.next()
             answer.set_exception(PeerUnavailable("leader", "cannot be connected to"))
         assert await broker.fetched(data(records=batch_at(0, "a"))) is not None
         await until(lambda: broker.partition.log_end_offset == 1)
-    assert lines == [
+    assert [(line.event, line.fields) for line in problems(logged)] == [
         ("fetching from a leader failed", {"leader": LEADER, "reason": "leader: cannot be connected to"}),
     ], "one line, however often it fails for the same reason"
 
@@ -333,10 +327,8 @@ async def refuse(broker: FollowerBroker, code: ErrorCode, count: int) -> None:
 
 
 async def test_replicas_that_a_leader_does_not_serve_for_long_are_one_line_of_the_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, logged: list[Line]
 ) -> None:
-    lines: list[dict[str, object]] = []
-    monkeypatch.setattr(Logger, "warning", lambda logger, event, **fields: lines.append(fields))
     clock = ManualClock(0)
     async with FollowerBroker(tmp_path, SOON, clock) as broker:
         await broker.create_topic("many", 3)
@@ -347,19 +339,22 @@ async def test_replicas_that_a_leader_does_not_serve_for_long_are_one_line_of_th
         for passed_ms in (REFUSED_MS - BACKOFF_MS, BACKOFF_MS):
             _, answer = await broker.leader.next()  # without them, for the pause
             clock.advance(passed_ms)
-            assert lines == []
+            assert not problems(logged)
             answer.set_result(FetchResponse(session_id=7, responses=[]))
             await refuse(broker, ErrorCode.NOT_LEADER_OR_FOLLOWER, 3)
-        await until(lambda: bool(lines))
-        assert lines == [{"leader": LEADER, "reason": "NOT_LEADER_OR_FOLLOWER", "partitions": 3, "partition": "many-0"}]
+        await until(lambda: bool(problems(logged)))
+        (line,) = problems(logged)
+        assert line.fields == {
+            "leader": LEADER,
+            "reason": "NOT_LEADER_OR_FOLLOWER",
+            "partitions": 3,
+            "partition": "many-0",
+        }
 
 
-async def test_an_error_that_does_not_pass_by_itself_is_told_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines: list[dict[str, object]] = []
-    monkeypatch.setattr(Logger, "warning", lambda logger, event, **fields: lines.append(fields))
+async def test_an_error_that_does_not_pass_by_itself_is_told_at_once(tmp_path: Path, logged: list[Line]) -> None:
     async with FollowerBroker(tmp_path, SOON, ManualClock(0)) as broker:
         await refuse(broker, ErrorCode.KAFKA_STORAGE_ERROR, 1)
-        await until(lambda: bool(lines))
-        assert lines == [{"leader": LEADER, "reason": "KAFKA_STORAGE_ERROR", "partitions": 1, "partition": "t-0"}]
+        await until(lambda: bool(problems(logged)))
+        (line,) = problems(logged)
+        assert line.fields == {"leader": LEADER, "reason": "KAFKA_STORAGE_ERROR", "partitions": 1, "partition": "t-0"}

@@ -6,17 +6,18 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import uvloop
 
-import broker.network.connection_lines
 from broker.network import unauthenticated
 from protocol.messages.metadata import MetadataRequest
 from tests.broker.inprocess import Client, InProcess, request_frame
 from tests.broker.security.certificates import Authority, client_context
 from tests.broker.security.sasl import CLOSED, closing, handshake, log_in, served, stranger
+from tests.log_lines import log_lines
 
 LONG_S = 30
 
@@ -28,16 +29,11 @@ def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
 
 
 @pytest.fixture
-def reasons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def reasons() -> Iterator[list[str]]:
     """Returns the reasons in the log lines about closed connections."""
-    logged: list[str] = []
-
-    class Log:
-        def warning(self, event: str, *, reason: str, **_: object) -> None:
-            logged.append(reason)
-
-    monkeypatch.setattr(broker.network.connection_lines, "logger", Log())
-    return logged
+    reasons: list[str] = []
+    with log_lines(lambda line: reasons.append(line.fields["reason"]) if line.level == "warning" else None):
+        yield reasons
 
 
 def waiting(broker: InProcess, listener: int = CLOSED) -> int:

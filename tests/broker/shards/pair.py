@@ -83,8 +83,8 @@ class Pair:
             loader.commit(MetadataBatch(first, first + len(records) - 1, loader.image.epoch, 0, 0, records))
 
 
-class PairNeighbours:
-    """`broker.shards.neighbours.Neighbours` within a pair."""
+class PairConnections:
+    """`broker.shards.connections.Connections` within a pair."""
 
     def __init__(self, pair: Pair) -> None:
         self._pair = pair
@@ -107,7 +107,7 @@ async def pair_on(
     directory: Path, monkeypatch: pytest.MonkeyPatch, options: Mapping[str, str] | None = None
 ) -> AsyncIterator[Pair]:
     pair = Pair()
-    monkeypatch.setattr("broker.shards.peer_neighbours.PeerNeighbours", lambda *_: PairNeighbours(pair))
+    monkeypatch.setattr("broker.shards.connections.Connections", lambda *_: PairConnections(pair))
     async with contextlib.AsyncExitStack() as stack:
         for node_id in IDS:
             own = {**OPTIONS, "node.id": str(node_id), **(options or {})}

@@ -11,6 +11,7 @@ import pytest
 from broker.share import dead_letters as rules
 from broker.share.administration import describe_offset
 from broker.share.dead_letters import REJECTED, Letter
+from broker.share.state_operations import InitializeState, WriteState
 from coordinator.share.key import ShareKey
 from coordinator.share.shard import StateWrite
 from protocol.backoff import Backoff
@@ -86,8 +87,8 @@ async def described(pair: Pair) -> tuple[int, ErrorCode]:
     partition = pair.brokers[2].server.broker.replicas.leader(THERE, 0)
     partition.append(memoryview(build([Record(0, 0, None, b"value")] * 7)), 0)
     key = ShareKey(GROUP, partition.topic_id, 0)
-    await broker.share_groups.persister.initialize(key, 1, 0)
-    await broker.share_groups.persister.write(key, StateWrite(1, -1, 2, 1, ()))
+    await broker.share_groups.persister.submit(InitializeState(key, 1, 0))
+    await broker.share_groups.persister.submit(WriteState(key, StateWrite(1, -1, 2, 1, ())))
     offset = await describe_offset(broker.share_groups, key)
     return offset.lag, ErrorCode.NONE if offset.error is None else offset.error.code
 

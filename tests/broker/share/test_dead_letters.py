@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.replica.replica import READ_UNCOMMITTED
+from broker.share.state_operations import WriteState
 from coordinator.share.batches import StateBatch
 from coordinator.share.key import ShareKey
 from coordinator.share.shard import StateWrite
@@ -143,7 +144,7 @@ def test_a_letter_that_a_crash_kept_from_being_written_is_written_later(tmp_path
             fetching.append(2)
             archiving = StateWrite(1, 0, 0, 0, [StateBatch(0, 0, 3, 4)])
             key = ShareKey(GROUP, fetching.topic_id, 0)
-            await broker.server.broker.share_groups.persister.write(key, archiving)
+            await broker.server.broker.share_groups.persister.submit(WriteState(key, archiving))
             _, response = await eventually(fetching, 0)
             assert acquired(response) == [(1, 1, 1)]
             (letter,) = await letters(broker, 1)

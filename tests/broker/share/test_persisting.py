@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from broker.share.persister import CoordinatorPersister
+from broker.share.state_operations import InitializeState, ReadState, WriteState
 from coordinator.share.key import ShareKey
-from coordinator.share.shard import StateWrite
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.messages.share_acknowledge import ShareAcknowledgeResponse
@@ -39,7 +39,7 @@ def test_another_leader_fences_this_one_which_begins_anew(directory: Path) -> No
         fetching.append(3)
         epoch, _ = await eventually(fetching, 0)
         persister = fetching.broker.server.broker.share_groups.persister
-        await persister.read(key_of(fetching), 7)
+        await persister.submit(ReadState(key_of(fetching), 7))
         assert code(await fetching.acknowledge(epoch, (0, 2, 1))) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     run(directory, test)
@@ -49,7 +49,7 @@ def test_a_state_that_was_made_anew_is_where_members_go_on(directory: Path) -> N
     async def test(fetching: Fetching) -> None:
         fetching.append(5)
         epoch, _ = await eventually(fetching, 0)
-        await fetching.broker.server.broker.share_groups.persister.initialize(key_of(fetching), 2, 3)
+        await fetching.broker.server.broker.share_groups.persister.submit(InitializeState(key_of(fetching), 2, 3))
         assert code(await fetching.acknowledge(epoch, (0, 4, 1))) == ErrorCode.NOT_LEADER_OR_FOLLOWER
         _, response = await eventually(fetching, epoch + 1)
         assert acquired(response) == [(3, 4, 1)]
@@ -62,11 +62,13 @@ def test_what_could_not_be_written_is_still_the_members(directory: Path, monkeyp
         fetching.append(3)
         epoch, _ = await eventually(fetching, 0)
 
-        def write(self: CoordinatorPersister, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        def submit(self: CoordinatorPersister, operation: WriteState) -> asyncio.Future[None]:
+            failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            failed.set_exception(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return failed
 
         with monkeypatch.context() as failing:
-            failing.setattr(CoordinatorPersister, "write", write)
+            failing.setattr(CoordinatorPersister, "submit", submit)
             failed = await fetching.acknowledge(epoch, (0, 2, 1))
         assert code(failed) == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert code(await fetching.acknowledge(epoch + 1, (0, 2, 1))) == ErrorCode.NONE

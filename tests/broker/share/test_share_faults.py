@@ -9,6 +9,7 @@ import pytest
 
 from broker.share import hosted
 from broker.share.sessions import PartitionId
+from broker.share.state_operations import StateOperation
 from coordinator.share.key import ShareKey
 from coordinator.share_partition.share_partition import SharePartition
 from protocol.errors import ErrorCode
@@ -66,16 +67,16 @@ def test_a_share_partition_that_is_given_up_twice_leaves_its_successor_alone(tmp
 def test_a_load_that_fails_is_tried_again_by_whoever_asks_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(fetching: Fetching) -> None:
         fetching.append(3)
-        read = fetching.broker.server.broker.share_groups.persister.read
+        submit = fetching.broker.server.broker.share_groups.persister.submit
         faults: list[object] = []
 
-        async def failing(*arguments: object) -> object:
+        def failing(operation: StateOperation[object]) -> object:
             if not faults:
-                faults.append(arguments)
+                faults.append(operation)
                 raise Fault
-            return await read(*arguments)  # type: ignore[arg-type]
+            return submit(operation)
 
-        monkeypatch.setattr(fetching.broker.server.broker.share_groups.persister, "read", failing)
+        monkeypatch.setattr(fetching.broker.server.broker.share_groups.persister, "submit", failing)
         _, response = await eventually(fetching, 0)
         assert acquired(response) == [(0, 2, 1)]
         assert len(faults) == 1

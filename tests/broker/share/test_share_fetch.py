@@ -10,6 +10,7 @@ import pytest
 from broker.request.authorisation import Operation, Resource
 from broker.request.context import Context
 from broker.share.sessions import PartitionId, SessionKey
+from broker.share.state_operations import InitializeState
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode
 from protocol.messages.share_acknowledge import AcknowledgementBatch as Said
@@ -32,7 +33,7 @@ from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.record import Record
 from tests.broker.inprocess import LONG_S, Client, InProcess
-from tests.broker.ticking import Ticking
+from tests.clock import ManualClock
 
 GROUP, MEMBER = "group", "member-1"
 PARTITIONS = 20
@@ -58,7 +59,9 @@ class Fetching:
     async def begin(cls, broker: InProcess, partitions: int = 1) -> Fetching:
         topic_id = await broker.create_topic("topic", partitions)
         for index in range(partitions):
-            await broker.server.broker.share_groups.persister.initialize(ShareKey(GROUP, topic_id, index), 1, 0)
+            await broker.server.broker.share_groups.persister.submit(
+                InitializeState(ShareKey(GROUP, topic_id, index), 1, 0)
+            )
         return cls(broker, topic_id)
 
     def append(self, count: int, partition: int = 0) -> None:
@@ -194,7 +197,7 @@ def test_a_fetch_of_many_partitions_finds_a_record_of_the_last(is_late: bool, tm
             await fetching.fetch(0, topics=[FetchTopic(topic_id=fetching.topic_id, partitions=named)])
             await broker.settled()
             groups = broker.server.broker.share_groups
-            groups.environment = groups.environment._replace(clock=Ticking(groups.environment.clock))
+            groups.environment = groups.environment._replace(clock=ManualClock(tick_ms=1))
             if not is_late:
                 fetching.append(1, PARTITIONS - 1)
             waiting = asyncio.ensure_future(fetching.fetch(1, max_wait_ms=60_000))
@@ -341,7 +344,7 @@ def test_a_topic_that_comes_into_the_session_meanwhile_is_authorized_too(directo
     async def test(fetching: Fetching) -> None:
         groups = fetching.broker.server.broker.share_groups
         secret_id = await fetching.broker.create_topic("secret")
-        await groups.persister.initialize(ShareKey(GROUP, secret_id, 0), 1, 0)
+        await groups.persister.submit(InitializeState(ShareKey(GROUP, secret_id, 0), 1, 0))
         secret = Fetching(fetching.broker, secret_id)
         records = build([Record(0, 0, None, b"value")])
         fetching.broker.server.broker.replicas.partition("secret", 0).append(memoryview(records), 1)

@@ -235,4 +235,4 @@ def test_a_piece_that_does_not_fit_ends_the_snapshot(wrong: FetchSnapshotRespons
 
 
 def test_a_piece_that_nobody_asked_for_is_none() -> None:
-    assert "was not asked" in reason(observer().snapshot_fetched(piece(b"x")))
+    assert "was not sent" in reason(observer().snapshot_fetched(piece(b"x")))

@@ -80,14 +80,30 @@ def acknowledge(
 
 
 def acknowledge_part(
-    partition: SharePartition, member: str, acknowledgements: Sequence[Acknowledgement], *, is_first: bool
+    partition: SharePartition,
+    member: str,
+    acknowledgements: Sequence[Acknowledgement],
+    *,
+    is_first: bool,
+    now_ms: int = NOW_MS,
+    decide: Decide = once,
 ) -> ReservedPart:
     """Acknowledges a part of a long acknowledgement."""
-    decision = partial(acknowledging.acknowledge, partition, member, acknowledgements, is_first, Ticket(), NOW_MS)
-    change, part = changed(partition, decision)
+    decision = partial(acknowledging.acknowledge, partition, member, acknowledgements, is_first, Ticket(), now_ms)
+    change, part = changed(partition, decision, decide)
     assert change is None
     assert isinstance(part, ReservedPart)
     return part
+
+
+def write_part(partition: SharePartition, record: StateRecord, decide: Decide = once) -> Change | None:
+    """Writes a part of what was too long."""
+    return changed(partition, partial(acknowledging.write, record, Ticket(), NOW_MS), decide)[0]
+
+
+def withdraw_part(partition: SharePartition, record: StateRecord, decide: Decide = once) -> None:
+    """Gives up a part of what was too long."""
+    changed(partition, partial(acknowledging.withdraw, partition, (record,), Ticket(), NOW_MS), decide)
 
 
 def release(partition: SharePartition, member: str, decide: Decide = once) -> Change | None:

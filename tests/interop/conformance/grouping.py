@@ -76,11 +76,12 @@ class Member:
         strategies: Sequence[str] = ("range",),
         protocol_type: str = "consumer",
         session_ms: int = SESSION_MS,
+        rebalance_ms: int = REBALANCE_MS,
         topics: Iterable[str] = ("orders",),
     ) -> None:
         request = join_group(
             self.group, self.member_id if member_id is None else member_id, strategies, subscription(*topics),
-            session_ms=session_ms, rebalance_ms=REBALANCE_MS, protocol_type=protocol_type,
+            session_ms=session_ms, rebalance_ms=rebalance_ms, protocol_type=protocol_type,
             group_instance_id=instance_id,
         )  # fmt: skip
         self.send(request, version)

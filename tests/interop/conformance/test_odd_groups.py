@@ -139,6 +139,10 @@ def test_commits_of_strangers(both: Both, topic: str) -> None:
     both(script, allowed=OWN_WORDS)
 
 
+LONG_MS = 600_000
+"""Session and rebalance timeout of members that stay without a heartbeat: none of them ends while the test lasts."""
+
+
 def test_classic_members_of_a_consumer_group(both: Both, topic: str) -> None:
     def script(peer: Peer) -> None:
         peer.create(topic)
@@ -157,7 +161,9 @@ def test_classic_members_of_a_consumer_group(both: Both, topic: str) -> None:
             for member_id in ("nobody", "m"):
                 for strategies in (("range",), (), ("",), ("roundrobin",)):
                     stranger = Member(peer, group)
-                    stranger.join(version, member_id=member_id, strategies=strategies, session_ms=60_000)
+                    stranger.join(
+                        version, member_id=member_id, strategies=strategies, session_ms=LONG_MS, rebalance_ms=LONG_MS
+                    )
                     stranger.close()
                 stranger = Member(peer, group)
                 stranger.join(version, member_id=member_id, protocol_type="connect")

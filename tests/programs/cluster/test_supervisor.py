@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from programs.cluster.plan import NodePlan
 from programs.cluster.process import ChildProcess, describe_status, start_process
 from programs.cluster.supervisor import Pauses, Supervisor
 from protocol.backoff import Backoff
+from tests.log_lines import Line, log_lines
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVES = """
@@ -43,27 +44,16 @@ FAST = Pauses(Backoff(initial_ms=20, max_ms=80), steady_ms=60_000, stop_within_s
 SOON_S = 30
 
 
-class Recorder:
-    """Replaces the logger."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, dict[str, object]]] = []
-
-    def info(self, event: str, **fields: object) -> None:
-        self.events.append((event, fields))
-
-    warning = error = info
-
-    def fields(self, event: str) -> list[dict[str, object]]:
-        return [fields for name, fields in self.events if name == event]
-
-
 @pytest.fixture(autouse=True)
-def log(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+def logged() -> Iterator[list[Line]]:
     """Returns the lines that the supervisor itself logged."""
-    recorder = Recorder()
-    monkeypatch.setattr(supervisor, "logger", recorder)
-    return recorder
+    lines: list[Line] = []
+    with log_lines(lines.append):
+        yield lines
+
+
+def fields_of(lines: list[Line], event: str) -> list[dict[str, object]]:
+    return [line.fields for line in lines if line.event == event]
 
 
 class Cluster:
@@ -143,7 +133,7 @@ async def test_all_are_ready_in_one_line_and_stop_the_controller_last(
 
 
 async def test_a_process_that_dies_is_started_again_and_that_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], log: Recorder
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], logged: list[Line]
 ) -> None:
     async with running(tmp_path, dict.fromkeys(("controller", "broker-1"), SERVES)) as (cluster, task):
         await cluster.ready(capsys)
@@ -151,9 +141,9 @@ async def test_a_process_that_dies_is_started_again_and_that_is_said(
         await cluster.until(lambda: len(cluster.of("broker-1")) == 2)
         await cluster.of("broker-1")[1].address
         assert len(cluster.of("controller")) == 1
-        (fields,) = log.fields("process ended; starting it again")
+        (fields,) = fields_of(logged, "process ended; starting it again")
         assert fields == {"process": "broker-1", "reason": "killed by SIGKILL", "after_ms": 20}
-        assert log.fields("process is ready again") == [{"process": "broker-1", "address": "127.0.0.1:8"}]
+        assert fields_of(logged, "process is ready again") == [{"process": "broker-1", "address": "127.0.0.1:8"}]
         cluster.supervisor.signalled(signal.SIGTERM)
         assert await task == 0
 
@@ -239,17 +229,16 @@ async def test_a_fault_of_ours_ends_the_cluster_and_not_in_silence(
     assert cluster.stopped == ["controller"]
 
 
-async def test_a_log_that_cannot_be_written_stops_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], log: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def gone(event: str, **fields: object) -> None:
-        raise BrokenPipeError
+async def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def gone(line: Line) -> None:
+        if line.level == "warning":
+            raise BrokenPipeError
 
     async with running(tmp_path, dict.fromkeys(("controller", "broker-1"), SERVES)) as (cluster, task):
         await cluster.ready(capsys)
-        monkeypatch.setattr(log, "warning", gone)
-        cluster.of("broker-1")[0].signal(signal.SIGKILL)
-        await cluster.until(lambda: len(cluster.of("broker-1")) == 2)
+        with log_lines(gone):
+            cluster.of("broker-1")[0].signal(signal.SIGKILL)
+            await cluster.until(lambda: len(cluster.of("broker-1")) == 2)
         assert not task.done()
 
 

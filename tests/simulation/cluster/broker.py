@@ -6,8 +6,6 @@ import asyncio
 from typing import cast
 
 from broker.config import BrokerConfig
-from broker.dispatch.api import Apis
-from broker.handlers import APIS
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.log import open_metadata_log
 from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, begin_incarnation
@@ -70,7 +68,7 @@ class ClusterServer(Server):
         self._disk = cast(Disk, LifeDisk(node.disk, process))
         self._clock = VirtualClock()
 
-    async def _join(self) -> Apis:
+    async def _join(self) -> None:
         """Registers with the controller, and follows its committed records."""
         node, dice = self._node, self._node.dice
         world = node.world
@@ -111,7 +109,6 @@ class ClusterServer(Server):
         await own.caught_up()
         self._alter = altered_by(channel)
         self.logs = await self._workers.call(self._open_logs)
-        return APIS
 
 
 class BrokerNode:
