@@ -1,4 +1,5 @@
-"""Broken handshakes cost nobody anything: no trace, nothing left, nobody let in, and everybody else is served."""
+"""Tests that broken handshakes have no effects: no traceback, nothing left, no client authenticated, and all other
+clients are served."""
 
 from __future__ import annotations
 
